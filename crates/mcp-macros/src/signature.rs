@@ -1,0 +1,266 @@
+//! The parameters of the function: which are properties, which is the context, which is the whole input.
+
+use syn::ext::IdentExt;
+use syn::{Attribute, FnArg, Ident, Meta, Pat, PatType, Type};
+
+use crate::argument::Argument;
+use crate::description;
+use crate::misuse::{self, Faults};
+
+/// What the tool needs to know to fill in a call of the function.
+pub(crate) struct Parameters {
+    pub(crate) is_method: bool,
+    /// In the order of the function, after `self`.
+    pub(crate) in_order: Vec<Parameter>,
+}
+
+pub(crate) enum Parameter {
+    Context,
+    BorrowedContext,
+    Property(Box<Property>),
+    /// `#[args]`: the type that is the whole input.
+    Whole(Box<Type>),
+}
+
+pub(crate) struct Property {
+    pub(crate) ident: Ident,
+    pub(crate) kind: Box<Type>,
+    pub(crate) description: Option<String>,
+    pub(crate) argument: Argument,
+}
+
+/// Where the schema comes from. One struct and single properties exclude each other, since both would be the top level.
+pub(crate) enum Input<'a> {
+    Nothing,
+    Properties(Vec<&'a Property>),
+    Whole(&'a Type),
+}
+
+/// Reads the parameters; all that is wrong with them is reported at once.
+pub(crate) fn read(signature: &syn::Signature) -> syn::Result<Parameters> {
+    let mut faults = Faults::default();
+    faults.note(misuse::check_function(signature));
+    let mut is_method = false;
+    let mut parameters = Vec::new();
+    for input in &signature.inputs {
+        match input {
+            FnArg::Receiver(receiver) => {
+                is_method = true;
+                faults.note(misuse::check_receiver(receiver));
+            }
+            FnArg::Typed(written) => match read_parameter(written) {
+                Ok(parameter) => parameters.push((written, parameter)),
+                Err(error) => faults.note(Err(error)),
+            },
+        }
+    }
+    faults.note(misuse::check_together(&parameters));
+    faults.into_result()?;
+    let in_order = parameters.into_iter().map(|(_, parameter)| parameter).collect();
+    Ok(Parameters { is_method, in_order })
+}
+
+/// Removes what only this macro understands, so that the compiler accepts the function.
+pub(crate) fn strip(signature: &mut syn::Signature) {
+    for input in &mut signature.inputs {
+        if let FnArg::Typed(parameter) = input {
+            parameter.attrs.retain(is_lint);
+        }
+    }
+}
+
+impl Parameters {
+    pub(crate) fn input(&self) -> Input<'_> {
+        let mut properties = Vec::new();
+        for parameter in &self.in_order {
+            match parameter {
+                Parameter::Whole(kind) => return Input::Whole(kind),
+                Parameter::Property(property) => properties.push(&**property),
+                Parameter::Context | Parameter::BorrowedContext => {}
+            }
+        }
+        if properties.is_empty() { Input::Nothing } else { Input::Properties(properties) }
+    }
+}
+
+impl Property {
+    pub(crate) fn wire_name(&self) -> String {
+        match &self.argument.rename {
+            Some(name) => name.value(),
+            None => self.ident.unraw().to_string(),
+        }
+    }
+}
+
+fn read_parameter(parameter: &PatType) -> syn::Result<Parameter> {
+    let ident = read_name(&parameter.pat)?;
+    let helpers = read_helpers(&parameter.attrs)?;
+    let kind = &parameter.ty;
+    let context = match &**kind {
+        Type::Reference(reference) if reference.mutability.is_none() && is_context(&reference.elem) => {
+            Some(Parameter::BorrowedContext)
+        }
+        kind if is_context(kind) => Some(Parameter::Context),
+        _ => None,
+    };
+    if let Some(context) = context {
+        return match helpers.first {
+            Some(helper) => {
+                let message = "the context is not an argument of the tool; remove this attribute";
+                Err(syn::Error::new_spanned(helper, message))
+            }
+            None => Ok(context),
+        };
+    }
+    misuse::check_type(kind)?;
+    match (helpers.whole, helpers.argument) {
+        (true, None) => Ok(Parameter::Whole(kind.clone())),
+        (true, Some(_)) => {
+            let message = "`#[args]` takes the whole struct; move what `#[arg]` says to the struct's fields";
+            Err(syn::Error::new_spanned(helpers.first, message))
+        }
+        (false, argument) => Ok(Parameter::Property(Box::new(Property {
+            ident,
+            kind: kind.clone(),
+            description: description::doc_text(&parameter.attrs),
+            argument: argument.unwrap_or_default(),
+        }))),
+    }
+}
+
+fn read_name(pattern: &Pat) -> syn::Result<Ident> {
+    match pattern {
+        Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => Ok(name.ident.clone()),
+        other => {
+            let message =
+                "a parameter's name is the property's name; give it a plain one and take the value apart in the body";
+            Err(syn::Error::new_spanned(other, message))
+        }
+    }
+}
+
+struct Helpers<'a> {
+    argument: Option<Argument>,
+    whole: bool,
+    first: Option<&'a Attribute>,
+}
+
+fn read_helpers(attributes: &[Attribute]) -> syn::Result<Helpers<'_>> {
+    let mut helpers = Helpers { argument: None, whole: false, first: None };
+    for attribute in attributes {
+        if attribute.path().is_ident("arg") {
+            if helpers.argument.replace(attribute.parse_args()?).is_some() {
+                return Err(syn::Error::new_spanned(attribute, "`#[arg]` is given twice; put all its keys into one"));
+            }
+        } else if attribute.path().is_ident("args") {
+            if !matches!(attribute.meta, Meta::Path(_)) {
+                let message = "`#[args]` takes nothing; for one property use `#[arg(...)]`";
+                return Err(syn::Error::new_spanned(attribute, message));
+            }
+            helpers.whole = true;
+        } else if is_lint(attribute) || attribute.path().is_ident("doc") {
+            continue;
+        } else {
+            let message = "a tool's parameter takes `/// text`, `#[arg(...)]` and `#[args]`; \
+                           for anything else take one struct with `#[args]` and say it on the struct's fields";
+            return Err(syn::Error::new_spanned(attribute, message));
+        }
+        helpers.first = helpers.first.or(Some(attribute));
+    }
+    Ok(helpers)
+}
+
+fn is_lint(attribute: &Attribute) -> bool {
+    ["allow", "expect", "warn", "deny", "forbid"].iter().any(|lint| attribute.path().is_ident(lint))
+}
+
+/// By name, since a macro sees no types. The compiler refuses the call if it was another `Context`.
+fn is_context(kind: &Type) -> bool {
+    match kind {
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Context"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quote::ToTokens;
+    use syn::parse_quote;
+
+    /// One word per parameter, as the tool will fill it in.
+    fn check(signature: syn::Signature, expected: &str) {
+        let parameters = read(&signature).expect("accepted");
+        let words: Vec<String> = parameters
+            .in_order
+            .iter()
+            .map(|parameter| match parameter {
+                Parameter::Context => "context".to_owned(),
+                Parameter::BorrowedContext => "&context".to_owned(),
+                Parameter::Property(property) => property.wire_name(),
+                Parameter::Whole(_) => "whole".to_owned(),
+            })
+            .collect();
+        assert_eq!(words.join(" "), expected);
+    }
+
+    #[test]
+    fn parameters_are_read_in_the_order_of_the_call() {
+        check(parse_quote!(fn f(a: u8, context: Context, mut b: Option<String>)), "a context b");
+        check(parse_quote!(fn f(&self, cx: &corbie_mcp::Context, #[args] input: Query)), "&context whole");
+        check(parse_quote!(fn f(r#type: String, #[arg(rename = "city-name")] city: String)), "type city-name");
+        check(parse_quote!(fn f()), "");
+    }
+
+    #[test]
+    fn only_a_receiver_makes_a_method() {
+        assert!(read(&parse_quote!(fn f(&self))).expect("accepted").is_method);
+        assert!(!read(&parse_quote!(fn f(city: String))).expect("accepted").is_method);
+    }
+
+    #[test]
+    fn the_context_is_no_input() {
+        assert!(matches!(read(&parse_quote!(fn f(context: Context))).expect("accepted").input(), Input::Nothing));
+        assert!(matches!(
+            read(&parse_quote!(fn f(#[args] q: Query, c: Context))).expect("accepted").input(),
+            Input::Whole(_)
+        ));
+        assert!(
+            matches!(read(&parse_quote!(fn f(a: u8, b: u8))).expect("accepted").input(), Input::Properties(two) if two.len() == 2)
+        );
+    }
+
+    #[test]
+    fn a_doc_comment_is_the_description_of_its_property() {
+        let signature = parse_quote! {
+            fn f(
+                /// City name,
+                /// as written there
+                city: String
+            )
+        };
+        let parameters = read(&signature).expect("accepted");
+        match parameters.input() {
+            Input::Properties(properties) => {
+                assert_eq!(properties[0].description.as_deref(), Some("City name, as written there"));
+            }
+            _ => panic!("one property expected"),
+        }
+    }
+
+    #[test]
+    fn stripping_leaves_what_the_compiler_understands() {
+        let mut signature: syn::Signature = parse_quote! {
+            fn f(
+                /// City name
+                #[arg(default)]
+                #[allow(unused)]
+                city: String,
+                #[args] query: Query
+            )
+        };
+        strip(&mut signature);
+        let expected: syn::Signature = parse_quote!(fn f(#[allow(unused)] city: String, query: Query));
+        assert_eq!(signature.to_token_stream().to_string(), expected.to_token_stream().to_string());
+    }
+}

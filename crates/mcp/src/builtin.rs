@@ -1,0 +1,124 @@
+//! Tools every server should have: looking at the server itself (M-67, M-69, M-73).
+
+use serde_json::{Value, json};
+
+use crate::content::ResourceContents;
+use crate::context::Context;
+use crate::error::RegistrationError;
+use crate::outcome::{CallResult, ToolError};
+use crate::resource::Resource;
+use crate::server::{Server, ServerBuilder};
+use crate::tool::{Arguments, Tool};
+use crate::version::Version;
+
+/// URI of the resource that holds every tool's counts and latencies.
+pub const METRICS_URI: &str = "corbie://metrics/tools";
+
+impl ServerBuilder {
+    /// Adds `list_registered_tools`, `get_tool_schema`, `inspect_server` and the metrics resource.
+    pub fn builtins(self) -> ServerBuilder {
+        self.tool(list_registered_tools()).tool(get_tool_schema()).tool(inspect_server()).resource(metrics())
+    }
+}
+
+fn list_registered_tools() -> Result<Tool, RegistrationError> {
+    Tool::builder("list_registered_tools")
+        .title("List tools")
+        .description("List every tool this server offers, with its schema and metadata. Start here to find out what can be done.")
+        .module(module_path!())
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "refresh": { "type": "boolean", "default": false, "description": "Look for new tools first, even if the last look is recent" },
+            },
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": { "tools": { "type": "array", "items": { "type": "object" } }, "count": { "type": "integer" } },
+            "required": ["tools", "count"],
+        }))
+        .run(async |context: Context, arguments: Arguments| {
+            let force = arguments.value()["refresh"].as_bool().unwrap_or_default();
+            context.server().discover(force);
+            let tools = context.server().registry().list_registered_tools();
+            CallResult::json(json!({ "count": tools.len(), "tools": tools }))
+        })
+}
+
+fn get_tool_schema() -> Result<Tool, RegistrationError> {
+    Tool::builder("get_tool_schema")
+        .title("Show a tool's schema")
+        .description("Show the JSON Schema of one tool's arguments. Use it before calling a tool you do not know.")
+        .module(module_path!())
+        .input_schema(json!({
+            "type": "object",
+            "properties": { "name": { "type": "string", "minLength": 1, "description": "Name of the tool, as listed" } },
+            "required": ["name"],
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": { "name": { "type": "string" }, "inputSchema": { "type": "object" } },
+            "required": ["name", "inputSchema"],
+        }))
+        .run(async |context: Context, arguments: Arguments| -> Result<CallResult, ToolError> {
+            let name = arguments.value()["name"].as_str().unwrap_or_default();
+            let registry = context.server().registry();
+            match registry.find(name) {
+                Ok(tool) => Ok(CallResult::json(json!({ "name": tool.name(), "inputSchema": tool.input_schema().json() }))),
+                Err(error) => Err(ToolError::new(error.error_type(), error.to_string())),
+            }
+        })
+}
+
+fn inspect_server() -> Result<Tool, RegistrationError> {
+    Tool::builder("inspect_server")
+        .title("Inspect the server")
+        .description("Tell the server's name, version, protocol versions, counts, uptime, this caller's trust state, and how each tool has been doing.")
+        .module(module_path!())
+        .no_input()
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "name": { "type": "string" },
+                "version": { "type": "string" },
+                "protocol_version": { "type": "string" },
+                "trust": { "type": "string" },
+                "uptime_seconds": { "type": "number" },
+            },
+            "required": ["name", "version", "protocol_version", "trust", "uptime_seconds"],
+        }))
+        .run(async |context: Context, _: Arguments| CallResult::json(inspect(&context)))
+}
+
+fn inspect(context: &Context) -> Value {
+    let server = context.server();
+    json!({
+        "name": server.name(),
+        "version": server.version(),
+        "protocol_version": context.version(),
+        "protocol_versions": Version::ALL,
+        "capabilities": ["tools", "resources", "prompts", "completions", "logging", "tasks"],
+        "tools_count": server.registry().len(),
+        "resources_count": server.resources().len(),
+        "prompts_count": server.prompts().len(),
+        "trust": context.caller().trust,
+        "via": context.caller().via,
+        "uptime_seconds": server.uptime().as_secs_f64(),
+        "discovery": server.discover(false),
+        "tools": tool_stats(server),
+    })
+}
+
+fn metrics() -> Resource {
+    Resource::new(METRICS_URI, "tool-metrics", async |context: Context| {
+        let text = json!({ "tools": tool_stats(context.server()) }).to_string();
+        Ok(vec![ResourceContents::text(METRICS_URI, "application/json", text)])
+    })
+    .title("Tool metrics")
+    .description("Calls, errors by kind and latencies of every tool since the server started")
+    .mime_type("application/json")
+}
+
+fn tool_stats(server: &Server) -> serde_json::Map<String, Value> {
+    server.registry().iter().map(|tool| (tool.name().to_owned(), tool.stats().summary())).collect()
+}

@@ -1,0 +1,112 @@
+//! What tools, prompts and resources carry: text, pictures, sound, files.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One item of a tool's result or of a prompt's message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    Text(Text),
+    Image(Blob),
+    Audio(Blob),
+    /// A pointer to something readable with `resources/read`.
+    ResourceLink(Value),
+    /// The thing itself.
+    Resource {
+        resource: ResourceContents,
+        #[serde(flatten)]
+        extra: Extra,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Text {
+    pub text: String,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Base64 data of a media type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Blob {
+    pub data: String,
+    #[serde(rename = "mimeType")]
+    pub mime_type: String,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Members that any content may have, and those we do not know: kept as they came (M-11).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Extra {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Value>,
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+}
+
+/// What reading a resource gives: text, or bytes in base64.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResourceContents {
+    pub uri: String,
+    #[serde(rename = "mimeType", default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<String>,
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+}
+
+impl Content {
+    pub fn text(text: impl Into<String>) -> Content {
+        Content::Text(Text { text: text.into(), extra: Extra::default() })
+    }
+
+    /// `data` is base64.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Content {
+        Content::Image(Blob { data: data.into(), mime_type: mime_type.into(), extra: Extra::default() })
+    }
+
+    /// `data` is base64.
+    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Content {
+        Content::Audio(Blob { data: data.into(), mime_type: mime_type.into(), extra: Extra::default() })
+    }
+
+    pub fn resource(resource: ResourceContents) -> Content {
+        Content::Resource { resource, extra: Extra::default() }
+    }
+
+    /// The text, if that is what it is.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Content::Text(text) => Some(&text.text),
+            _ => None,
+        }
+    }
+}
+
+impl ResourceContents {
+    pub fn text(uri: impl Into<String>, mime_type: impl Into<String>, text: impl Into<String>) -> ResourceContents {
+        ResourceContents {
+            uri: uri.into(),
+            mime_type: Some(mime_type.into()),
+            text: Some(text.into()),
+            blob: None,
+            meta: None,
+        }
+    }
+
+    /// `blob` is base64.
+    pub fn blob(uri: impl Into<String>, mime_type: impl Into<String>, blob: impl Into<String>) -> ResourceContents {
+        ResourceContents {
+            uri: uri.into(),
+            mime_type: Some(mime_type.into()),
+            text: None,
+            blob: Some(blob.into()),
+            meta: None,
+        }
+    }
+}

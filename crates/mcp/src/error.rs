@@ -1,0 +1,227 @@
+//! The library's errors: named situations (M-101…M-107) and the object they become on the wire.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::code::Code;
+use crate::schema::Violation;
+use crate::trust::{Effect, TrustLevel};
+use crate::version::{Era, Version};
+
+/// Why a request could not be served. Domain failures of a tool are not here: those are results.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("{0}")]
+    Transport(String),
+    #[error("unknown tool `{name}`;{} `tools/list` shows what there is", near(.suggestion))]
+    ToolNotFound { name: String, suggestion: Option<String> },
+    #[error("arguments of `{tool}` do not fit its schema: {}", list(.violations))]
+    Schema { tool: String, violations: Vec<Violation> },
+    #[error("{0}")]
+    Validation(String),
+    #[error("the result of `{tool}` cannot be written as JSON: {reason}")]
+    Serialization { tool: String, reason: String },
+    #[error(
+        "`{tool}` did not finish within {limit_seconds} s and was stopped; raise `tool_timeouts.{tool}` or ask for less"
+    )]
+    Timeout { tool: String, limit_seconds: f64 },
+    #[error(transparent)]
+    Registration(#[from] RegistrationError),
+
+    #[error("{0}")]
+    Parse(String),
+    #[error("{0}")]
+    InvalidRequest(String),
+    #[error("unknown method `{method}`{}", semicolon(&near(.suggestion)))]
+    MethodNotFound { method: String, suggestion: Option<String> },
+    #[error("{message}")]
+    InvalidParams { message: String, details: Option<Value> },
+    #[error("unknown resource `{uri}`; `resources/list` shows what there is")]
+    ResourceNotFound { uri: String },
+    #[error("unknown prompt `{name}`; `prompts/list` shows what there is")]
+    PromptNotFound { name: String },
+    #[error("unknown task `{id}`; it never existed, or it ended long enough ago to be forgotten")]
+    TaskNotFound { id: String },
+    #[error("tool `{tool}` {} and needs trust `{needed}`, but this caller is `{trust}`; the operator can raise it with `--trust {needed}` or `trust` in the configuration", .effect.verb())]
+    TrustDenied { tool: String, effect: Effect, trust: TrustLevel, needed: TrustLevel },
+    #[error("the request was cancelled")]
+    Cancelled,
+    #[error("the server is shutting down and takes no new requests; connect again when it is back")]
+    ShuttingDown,
+    #[error("{0}")]
+    Authentication(String),
+    #[error("{0}")]
+    RateLimited(String),
+    #[error("{0}")]
+    HeaderMismatch(String),
+    #[error("this request needs a client that supports {}", .required.join(", "))]
+    MissingClientCapability { required: Vec<&'static str>, capabilities: Value },
+    #[error("protocol version `{requested}` is not supported")]
+    UnsupportedVersion { requested: String },
+    /// Detail for the operator only; outward it is `Internal error: …` in general words.
+    #[error("Internal error: {outward}")]
+    Internal { outward: String, inward: String },
+    /// A condition the library has no word for, raised by a tool or an added method.
+    #[error("{message}")]
+    Other { code: Code, message: String, error_type: &'static str, details: Option<Value> },
+}
+
+/// A tool, resource or prompt that cannot be registered as declared (M-107).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegistrationError {
+    #[error(
+        "tool `{0}` declares no input schema; give it one, or `{{\"type\":\"object\",\"properties\":{{}}}}` if it takes nothing"
+    )]
+    NoSchema(String),
+    #[error("tool `{name}` has an invalid {which} schema: {reason}")]
+    InvalidSchema { name: String, which: &'static str, reason: String },
+    #[error("tool name `{name}` is not usable: {reason}")]
+    InvalidName { name: String, reason: &'static str },
+    #[error("tool `{name}` is already registered with a different schema; the first registration stays")]
+    Conflict { name: String },
+    #[error("{kind} `{name}` is already registered")]
+    Duplicate { kind: &'static str, name: String },
+    #[error("resource template `{template}` is not usable: {reason}")]
+    InvalidTemplate { template: String, reason: String },
+}
+
+/// `error` of a JSON-RPC response.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorObject {
+    pub code: i64,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl Error {
+    pub fn invalid_params(message: impl Into<String>) -> Error {
+        Error::InvalidParams { message: message.into(), details: None }
+    }
+
+    /// `inward` goes to the log; `outward` to the peer.
+    pub fn internal(outward: impl Into<String>, inward: impl Into<String>) -> Error {
+        Error::Internal { outward: outward.into(), inward: inward.into() }
+    }
+
+    pub fn code(&self) -> Code {
+        match self {
+            Error::Transport(_) => Code::Network,
+            Error::ToolNotFound { .. }
+            | Error::Schema { .. }
+            | Error::Validation(_)
+            | Error::InvalidParams { .. }
+            | Error::ResourceNotFound { .. }
+            | Error::PromptNotFound { .. }
+            | Error::TaskNotFound { .. } => Code::InvalidParams,
+            Error::Serialization { .. } => Code::Serialization,
+            Error::Timeout { .. } => Code::Timeout,
+            Error::Registration(_) | Error::Internal { .. } => Code::Internal,
+            Error::Parse(_) => Code::Parse,
+            Error::InvalidRequest(_) => Code::InvalidRequest,
+            Error::MethodNotFound { .. } => Code::MethodNotFound,
+            Error::TrustDenied { .. } => Code::TrustDenied,
+            Error::Cancelled => Code::Cancelled,
+            Error::ShuttingDown => Code::ShuttingDown,
+            Error::Authentication(_) => Code::Authentication,
+            Error::RateLimited(_) => Code::RateLimited,
+            Error::HeaderMismatch(_) => Code::HeaderMismatch,
+            Error::MissingClientCapability { .. } => Code::MissingClientCapability,
+            Error::UnsupportedVersion { .. } => Code::UnsupportedVersion,
+            Error::Other { code, .. } => *code,
+        }
+    }
+
+    /// `data.error_type`: a stable word a program can match on (E-15).
+    pub fn error_type(&self) -> &'static str {
+        match self {
+            Error::Transport(_) => "TransportError",
+            Error::ToolNotFound { .. } => "ToolNotFoundError",
+            Error::Schema { .. } => "SchemaError",
+            Error::Validation(_) => "ValidationError",
+            Error::Serialization { .. } => "SerializationError",
+            Error::Timeout { .. } => "TimeoutError",
+            Error::Registration(_) => "RegistrationError",
+            Error::Parse(_) => "ParseError",
+            Error::InvalidRequest(_) => "InvalidRequest",
+            Error::MethodNotFound { .. } => "MethodNotFound",
+            Error::InvalidParams { .. } => "InvalidParams",
+            Error::ResourceNotFound { .. } => "ResourceNotFound",
+            Error::PromptNotFound { .. } => "PromptNotFound",
+            Error::TaskNotFound { .. } => "TaskNotFound",
+            Error::TrustDenied { .. } => "TrustDenied",
+            Error::Cancelled => "Cancelled",
+            Error::ShuttingDown => "ShuttingDown",
+            Error::Authentication(_) => "AuthenticationError",
+            Error::RateLimited(_) => "RateLimited",
+            Error::HeaderMismatch(_) => "HeaderMismatch",
+            Error::MissingClientCapability { .. } => "MissingRequiredClientCapability",
+            Error::UnsupportedVersion { .. } => "UnsupportedProtocolVersion",
+            Error::Internal { .. } => "InternalError",
+            Error::Other { error_type, .. } => error_type,
+        }
+    }
+
+    /// Status on the REST style, where an unknown name is a 404 although its number is -32602.
+    pub fn rest_status(&self) -> http::StatusCode {
+        match self {
+            Error::ToolNotFound { .. }
+            | Error::ResourceNotFound { .. }
+            | Error::PromptNotFound { .. }
+            | Error::TaskNotFound { .. } => http::StatusCode::NOT_FOUND,
+            other => other.code().rest_status(),
+        }
+    }
+
+    /// The object a peer of this era receives.
+    pub fn to_object(&self, era: Era) -> ErrorObject {
+        let code = self.code();
+        let mut data = Map::new();
+        data.insert("error_type".into(), self.error_type().into());
+        match self {
+            Error::ToolNotFound { name, suggestion } => {
+                let mut details = json!({ "name": name });
+                if let Some(near) = suggestion {
+                    details["suggestion"] = near.as_str().into();
+                }
+                data.insert("details".into(), details);
+            }
+            Error::Schema { violations, .. } => {
+                data.insert("details".into(), json!({ "violations": violations }));
+            }
+            Error::InvalidParams { details: Some(details), .. } | Error::Other { details: Some(details), .. } => {
+                data.insert("details".into(), details.clone());
+            }
+            Error::ResourceNotFound { uri } => {
+                data.insert("uri".into(), uri.as_str().into());
+            }
+            Error::TrustDenied { tool, trust, needed, .. } => {
+                data.insert("details".into(), json!({ "tool": tool, "trust": trust, "required": needed }));
+            }
+            Error::MissingClientCapability { capabilities, .. } => {
+                data.insert("requiredCapabilities".into(), capabilities.clone());
+            }
+            Error::UnsupportedVersion { requested } => {
+                data.insert("supported".into(), json!(Version::ALL));
+                data.insert("requested".into(), requested.as_str().into());
+            }
+            _ => {}
+        }
+        if code.number(era) != code.legacy_number() {
+            data.insert("legacyCode".into(), code.legacy_number().into());
+        }
+        ErrorObject { code: code.number(era), message: self.to_string(), data: Some(Value::Object(data)) }
+    }
+}
+
+fn near(suggestion: &Option<String>) -> String {
+    suggestion.as_ref().map(|name| format!(" did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn semicolon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(";{text}") }
+}
+
+fn list(violations: &[Violation]) -> String {
+    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

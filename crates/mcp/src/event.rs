@@ -1,0 +1,101 @@
+//! What happens in the server that a client may want to hear of.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::client::META_SUBSCRIPTION;
+use crate::message::{self, Id};
+
+/// A change, told to every open stream that asked for its kind.
+#[derive(Debug, Clone)]
+pub enum Event {
+    ToolsChanged,
+    PromptsChanged,
+    ResourcesChanged,
+    ResourceUpdated(Arc<str>),
+    /// A task reached another state; the value is the task as `tasks/get` shows it.
+    TaskChanged {
+        id: Arc<str>,
+        task: Arc<Value>,
+    },
+    /// A notification of the program's own, such as `notifications/models/list_changed` or the progress of an
+    /// asynchronous task under its own id. Legacy streams only: modern ones carry what was asked for.
+    Other {
+        method: Arc<str>,
+        params: Arc<Value>,
+    },
+}
+
+/// What a `subscriptions/listen` asks for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Filter {
+    #[serde(skip_serializing_if = "is_false")]
+    pub tools_list_changed: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub prompts_list_changed: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub resources_list_changed: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resource_subscriptions: Vec<String>,
+    /// Tasks extension: the tasks whose changes are wanted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub task_ids: Vec<String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Event {
+    fn method(&self) -> &str {
+        match self {
+            Event::ToolsChanged => "notifications/tools/list_changed",
+            Event::PromptsChanged => "notifications/prompts/list_changed",
+            Event::ResourcesChanged => "notifications/resources/list_changed",
+            Event::ResourceUpdated(_) => "notifications/resources/updated",
+            Event::TaskChanged { .. } => "notifications/tasks",
+            Event::Other { method, .. } => method,
+        }
+    }
+
+    fn params(&self) -> Map<String, Value> {
+        match self {
+            Event::ResourceUpdated(uri) => Map::from_iter([("uri".to_owned(), json!(uri))]),
+            Event::TaskChanged { task: params, .. } | Event::Other { params, .. } => {
+                params.as_object().cloned().unwrap_or_default()
+            }
+            _ => Map::new(),
+        }
+    }
+
+    /// The notification on a connection that opened with `initialize`, if it concerns that connection.
+    pub(crate) fn for_legacy(&self, subscribed: &HashSet<String>) -> Option<Vec<u8>> {
+        match self {
+            Event::ResourceUpdated(uri) if !subscribed.contains(&**uri) => None,
+            Event::TaskChanged { .. } => None,
+            _ => message::encode_call(None, self.method(), &self.params()).ok(),
+        }
+    }
+
+    /// The notification on a `subscriptions/listen` stream, if the filter lets it through.
+    pub(crate) fn for_listener(&self, filter: &Filter, subscription: &Id) -> Option<Vec<u8>> {
+        let wanted = match self {
+            Event::ToolsChanged => filter.tools_list_changed,
+            Event::PromptsChanged => filter.prompts_list_changed,
+            Event::ResourcesChanged => filter.resources_list_changed,
+            Event::ResourceUpdated(uri) => filter.resource_subscriptions.iter().any(|wanted| **wanted == **uri),
+            Event::TaskChanged { id, .. } => filter.task_ids.iter().any(|wanted| **wanted == **id),
+            Event::Other { .. } => false,
+        };
+        if !wanted {
+            return None;
+        }
+        let mut params = self.params();
+        params.insert("_meta".into(), json!({ META_SUBSCRIPTION: subscription }));
+        message::encode_call(None, self.method(), &params).ok()
+    }
+}

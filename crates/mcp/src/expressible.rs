@@ -1,0 +1,215 @@
+//! Refuses what JSON cannot say (M-105).
+//!
+//! serde_json writes NaN and the infinities as `null`, which silently turns a wrong number into a missing one. This
+//! walks a value first and names what does not fit.
+
+use std::fmt;
+
+use serde::ser::{self, Serialize};
+use serde_json::Value;
+
+/// The value as JSON, or why it has none.
+pub(crate) fn to_json(value: &impl Serialize) -> Result<Value, String> {
+    value.serialize(Walk).map_err(|refusal| refusal.0)?;
+    serde_json::to_value(value).map_err(|error| error.to_string())
+}
+
+#[derive(Debug)]
+struct Refusal(String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl ser::Error for Refusal {
+    fn custom<T: fmt::Display>(message: T) -> Refusal {
+        Refusal(message.to_string())
+    }
+}
+
+/// Visits every part and produces nothing.
+#[derive(Clone, Copy)]
+struct Walk;
+
+macro_rules! fine {
+    ($($method:ident: $kind:ty),* $(,)?) => {
+        $(fn $method(self, _: $kind) -> Result<(), Refusal> { Ok(()) })*
+    };
+}
+
+fn finite(number: f64) -> Result<(), Refusal> {
+    if number.is_finite() { Ok(()) } else { Err(Refusal(format!("{number} is not a JSON number"))) }
+}
+
+impl ser::Serializer for Walk {
+    type Ok = ();
+    type Error = Refusal;
+    type SerializeSeq = Walk;
+    type SerializeTuple = Walk;
+    type SerializeTupleStruct = Walk;
+    type SerializeTupleVariant = Walk;
+    type SerializeMap = Walk;
+    type SerializeStruct = Walk;
+    type SerializeStructVariant = Walk;
+
+    fine! {
+        serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
+        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
+        serialize_char: char, serialize_str: &str, serialize_bytes: &[u8], serialize_unit_struct: &'static str,
+    }
+
+    fn serialize_f32(self, number: f32) -> Result<(), Refusal> {
+        finite(number.into())
+    }
+
+    fn serialize_f64(self, number: f64) -> Result<(), Refusal> {
+        finite(number)
+    }
+
+    fn serialize_none(self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn serialize_unit(self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> Result<(), Refusal> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn serialize_newtype_struct<T: ?Sized + Serialize>(self, _: &'static str, value: &T) -> Result<(), Refusal> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: ?Sized + Serialize>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Refusal> {
+        value.serialize(self)
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Walk, Refusal> {
+        Ok(self)
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Walk, Refusal> {
+        Ok(self)
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Walk, Refusal> {
+        Ok(self)
+    }
+
+    fn serialize_tuple_variant(self, _: &'static str, _: u32, _: &'static str, _: usize) -> Result<Walk, Refusal> {
+        Ok(self)
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Walk, Refusal> {
+        Ok(self)
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Walk, Refusal> {
+        Ok(self)
+    }
+
+    fn serialize_struct_variant(self, _: &'static str, _: u32, _: &'static str, _: usize) -> Result<Walk, Refusal> {
+        Ok(self)
+    }
+}
+
+macro_rules! members {
+    ($($collection:ident: $method:ident),* $(,)?) => {
+        $(impl ser::$collection for Walk {
+            type Ok = ();
+            type Error = Refusal;
+
+            fn $method<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Refusal> {
+                value.serialize(*self)
+            }
+
+            fn end(self) -> Result<(), Refusal> {
+                Ok(())
+            }
+        })*
+    };
+}
+
+members! {
+    SerializeSeq: serialize_element,
+    SerializeTuple: serialize_element,
+    SerializeTupleStruct: serialize_field,
+    SerializeTupleVariant: serialize_field,
+}
+
+macro_rules! fields {
+    ($($collection:ident),* $(,)?) => {
+        $(impl ser::$collection for Walk {
+            type Ok = ();
+            type Error = Refusal;
+
+            fn serialize_field<T: ?Sized + Serialize>(&mut self, _: &'static str, value: &T) -> Result<(), Refusal> {
+                value.serialize(*self)
+            }
+
+            fn end(self) -> Result<(), Refusal> {
+                Ok(())
+            }
+        })*
+    };
+}
+
+fields! { SerializeStruct, SerializeStructVariant }
+
+impl ser::SerializeMap for Walk {
+    type Ok = ();
+    type Error = Refusal;
+
+    // Keys that are no strings are found by serde_json itself, which also knows which numbers may stand as keys.
+    fn serialize_key<T: ?Sized + Serialize>(&mut self, _: &T) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn serialize_value<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Refusal> {
+        value.serialize(*self)
+    }
+
+    fn end(self) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::to_json;
+
+    #[test]
+    fn m105_nan_and_infinities_are_refused_wherever_they_hide() {
+        assert_eq!(to_json(&f64::NAN), Err("NaN is not a JSON number".into()));
+        assert_eq!(to_json(&vec![Some(1.0), Some(f32::INFINITY)]), Err("inf is not a JSON number".into()));
+        assert!(to_json(&HashMap::from([("score", f64::NEG_INFINITY)])).is_err());
+    }
+
+    #[test]
+    fn m105_keys_that_are_not_strings_are_refused() {
+        assert_eq!(to_json(&HashMap::from([((1, 2), 3)])), Err("key must be a string".into()));
+    }
+
+    #[test]
+    fn ordinary_values_pass_unchanged() {
+        assert_eq!(to_json(&("a", 1, 2.5, [true], None::<u8>)), Ok(serde_json::json!(["a", 1, 2.5, [true], null])));
+    }
+}

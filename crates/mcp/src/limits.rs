@@ -1,0 +1,81 @@
+//! Every bound there is (invariant 11), with its default. Each is a setting.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// How much a peer may send, hold or make us wait.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// One message, body or frame.
+    pub max_message_bytes: usize,
+    /// Messages in one batch.
+    pub max_batch: usize,
+    /// Nesting of JSON.
+    pub max_json_depth: usize,
+    /// All headers of an HTTP request together.
+    pub max_header_bytes: usize,
+    /// Open connections over all HTTP listeners.
+    pub max_connections: usize,
+    /// Requests in flight on one connection; more are refused, not queued.
+    pub max_in_flight: usize,
+    /// Time a client has to send a request's head, and then its body.
+    pub request_read_timeout: Duration,
+    /// A connection that does nothing for this long is closed.
+    pub idle_timeout: Duration,
+    /// A client that reads nothing for this long is dropped.
+    pub write_timeout: Duration,
+    /// Interval of keep-alive comments on event streams and pings on WebSockets.
+    pub keep_alive: Duration,
+    /// How long a person, or a client's model, may take to answer a question of a tool.
+    pub ask_timeout: Duration,
+    /// Legacy HTTP sessions remembered.
+    pub max_sessions: usize,
+    /// A legacy HTTP session unused for this long is forgotten.
+    pub session_idle: Duration,
+    /// Entries on one page of a list.
+    pub page_size: usize,
+    /// Messages waiting for a slow client on one stream.
+    pub max_outgoing: usize,
+    /// Tasks remembered.
+    pub max_tasks: usize,
+    /// How long an ended task can still be asked for.
+    pub task_ttl: Duration,
+    /// Entries of the audit log.
+    pub max_audit: usize,
+    /// Streams of `subscriptions/listen` open at once.
+    pub max_listeners: usize,
+    pub tool_timeout: Duration,
+    /// Time limits of single tools, by name; they win over what the tool itself declares.
+    pub tool_timeouts: HashMap<String, Duration>,
+    /// How long in-flight work may go on after a stop was asked for.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_message_bytes: 4 * 1024 * 1024,
+            max_batch: 100,
+            max_json_depth: 128,
+            max_header_bytes: 16 * 1024,
+            max_connections: 1024,
+            max_in_flight: 1024,
+            request_read_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(300),
+            write_timeout: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+            ask_timeout: Duration::from_secs(300),
+            max_sessions: 10_000,
+            session_idle: Duration::from_secs(30 * 60),
+            page_size: 100,
+            max_outgoing: 1024,
+            max_tasks: 10_000,
+            task_ttl: Duration::from_secs(3600),
+            max_audit: 10_000,
+            max_listeners: 1024,
+            tool_timeout: Duration::from_secs(30),
+            tool_timeouts: HashMap::new(),
+            shutdown_grace: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! JSON-RPC messages: decoding what arrives, encoding what leaves.
+//!
+//! Pure. Nothing is turned into a tree here: `params` stay the bytes the peer sent until a method asks for them in
+//! its own type, and ids keep their kind and every digit.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, ErrorObject};
+
+/// A request id, echoed with the type and precision it came in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Id {
+    /// Wider than 64 bits, so that no integer a 64-bit peer can send is bent.
+    Integer(i128),
+    String(Box<str>),
+}
+
+/// A call that wants an answer.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub id: Id,
+    pub method: Box<str>,
+    pub params: Params,
+    /// The `jsonrpc` member was left out, which only spec 000's HTTP clients do (X-12). It picks the error style.
+    pub bare: bool,
+}
+
+/// A call that must not be answered, not even on error (M-09).
+#[derive(Debug, Clone)]
+pub struct Notification {
+    pub method: Box<str>,
+    pub params: Params,
+}
+
+/// The peer's answer to a request of ours.
+#[derive(Debug, Clone)]
+pub struct Response {
+    pub id: Option<Id>,
+    pub outcome: Result<Box<RawValue>, ErrorObject>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Message {
+    Request(Request),
+    Notification(Notification),
+    Response(Response),
+}
+
+/// One frame: a message, or a batch of them (M-08).
+#[derive(Debug)]
+pub enum Incoming {
+    One(Result<Message, Rejection>),
+    Batch(Vec<Result<Message, Rejection>>),
+}
+
+/// A message that could not be understood, with the id it carried if that much was readable.
+#[derive(Debug, Clone)]
+pub struct Rejection {
+    pub id: Option<Id>,
+    pub error: Error,
+}
+
+/// `params` as sent: absent, or an object.
+#[derive(Debug, Clone, Default)]
+pub struct Params(Option<Box<RawValue>>);
+
+/// What a frame may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// `jsonrpc` may be left out (HTTP only).
+    pub bare_allowed: bool,
+    pub max_batch: usize,
+    pub max_depth: usize,
+}
+
+/// Reads one frame.
+pub fn decode(bytes: &[u8], bounds: Bounds) -> Incoming {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Incoming::One(Err(Rejection::unread(Error::Parse("the message is not valid UTF-8".into()))));
+    };
+    if deeper_than(bytes, bounds.max_depth) {
+        return Incoming::One(Err(Rejection::unread(Error::Parse(format!(
+            "the message is nested deeper than {} levels",
+            bounds.max_depth
+        )))));
+    }
+    if !text.trim_start().starts_with('[') {
+        return Incoming::One(decode_one(text, bounds));
+    }
+    match serde_json::from_str::<Vec<&RawValue>>(text) {
+        Err(error) => Incoming::One(Err(Rejection::unread(not_json(&error)))),
+        Ok(members) if members.is_empty() => {
+            Incoming::One(Err(Rejection::unread(Error::InvalidRequest("the batch is empty".into()))))
+        }
+        Ok(members) if members.len() > bounds.max_batch => {
+            Incoming::One(Err(Rejection::unread(Error::InvalidRequest(format!(
+                "the batch has {} messages; at most {} are taken",
+                members.len(),
+                bounds.max_batch
+            )))))
+        }
+        Ok(members) => Incoming::Batch(members.into_iter().map(|member| decode_one(member.get(), bounds)).collect()),
+    }
+}
+
+fn decode_one(text: &str, bounds: Bounds) -> Result<Message, Rejection> {
+    let envelope: Envelope<'_> = match serde_json::from_str(text) {
+        Ok(envelope) => envelope,
+        // Valid JSON of the wrong shape (an array member that is no object, a doubled key) is a bad request, not bad JSON.
+        Err(error) if error.is_data() => {
+            return Err(Rejection::unread(Error::InvalidRequest(format!(
+                "not a JSON-RPC message: {}",
+                reason(&error)
+            ))));
+        }
+        Err(error) => return Err(Rejection::unread(not_json(&error))),
+    };
+    let id = match envelope.id.map(|raw| Id::parse(raw.get())) {
+        None => None,
+        Some(Some(id)) => Some(id),
+        Some(None) => {
+            return Err(Rejection::unread(Error::InvalidRequest("`id` must be a string or an integer".into())));
+        }
+    };
+    let reject = |error: Error| Rejection { id: id.clone(), error };
+    match envelope.jsonrpc.as_deref() {
+        Some("2.0") => {}
+        None if bounds.bare_allowed => {}
+        Some(other) => {
+            return Err(reject(Error::InvalidRequest(format!("`jsonrpc` is `{other}`; it must be \"2.0\""))));
+        }
+        None => return Err(reject(Error::InvalidRequest("`jsonrpc` is missing; it must be \"2.0\"".into()))),
+    }
+    let Some(method) = envelope.method else {
+        return match (envelope.result, envelope.error) {
+            (Some(result), None) => Ok(Message::Response(Response { id, outcome: Ok(result.to_owned()) })),
+            (None, Some(error)) => match serde_json::from_str::<ErrorObject>(error.get()) {
+                Ok(error) => Ok(Message::Response(Response { id, outcome: Err(error) })),
+                Err(_) => Err(reject(Error::InvalidRequest("`error` is not a JSON-RPC error object".into()))),
+            },
+            _ => Err(reject(Error::InvalidRequest("`method` is missing".into()))),
+        };
+    };
+    let params = match envelope.params {
+        Some(raw) if !raw.get().starts_with('{') => {
+            let error = Error::invalid_params("`params` must be an object");
+            return match id {
+                Some(_) => Err(reject(error)),
+                // A notification is never answered; handing it on with no params lets the receiver ignore it.
+                None => Ok(Message::Notification(Notification { method: method.into(), params: Params(None) })),
+            };
+        }
+        params => Params(params.map(ToOwned::to_owned)),
+    };
+    let method: Box<str> = method.into();
+    Ok(match id {
+        Some(id) => Message::Request(Request { id, method, params, bare: envelope.jsonrpc.is_none() }),
+        None => Message::Notification(Notification { method, params }),
+    })
+}
+
+/// Writes a successful response.
+pub fn encode_result(id: &Id, result: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Out<'a, R> {
+        jsonrpc: &'static str,
+        id: &'a Id,
+        result: &'a R,
+    }
+    serde_json::to_vec(&Out { jsonrpc: "2.0", id, result })
+}
+
+/// Writes an error response; `None` when the request's id could not be read.
+pub fn encode_error(id: Option<&Id>, error: &ErrorObject) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Out<'a> {
+        jsonrpc: &'static str,
+        id: Option<&'a Id>,
+        error: &'a ErrorObject,
+    }
+    serde_json::to_vec(&Out { jsonrpc: "2.0", id, error }).expect("an error object has string keys and finite numbers")
+}
+
+/// Writes a notification, or with an id a request of ours.
+pub fn encode_call(id: Option<&Id>, method: &str, params: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Out<'a, P> {
+        jsonrpc: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a Id>,
+        method: &'a str,
+        params: &'a P,
+    }
+    serde_json::to_vec(&Out { jsonrpc: "2.0", id, method, params })
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// Tells `"id": null` (an error) from no `id` at all (a notification).
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn not_json(error: &serde_json::Error) -> Error {
+    Error::Parse(format!("the message is not valid JSON: {}", reason(error)))
+}
+
+/// serde_json's text without the ` at line 1 column 7` tail repeated for one-line messages.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((what, _)) => format!("{what} (character {})", error.column()),
+        None => text,
+    }
+}
+
+/// Counts brackets outside strings, so that nesting is bounded before any parser recurses.
+pub(crate) fn deeper_than(bytes: &[u8], limit: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for byte in bytes {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+// === impl Id ===
+
+impl Id {
+    fn parse(json: &str) -> Option<Id> {
+        if json.starts_with('"') {
+            return serde_json::from_str::<String>(json).ok().map(|text| Id::String(text.into()));
+        }
+        json.parse().ok().map(Id::Integer)
+    }
+}
+
+impl From<i64> for Id {
+    fn from(number: i64) -> Id {
+        Id::Integer(number.into())
+    }
+}
+
+impl From<&str> for Id {
+    fn from(text: &str) -> Id {
+        Id::String(text.into())
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Id::Integer(number) => number.fmt(f),
+            Id::String(text) => text.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Id::Integer(number) => match i64::try_from(*number) {
+                Ok(small) => serializer.serialize_i64(small),
+                Err(_) => match u64::try_from(*number) {
+                    Ok(large) => serializer.serialize_u64(large),
+                    // Past 64 bits the digits are kept by writing them as they are.
+                    Err(_) => RawValue::from_string(number.to_string())
+                        .map_err(serde::ser::Error::custom)?
+                        .serialize(serializer),
+                },
+            },
+            Id::String(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Id::parse(raw.get()).ok_or_else(|| serde::de::Error::custom("an id is a string or an integer"))
+    }
+}
+
+// === impl Params ===
+
+impl Params {
+    /// Takes any serialisable object; used by transports that build requests themselves.
+    pub fn from_value(value: &impl Serialize) -> Params {
+        Params(serde_json::value::to_raw_value(value).ok().filter(|raw| raw.get().starts_with('{')))
+    }
+
+    pub fn is_absent(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The object's text; `{}` when absent.
+    pub fn get(&self) -> &str {
+        self.0.as_deref().map_or("{}", RawValue::get)
+    }
+
+    /// Reads the params in a method's own type.
+    pub fn parse<'de, T: Deserialize<'de>>(&'de self) -> Result<T, Error> {
+        serde_json::from_str(self.get()).map_err(|error| {
+            Error::invalid_params(format!("`params` are not as this method needs them: {}", reason(&error)))
+        })
+    }
+}
+
+// === impl Response ===
+
+impl Response {
+    /// Reads the result in the type the asker expects.
+    pub fn parse<T: DeserializeOwned>(self) -> Result<T, ErrorObject> {
+        let raw = self.outcome?;
+        serde_json::from_str(raw.get()).map_err(|error| ErrorObject {
+            code: crate::code::Code::InvalidParams.legacy_number(),
+            message: format!("the client's answer is not of the expected form: {error}"),
+            data: None,
+        })
+    }
+}
+
+impl Rejection {
+    fn unread(error: Error) -> Rejection {
+        Rejection { id: None, error }
+    }
+}

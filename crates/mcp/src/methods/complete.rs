@@ -1,0 +1,78 @@
+//! `completion/complete` in its standard form: suggestions for an argument. A program may serve another form.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::completion::MAX_VALUES;
+use crate::dispatch::{Call, Reply};
+use crate::error::Error;
+
+#[derive(Deserialize)]
+struct Params {
+    r#ref: Reference,
+    argument: Argument,
+    #[serde(default)]
+    context: Settled,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum Reference {
+    #[serde(rename = "ref/prompt")]
+    Prompt { name: String },
+    #[serde(rename = "ref/resource")]
+    Resource { uri: String },
+}
+
+#[derive(Deserialize)]
+struct Argument {
+    name: String,
+    value: String,
+}
+
+#[derive(Deserialize, Default)]
+struct Settled {
+    #[serde(default)]
+    arguments: HashMap<String, String>,
+}
+
+/// `ref` and `argument` make the standard form; `prompt` makes the other.
+pub(crate) fn is_standard(call: &Call) -> bool {
+    #[derive(Deserialize)]
+    struct Shape {
+        r#ref: Option<Value>,
+        argument: Option<Value>,
+        prompt: Option<Value>,
+    }
+    let shape: Result<Shape, _> = call.params.parse();
+    shape.is_ok_and(|shape| shape.prompt.is_none() && (shape.r#ref.is_some() || shape.argument.is_some()))
+}
+
+pub(crate) fn complete(call: &Call) -> Result<Reply, Error> {
+    let params: Params = call.params.parse()?;
+    let server = &call.server;
+    let of = match params.r#ref {
+        Reference::Prompt { name } => {
+            if !server.prompts().contains_key(&name) {
+                return Err(Error::PromptNotFound { name });
+            }
+            name
+        }
+        Reference::Resource { uri } => {
+            let known = server.inner().templates.iter().any(|template| template.uri_template == uri);
+            if !known && !server.resources().contains_key(&uri) {
+                return Err(Error::ResourceNotFound { uri });
+            }
+            uri
+        }
+    };
+    let mut values = match server.inner().completers.get(&(of, params.argument.name)) {
+        Some(completer) => completer.suggest(&params.argument.value, &params.context.arguments),
+        None => Vec::new(),
+    };
+    let total = values.len();
+    values.truncate(MAX_VALUES);
+    Ok(Reply::new(json!({ "completion": { "values": values, "total": total, "hasMore": total > MAX_VALUES } })))
+}

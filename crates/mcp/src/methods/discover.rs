@@ -1,0 +1,28 @@
+//! `server/discover`: what a modern client may ask before anything else.
+
+use serde_json::{Value, json};
+
+use crate::client::TASKS_EXTENSION;
+use crate::dispatch::{Cache, Call, Reply};
+use crate::error::Error;
+use crate::version::Version;
+
+pub(crate) fn discover(call: &Call) -> Result<Reply, Error> {
+    let server = &call.server;
+    let mut capabilities = json!({
+        "tools": { "listChanged": true },
+        "resources": { "subscribe": true, "listChanged": true },
+        "prompts": { "listChanged": true },
+        "completions": {},
+        "logging": {},
+        "extensions": { TASKS_EXTENSION: {} },
+    });
+    if let Value::Object(all) = &mut capabilities {
+        all.extend(server.inner().capabilities.clone());
+    }
+    let mut members = json!({ "supportedVersions": Version::ALL, "capabilities": capabilities });
+    if let Some(instructions) = &server.inner().instructions {
+        members["instructions"] = instructions.as_str().into();
+    }
+    Ok(Reply::new(members).cached(Cache { ttl_ms: 3_600_000, scope: "public" }))
+}

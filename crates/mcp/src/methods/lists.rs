@@ -1,0 +1,80 @@
+//! `tools/list`, `resources/list`, `resources/templates/list`, `prompts/list`: one page after the other.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::dispatch::{Cache, Call, Reply};
+use crate::error::Error;
+use crate::version::Version;
+
+/// Lists change rarely and clients are told when they do.
+const LIST_TTL_MS: u64 = 300_000;
+const SHARED: Cache = Cache { ttl_ms: LIST_TTL_MS, scope: "public" };
+const OWN: Cache = Cache { ttl_ms: 0, scope: "private" };
+
+pub(crate) fn tools(call: &Call) -> Result<Reply, Error> {
+    let registry = call.server.registry();
+    // `outputSchema` came with 2025-06-18; older clients are spared what they cannot read.
+    let old = call.version < Version::V2025_06_18;
+    let entries = registry.iter().map(|tool| {
+        let mut entry = tool.listing();
+        if old && let Some(members) = entry.as_object_mut() {
+            members.remove("outputSchema");
+        }
+        entry
+    });
+    page(call, "tools", entries, SHARED)
+}
+
+pub(crate) fn resources(call: &Call) -> Result<Reply, Error> {
+    let resources = call.server.resources();
+    page(call, "resources", resources.values().map(|resource| resource.listing()), OWN)
+}
+
+pub(crate) fn templates(call: &Call) -> Result<Reply, Error> {
+    page(call, "resourceTemplates", call.server.inner().templates.iter().map(|template| template.listing()), SHARED)
+}
+
+pub(crate) fn prompts(call: &Call) -> Result<Reply, Error> {
+    let prompts = call.server.prompts();
+    page(call, "prompts", prompts.values().map(|prompt| prompt.listing()), SHARED)
+}
+
+fn page(
+    call: &Call,
+    member: &str,
+    entries: impl ExactSizeIterator<Item = Value>,
+    cache: Cache,
+) -> Result<Reply, Error> {
+    #[derive(Deserialize)]
+    struct Params {
+        cursor: Option<String>,
+    }
+    let Params { cursor } = call.params.parse()?;
+    let (start, size, total) = (offset(cursor.as_deref())?, call.server.limits().page_size, entries.len());
+    if start > total {
+        return Err(bad_cursor());
+    }
+    let mut members = Map::new();
+    members.insert(member.into(), entries.skip(start).take(size).collect());
+    if start + size < total {
+        members.insert("nextCursor".into(), URL_SAFE_NO_PAD.encode(format!("at:{}", start + size)).into());
+    }
+    Ok(Reply { members, ..Reply::default() }.cached(cache))
+}
+
+fn offset(cursor: Option<&str>) -> Result<usize, Error> {
+    let Some(cursor) = cursor else { return Ok(0) };
+    URL_SAFE_NO_PAD
+        .decode(cursor)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .and_then(|text| text.strip_prefix("at:")?.parse().ok())
+        .ok_or_else(bad_cursor)
+}
+
+fn bad_cursor() -> Error {
+    Error::invalid_params("`cursor` is not one this server gave; leave it out to start at the first page")
+}

@@ -1,0 +1,17 @@
+//! `logging/setLevel`: how much a legacy client wants to hear.
+
+use serde::Deserialize;
+
+use crate::client::LogLevel;
+use crate::dispatch::{Call, Reply};
+use crate::error::Error;
+
+pub(crate) fn set_level(call: &Call) -> Result<Reply, Error> {
+    #[derive(Deserialize)]
+    struct Params {
+        level: LogLevel,
+    }
+    let Params { level } = call.params.parse()?;
+    call.exchange.session.set_log_level(level);
+    Ok(Reply::default())
+}

@@ -1,0 +1,14 @@
+//! One file per method, or per small family of them. Each takes a [`Call`](crate::dispatch::Call) and gives a reply.
+
+pub(crate) mod complete;
+pub(crate) mod discover;
+pub(crate) mod extra;
+pub(crate) mod initialize;
+pub(crate) mod lists;
+pub(crate) mod logging;
+pub(crate) mod prompts_get;
+pub(crate) mod resources_read;
+pub(crate) mod rounds;
+pub(crate) mod subscriptions;
+pub(crate) mod tasks;
+pub(crate) mod tools_call;

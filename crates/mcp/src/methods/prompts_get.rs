@@ -1,0 +1,35 @@
+//! `prompts/get`: fills in a prompt.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::rounds::{Brought, Round, Stopped};
+use crate::dispatch::{Call, Reply};
+use crate::error::Error;
+use crate::prompt::PromptArguments;
+
+#[derive(Deserialize)]
+struct Params {
+    name: String,
+    #[serde(default)]
+    arguments: Option<PromptArguments>,
+    #[serde(flatten)]
+    brought: Brought,
+}
+
+pub(crate) async fn get(call: Call) -> Result<Reply, Error> {
+    let Params { name, arguments, brought } = call.params.parse()?;
+    let arguments = arguments.unwrap_or_default();
+    let Some(prompt) = call.server.prompts().get(&name).cloned() else {
+        return Err(Error::PromptNotFound { name });
+    };
+    prompt.check(&arguments)?;
+    let given = json!(arguments);
+    let round = Round::begin(&call, "prompts/get", &name, &given, brought)?;
+    let context = call.context(round.asking.clone());
+    let limit = Some(call.server.limits().tool_timeout);
+    match round.run(&context, &name, limit, (prompt.get)(context.clone(), arguments)).await? {
+        Stopped::Asks(open) => Ok(round.ask(&call, "prompts/get", &name, &given, open)),
+        Stopped::Finished(result) => Ok(Reply::new(json!(result?))),
+    }
+}

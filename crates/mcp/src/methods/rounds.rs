@@ -1,0 +1,151 @@
+//! Multi round-trip requests: running a handler that may need answers it does not have yet.
+
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::ask::{Asking, Rounds};
+use crate::context::Context;
+use crate::dispatch::{Call, Reply, ResultType};
+use crate::error::Error;
+use crate::seal;
+use crate::version::Era;
+
+/// What a repeated request brings along.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Brought {
+    #[serde(rename = "inputResponses", default)]
+    pub(crate) responses: Option<Map<String, Value>>,
+    #[serde(rename = "requestState", default)]
+    pub(crate) state: Option<String>,
+}
+
+/// The way a call asks, and what is needed to seal its answers for the next round.
+pub(crate) struct Round {
+    pub(crate) asking: Asking,
+    digest: String,
+}
+
+/// How a handler stopped.
+pub(crate) enum Stopped<T> {
+    Finished(T),
+    /// It waits for answers to these.
+    Asks(Map<String, Value>),
+}
+
+impl Round {
+    /// Opens the state of earlier rounds. `target` is the tool, prompt or resource; `arguments` what it was called with.
+    pub(crate) fn begin(
+        call: &Call,
+        method: &str,
+        target: &str,
+        arguments: &Value,
+        brought: Brought,
+    ) -> Result<Round, Error> {
+        if call.version.era() == Era::Legacy {
+            let asking = if call.exchange.outlet.is_open() { Asking::Wire } else { Asking::Nowhere };
+            return Ok(Round { asking, digest: String::new() });
+        }
+        // Most calls never ask, so the digest is made only when there is a state to open or one to seal.
+        let digest = match &brought.state {
+            None => String::new(),
+            Some(_) => seal::digest(method, target, arguments),
+        };
+        let earlier = match &brought.state {
+            None => Map::new(),
+            Some(state) => {
+                let identity = &call.exchange.caller.identity;
+                call.server.inner().state_key.open(state, identity, &digest)?.answers
+            }
+        };
+        let rounds = Rounds::new(earlier, brought.responses.unwrap_or_default());
+        Ok(Round { asking: Asking::Rounds(Arc::new(rounds)), digest })
+    }
+
+    /// Runs a handler until it finishes or waits for the client, within its time, and contains its panics.
+    ///
+    /// Waiting for a person does not count towards `limit`. Dropping the returned future drops the handler.
+    pub(crate) async fn run<T>(
+        &self,
+        context: &Context,
+        name: &str,
+        limit: Option<Duration>,
+        work: impl Future<Output = T>,
+    ) -> Result<Stopped<T>, Error> {
+        let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
+        let mut step = |wake: &mut std::task::Context<'_>| match work.as_mut().poll(wake) {
+            Poll::Ready(Ok(done)) => Poll::Ready(Ok(Stopped::Finished(done))),
+            Poll::Ready(Err(_)) => Poll::Ready(Err(Error::internal(
+                format!("`{name}` failed unexpectedly; the call had no result"),
+                format!("`{name}` panicked"),
+            ))),
+            Poll::Pending => match &self.asking {
+                Asking::Rounds(rounds) => match rounds.take_open() {
+                    Some(open) => Poll::Ready(Ok(Stopped::Asks(open))),
+                    None => Poll::Pending,
+                },
+                _ => Poll::Pending,
+            },
+        };
+        // Most handlers are done at the first poll; only the others pay for a timer and a cancellation slot.
+        if let Poll::Ready(done) = poll_fn(|wake| Poll::Ready(step(wake))).await {
+            return done;
+        }
+        let started = Instant::now();
+        let cancelled = context.inner().cancel.cancelled();
+        tokio::select! {
+            biased;
+            done = poll_fn(step) => done,
+            () = cancelled => Err(Error::Cancelled),
+            limit = expired(context, started, limit) => {
+                Err(Error::Timeout { tool: name.to_owned(), limit_seconds: limit.as_secs_f64() })
+            }
+        }
+    }
+
+    /// The `input_required` result for these questions.
+    pub(crate) fn ask(
+        &self,
+        call: &Call,
+        method: &str,
+        target: &str,
+        arguments: &Value,
+        open: Map<String, Value>,
+    ) -> Reply {
+        let answers = match &self.asking {
+            Asking::Rounds(rounds) => rounds.answers().clone(),
+            _ => Map::new(),
+        };
+        let digest = if self.digest.is_empty() { seal::digest(method, target, arguments) } else { self.digest.clone() };
+        let state = call.server.inner().state_key.seal(&call.exchange.caller.identity, &digest, answers);
+        Reply { kind: ResultType::InputRequired, ..Reply::new(json!({ "inputRequests": open, "requestState": state })) }
+    }
+}
+
+/// Ends when the handler has had its time, the time people took not counted.
+async fn expired(context: &Context, started: Instant, limit: Option<Duration>) -> Duration {
+    const LOOK_AGAIN: Duration = Duration::from_secs(1);
+    let Some(limit) = limit else { return std::future::pending().await };
+    loop {
+        let left = (limit + context.waited()).saturating_sub(started.elapsed());
+        match (left.is_zero(), context.is_waiting()) {
+            (true, false) => return limit,
+            (true, true) => tokio::time::sleep(LOOK_AGAIN).await,
+            (false, _) => tokio::time::sleep(left).await,
+        }
+    }
+}
+
+impl Round {
+    /// For work that has no request any more, such as a task.
+    pub(crate) fn detached(asking: Asking) -> Round {
+        Round { asking, digest: String::new() }
+    }
+}

@@ -1,0 +1,97 @@
+//! Hearing of changes: `resources/subscribe` for legacy peers, `subscriptions/listen` for modern ones.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::client::{ClientFeature, META_SUBSCRIPTION};
+use crate::dispatch::{Call, Reply};
+use crate::error::Error;
+use crate::event::Filter;
+use crate::message;
+
+/// A peer may not make us remember URIs without end.
+const MAX_SUBSCRIPTIONS: usize = 1000;
+
+#[derive(Deserialize)]
+struct Named {
+    uri: String,
+}
+
+#[derive(Deserialize)]
+struct Listen {
+    #[serde(default)]
+    notifications: Filter,
+}
+
+pub(crate) fn subscribe(call: &Call) -> Result<Reply, Error> {
+    let Named { uri } = call.params.parse()?;
+    let server = &call.server;
+    let known = server.resources().contains_key(&uri)
+        || server.inner().templates.iter().any(|template| template.matches(&uri).is_some());
+    if !known {
+        return Err(Error::ResourceNotFound { uri });
+    }
+    let mut subscriptions = call.exchange.session.subscriptions();
+    if subscriptions.len() >= MAX_SUBSCRIPTIONS {
+        return Err(Error::RateLimited(format!("a connection may subscribe to {MAX_SUBSCRIPTIONS} resources")));
+    }
+    subscriptions.insert(uri);
+    Ok(Reply::default())
+}
+
+pub(crate) fn unsubscribe(call: &Call) -> Result<Reply, Error> {
+    let Named { uri } = call.params.parse()?;
+    call.exchange.session.subscriptions().remove(&uri);
+    Ok(Reply::default())
+}
+
+/// Stays until the client leaves or the server stops; every message carries the id of this request.
+pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
+    let Listen { notifications: mut filter } = call.params.parse()?;
+    if !call.exchange.outlet.is_open() {
+        return Err(Error::InvalidRequest("`subscriptions/listen` needs `Accept: text/event-stream`".into()));
+    }
+    if filter.resource_subscriptions.len() + filter.task_ids.len() > MAX_SUBSCRIPTIONS {
+        return Err(Error::invalid_params(format!(
+            "at most {MAX_SUBSCRIPTIONS} resources and tasks can be listened to"
+        )));
+    }
+    if !call.client.supports(ClientFeature::Tasks) {
+        filter.task_ids.clear();
+    }
+    let _listening = call.server.listening()?;
+    // Subscribed before the acknowledgement, so that nothing after it is missed.
+    let mut events = call.server.events();
+    let meta = json!({ META_SUBSCRIPTION: call.id });
+    let acknowledged = json!({ "_meta": meta, "notifications": filter });
+    if !send(&call, "notifications/subscriptions/acknowledged", &acknowledged).await {
+        return Err(Error::Cancelled);
+    }
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = call.exchange.cancel.cancelled() => return Err(Error::Cancelled),
+            () = call.server.inner().draining.cancelled() => break,
+        };
+        let event = match event {
+            Ok(event) => event,
+            // The stream was too slow and lost some news; what comes next is still worth telling.
+            Err(RecvError::Lagged(_)) => continue,
+            Err(RecvError::Closed) => break,
+        };
+        if let Some(notification) = event.for_listener(&filter, &call.id)
+            && !call.exchange.outlet.send(notification).await
+        {
+            return Err(Error::Cancelled);
+        }
+    }
+    Ok(Reply::new(json!({ "_meta": meta })))
+}
+
+async fn send(call: &Call, method: &str, params: &Value) -> bool {
+    match message::encode_call(None, method, params) {
+        Ok(notification) => call.exchange.outlet.send(notification).await,
+        Err(_) => false,
+    }
+}

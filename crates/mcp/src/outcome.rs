@@ -1,0 +1,245 @@
+//! What a tool gives back: a result, a failure, or the rest of the work as a task.
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::content::Content;
+use crate::context::Context;
+use crate::error::{Error, ErrorObject};
+use crate::schema;
+
+/// Result of `tools/call`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    pub content: Vec<Content>,
+    /// The same object as the first text item, for peers at 2025-06-18 or later (M-05).
+    #[serde(rename = "structuredContent", default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    #[serde(rename = "isError", default)]
+    pub is_error: bool,
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+}
+
+/// How a handler ended.
+pub enum Outcome {
+    Done(CallResult),
+    Failed(ToolError),
+    /// The rest runs in the background as a task; only for tools with [`TaskSupport::Handoff`](crate::TaskSupport).
+    Background(Background),
+}
+
+/// Work that goes on after the call was answered with a task handle.
+pub type Background = Box<dyn FnOnce(Context) -> BoxFuture<'static, Outcome> + Send>;
+
+/// A tool's own failure, or a protocol error it wants the caller to see.
+#[derive(Debug, Clone)]
+pub enum ToolError {
+    /// Becomes a result with `isError: true` in the tool family's dialect.
+    Domain { kind: String, message: String, details: Option<Value> },
+    /// Becomes a JSON-RPC error.
+    Protocol(Error),
+}
+
+/// A value returned as JSON: text for everyone, `structuredContent` and an output schema for those who know it.
+#[derive(Debug, Clone, Copy)]
+pub struct Json<T>(pub T);
+
+/// What a handler may return.
+pub trait IntoOutcome {
+    /// Schema of the structured result, if the type has one.
+    fn output_schema() -> Option<Value> {
+        None
+    }
+
+    fn into_outcome(self) -> Outcome;
+}
+
+/// Why a call failed, as the tool family's renderer sees it.
+#[derive(Debug, Clone)]
+pub struct Failure<'a> {
+    pub tool: &'a str,
+    pub cause: &'a Cause,
+}
+
+#[derive(Debug, Clone)]
+pub enum Cause {
+    /// Refused by the library before or after the handler ran: schema, timeout, panic, serialisation.
+    Library(Error),
+    /// Returned by the handler.
+    Tool { kind: String, message: String, details: Option<Value> },
+}
+
+/// How the request was put, which decides how failures are put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// JSON-RPC 2.0 with its `jsonrpc` member.
+    Standard,
+    /// Spec 000's own forms: a REST path, or a body without `jsonrpc`.
+    Plain,
+}
+
+/// Renders a family's failures (E-16): a result, or a JSON-RPC error.
+pub type Dialect = fn(&Failure<'_>, Style) -> Result<CallResult, Error>;
+
+/// The dialect of tools that name no other: `{"error":{"type","message","details"}}` with `isError`.
+pub fn core_dialect(failure: &Failure<'_>, _style: Style) -> Result<CallResult, Error> {
+    let error = match failure.cause {
+        // These say that the server could not do its part; a caller should not read them as the tool's answer.
+        Cause::Library(error @ (Error::Timeout { .. } | Error::Serialization { .. })) => return Err(error.clone()),
+        Cause::Library(error) => {
+            let details =
+                error.to_object(crate::Era::Legacy).data.and_then(|mut data| data.get_mut("details").map(Value::take));
+            json!({ "type": error.error_type(), "message": error.to_string(), "details": details })
+        }
+        Cause::Tool { kind, message, details } => json!({ "type": kind, "message": message, "details": details }),
+    };
+    Ok(CallResult { is_error: true, ..CallResult::json(json!({ "error": error })) })
+}
+
+impl CallResult {
+    pub fn text(text: impl Into<String>) -> CallResult {
+        CallResult { content: vec![Content::text(text)], ..CallResult::default() }
+    }
+
+    /// Compact JSON in a text item, and the same value as structured content.
+    pub fn json(value: Value) -> CallResult {
+        CallResult { content: vec![Content::text(value.to_string())], structured: Some(value), ..CallResult::default() }
+    }
+
+    pub fn error(text: impl Into<String>) -> CallResult {
+        CallResult { is_error: true, ..CallResult::text(text) }
+    }
+}
+
+impl Outcome {
+    /// Hands the rest of the work over to a task.
+    pub fn background<F, Fut>(work: F) -> Outcome
+    where
+        F: FnOnce(Context) -> Fut + Send + 'static,
+        Fut: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        Outcome::Background(Box::new(move |context| Box::pin(async move { work(context).await.into_outcome() })))
+    }
+}
+
+impl ToolError {
+    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> ToolError {
+        ToolError::Domain { kind: kind.into(), message: message.into(), details: None }
+    }
+
+    /// Adds what a program needs to act on the failure.
+    pub fn details(self, value: Value) -> ToolError {
+        match self {
+            ToolError::Domain { kind, message, .. } => ToolError::Domain { kind, message, details: Some(value) },
+            protocol => protocol,
+        }
+    }
+}
+
+impl From<Error> for ToolError {
+    fn from(error: Error) -> ToolError {
+        ToolError::Protocol(error)
+    }
+}
+
+impl From<ErrorObject> for ToolError {
+    fn from(error: ErrorObject) -> ToolError {
+        ToolError::Domain { kind: "ClientError".into(), message: error.message, details: error.data }
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ToolError::Domain { message, .. } => f.write_str(message),
+            ToolError::Protocol(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ToolError {}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Done(result) => f.debug_tuple("Done").field(result).finish(),
+            Outcome::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
+            Outcome::Background(_) => f.write_str("Background"),
+        }
+    }
+}
+
+// === impl IntoOutcome ===
+
+impl IntoOutcome for Outcome {
+    fn into_outcome(self) -> Outcome {
+        self
+    }
+}
+
+impl IntoOutcome for CallResult {
+    fn into_outcome(self) -> Outcome {
+        Outcome::Done(self)
+    }
+}
+
+impl IntoOutcome for () {
+    fn into_outcome(self) -> Outcome {
+        Outcome::Done(CallResult::default())
+    }
+}
+
+impl IntoOutcome for String {
+    fn into_outcome(self) -> Outcome {
+        Outcome::Done(CallResult::text(self))
+    }
+}
+
+impl IntoOutcome for &'static str {
+    fn into_outcome(self) -> Outcome {
+        Outcome::Done(CallResult::text(self))
+    }
+}
+
+impl IntoOutcome for Content {
+    fn into_outcome(self) -> Outcome {
+        vec![self].into_outcome()
+    }
+}
+
+impl IntoOutcome for Vec<Content> {
+    fn into_outcome(self) -> Outcome {
+        Outcome::Done(CallResult { content: self, ..CallResult::default() })
+    }
+}
+
+impl<T: Serialize + JsonSchema> IntoOutcome for Json<T> {
+    fn output_schema() -> Option<Value> {
+        Some(schema::derive::<T>())
+    }
+
+    fn into_outcome(self) -> Outcome {
+        match crate::expressible::to_json(&self.0) {
+            Ok(value) => Outcome::Done(CallResult::json(value)),
+            Err(reason) => Outcome::Failed(ToolError::Protocol(Error::Serialization { tool: String::new(), reason })),
+        }
+    }
+}
+
+impl<T: IntoOutcome, E: Into<ToolError>> IntoOutcome for Result<T, E> {
+    fn output_schema() -> Option<Value> {
+        T::output_schema()
+    }
+
+    fn into_outcome(self) -> Outcome {
+        match self {
+            Ok(value) => value.into_outcome(),
+            Err(error) => Outcome::Failed(error.into()),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `requestState`: what a multi-round call remembers, held by the client and sealed by us.
+//!
+//! The client carries the state between rounds, so any of our instances can take the next one. It is the
+//! client's to keep and not to change: an HMAC covers all of it, and it is bound to the caller, to the request it
+//! came from, and to a time.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, Mac};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+
+/// The secret behind the seals. Instances behind one address share it; by default it is made at start.
+#[derive(Clone)]
+pub struct StateKey([u8; 32]);
+
+/// What is inside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// Who the state was given to.
+    caller: String,
+    /// Digest of the request it belongs to.
+    request: String,
+    /// Seconds since 1970 after which it is refused.
+    expires: u64,
+    /// Answers of earlier rounds, by key.
+    pub(crate) answers: Map<String, Value>,
+}
+
+const LIFETIME: Duration = Duration::from_secs(3600);
+
+impl StateKey {
+    pub fn random() -> StateKey {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).expect("the operating system has random numbers");
+        StateKey(key)
+    }
+
+    /// Any shared secret; it is hashed to the size needed.
+    pub fn from_secret(secret: &[u8]) -> StateKey {
+        StateKey(Sha256::digest(secret).into())
+    }
+
+    pub(crate) fn seal(&self, caller: &str, request: &str, answers: Map<String, Value>) -> String {
+        let expires = now() + LIFETIME.as_secs();
+        let state = State { caller: caller.to_owned(), request: request.to_owned(), expires, answers };
+        let payload = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&state).expect("state has string keys only"));
+        let tag = URL_SAFE_NO_PAD.encode(self.mac(payload.as_bytes()).finalize().into_bytes());
+        format!("{payload}.{tag}")
+    }
+
+    /// Opens a seal, or refuses without saying which of the checks failed: that is of use only to a forger.
+    pub(crate) fn open(&self, sealed: &str, caller: &str, request: &str) -> Result<State, Error> {
+        let refused = || {
+            Error::invalid_params(
+                "`requestState` is not one this server gave for this request; start the call again without it",
+            )
+        };
+        let (payload, tag) = sealed.split_once('.').ok_or_else(refused)?;
+        let tag = URL_SAFE_NO_PAD.decode(tag).map_err(|_| refused())?;
+        // Constant time: `verify_slice` does not stop at the first wrong byte.
+        self.mac(payload.as_bytes()).verify_slice(&tag).map_err(|_| refused())?;
+        let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| refused())?;
+        let state: State = serde_json::from_slice(&payload).map_err(|_| refused())?;
+        if state.caller != caller || state.request != request || state.expires < now() {
+            return Err(refused());
+        }
+        Ok(state)
+    }
+
+    fn mac(&self, payload: &[u8]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        mac.update(payload);
+        mac
+    }
+}
+
+impl std::fmt::Debug for StateKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StateKey(***)")
+    }
+}
+
+/// Names a request by its method and parameters, whatever order their members are in.
+pub(crate) fn digest(method: &str, target: &str, arguments: &Value) -> String {
+    let mut hash = Sha256::new();
+    for part in [method, target] {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    update_sorted(&mut hash, arguments);
+    URL_SAFE_NO_PAD.encode(hash.finalize())
+}
+
+fn update_sorted(hash: &mut Sha256, value: &Value) {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(name, _)| *name);
+            hash.update(b"{");
+            for (name, value) in members {
+                hash.update(name.as_bytes());
+                hash.update([0]);
+                update_sorted(hash, value);
+            }
+            hash.update(b"}");
+        }
+        Value::Array(items) => {
+            hash.update(b"[");
+            items.iter().for_each(|item| update_sorted(hash, item));
+            hash.update(b"]");
+        }
+        other => {
+            hash.update(other.to_string().as_bytes());
+            hash.update([0]);
+        }
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_seal_opens_for_its_caller_and_request_alone() {
+        let key = StateKey::random();
+        let answers = Map::from_iter([("step1".to_owned(), json!({ "action": "accept" }))]);
+        let sealed = key.seal("ann", "r1", answers.clone());
+        assert_eq!(key.open(&sealed, "ann", "r1").expect("own seal").answers, answers);
+        assert!(key.open(&sealed, "bob", "r1").is_err());
+        assert!(key.open(&sealed, "ann", "r2").is_err());
+        assert!(StateKey::random().open(&sealed, "ann", "r1").is_err());
+    }
+
+    #[test]
+    fn any_change_breaks_the_seal() {
+        let key = StateKey::from_secret(b"shared");
+        let sealed = key.seal("ann", "r1", Map::new());
+        assert!(key.open(&format!("{sealed}-TAMPERED"), "ann", "r1").is_err());
+        for position in 0..sealed.len() {
+            let mut bytes = sealed.clone().into_bytes();
+            bytes[position] = if bytes[position] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(bytes).expect("ascii");
+            // The last character of unpadded base64 has spare bits; changing only those is no change of content.
+            if changed != sealed && position + 1 != sealed.len() {
+                assert!(key.open(&changed, "ann", "r1").is_err(), "position {position}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_digest_does_not_depend_on_member_order() {
+        assert_eq!(digest("m", "t", &json!({ "a": 1, "b": [2] })), digest("m", "t", &json!({ "b": [2], "a": 1 })));
+        assert_ne!(digest("m", "t", &json!({ "a": 1 })), digest("m", "t", &json!({ "a": 2 })));
+        assert_ne!(digest("m", "t", &json!(["ab", "c"])), digest("m", "t", &json!(["a", "bc"])));
+    }
+}

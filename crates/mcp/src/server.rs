@@ -1,0 +1,480 @@
+//! The server: what it offers, put together once, shared by every transport.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use futures_util::future::BoxFuture;
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::audit::AuditLog;
+use crate::completion::Completer;
+use crate::context::Context;
+use crate::discovery::{self, LastScan, Module, Report};
+use crate::error::{Error, RegistrationError};
+use crate::event::Event;
+use crate::limits::Limits;
+use crate::message::{Id, Params, Response};
+use crate::metrics::Metrics;
+use crate::prompt::Prompt;
+use crate::registry::{Registered, Registry};
+use crate::resource::{Resource, ResourceTemplate};
+use crate::seal::StateKey;
+use crate::tasks::{MemoryTasks, RunningTask, TaskStore};
+use crate::tool::{DEFAULT_CACHE_TTL, Tool};
+use crate::trust::Caller;
+
+/// An MCP server, ready to be served over any transport. Cheap to clone; all clones are the same server.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) instructions: Option<String>,
+    pub(crate) limits: Limits,
+    registry: ArcSwap<Registry>,
+    /// Writers of `registry` take turns; readers never wait.
+    registering: Mutex<()>,
+    modules: Vec<Module>,
+    discovery_ttl: Duration,
+    last_scan: Mutex<Option<LastScan>>,
+    resources: ArcSwap<IndexMap<String, Resource>>,
+    pub(crate) templates: Vec<ResourceTemplate>,
+    prompts: ArcSwap<IndexMap<String, Prompt>>,
+    pub(crate) completers: HashMap<(String, String), Completer>,
+    pub(crate) methods: HashMap<String, Method>,
+    pub(crate) capabilities: Map<String, Value>,
+    pub(crate) quiet_flags: bool,
+    events: broadcast::Sender<Event>,
+    expected: Mutex<HashMap<Id, Expected>>,
+    tasks: Arc<dyn TaskStore>,
+    running_tasks: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
+    pub(crate) metrics: Metrics,
+    pub(crate) audit: AuditLog,
+    pub(crate) state_key: StateKey,
+    pub(crate) started: Instant,
+    pub(crate) health: Option<HealthCheck>,
+    pub(crate) draining: CancellationToken,
+    pub(crate) stop_now: CancellationToken,
+    listeners: Arc<Semaphore>,
+    /// Everything spawned on behalf of this server, so that a stop can wait for it.
+    background: TaskTracker,
+}
+
+/// A method beyond the protocol's own, such as `models/list`.
+pub(crate) type Method = Arc<dyn Fn(Context, Params) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
+
+/// Adds members to `GET /health`; `status` becomes `degraded` when it names an impaired part (T-41).
+pub(crate) type HealthCheck = Arc<dyn Fn() -> Health + Send + Sync>;
+
+/// What a program knows about the state of its parts.
+#[derive(Debug, Clone, Default)]
+pub struct Health {
+    /// Parts that do not work as they should, with the reason.
+    pub impaired: Vec<(String, String)>,
+    /// Further members of the reply.
+    pub members: Map<String, Value>,
+}
+
+/// An answer we wait for, and from whom.
+struct Expected {
+    caller: Arc<str>,
+    answer: oneshot::Sender<Response>,
+}
+
+/// Puts a server together. Mistakes are kept until [`ServerBuilder::build`], so that declarations stay a plain list.
+#[derive(Default)]
+pub struct ServerBuilder {
+    name: String,
+    version: String,
+    instructions: Option<String>,
+    limits: Limits,
+    tools: Vec<Result<Tool, RegistrationError>>,
+    modules: Vec<Module>,
+    discovery_ttl: Option<Duration>,
+    resources: Vec<Resource>,
+    templates: Vec<Result<ResourceTemplate, RegistrationError>>,
+    prompts: Vec<Prompt>,
+    completers: HashMap<(String, String), Completer>,
+    methods: HashMap<String, Method>,
+    capabilities: Map<String, Value>,
+    quiet_flags: bool,
+    tasks: Option<Arc<dyn TaskStore>>,
+    state_key: Option<StateKey>,
+    health: Option<HealthCheck>,
+}
+
+/// News kept for a stream that is slow to read; past this the oldest are lost to it.
+const EVENT_BACKLOG: usize = 256;
+
+impl Server {
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder { name: name.into(), version: version.into(), ..ServerBuilder::default() }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    pub fn version(&self) -> &str {
+        &self.0.version
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    pub fn audit(&self) -> &AuditLog {
+        &self.0.audit
+    }
+
+    pub fn uptime(&self) -> Duration {
+        self.0.started.elapsed()
+    }
+
+    /// The tools at this moment.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.0.registry.load_full()
+    }
+
+    /// Adds a tool while the server runs; clients are told.
+    pub fn register(&self, tool: Tool) -> Result<Registered, RegistrationError> {
+        let _turn = lock(&self.0.registering);
+        let (next, what) = self.0.registry.load().with(tool)?;
+        if what == Registered::Added {
+            self.0.registry.store(Arc::new(next));
+            self.publish(Event::ToolsChanged);
+        }
+        Ok(what)
+    }
+
+    /// Takes a tool away while the server runs; clients are told.
+    pub fn unregister(&self, name: &str) {
+        let _turn = lock(&self.0.registering);
+        let before = self.0.registry.load();
+        let next = before.without(name);
+        if next.len() != before.len() {
+            self.0.registry.store(Arc::new(next));
+            self.publish(Event::ToolsChanged);
+        }
+    }
+
+    /// Scans the modules for tools, unless the last scan is fresh and `force` is false (M-68).
+    pub fn discover(&self, force: bool) -> Report {
+        let mut last = lock(&self.0.last_scan);
+        if let Some(scan) = last.as_ref().filter(|scan| !force && scan.fresh(self.0.discovery_ttl)) {
+            return scan.report.clone();
+        }
+        let report = discovery::scan(&self.0.modules, |tool| self.register(tool).map(drop));
+        *last = Some(LastScan { at: Instant::now(), report: report.clone() });
+        report
+    }
+
+    pub fn add_resource(&self, resource: Resource) {
+        let _turn = lock(&self.0.registering);
+        let mut next = IndexMap::clone(&self.0.resources.load());
+        next.insert(resource.uri.clone(), resource);
+        self.0.resources.store(Arc::new(next));
+        self.publish(Event::ResourcesChanged);
+    }
+
+    pub fn remove_resource(&self, uri: &str) {
+        let _turn = lock(&self.0.registering);
+        let mut next = IndexMap::clone(&self.0.resources.load());
+        if next.shift_remove(uri).is_some() {
+            self.0.resources.store(Arc::new(next));
+            self.publish(Event::ResourcesChanged);
+        }
+    }
+
+    pub fn add_prompt(&self, prompt: Prompt) {
+        let _turn = lock(&self.0.registering);
+        let mut next = IndexMap::clone(&self.0.prompts.load());
+        next.insert(prompt.name.clone(), prompt);
+        self.0.prompts.store(Arc::new(next));
+        self.publish(Event::PromptsChanged);
+    }
+
+    /// Tells every open stream that wants to know.
+    pub fn publish(&self, event: Event) {
+        // An error means that nobody listens.
+        let _ = self.0.events.send(event);
+    }
+
+    pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
+        self.0.events.subscribe()
+    }
+
+    pub(crate) fn resources(&self) -> Arc<IndexMap<String, Resource>> {
+        self.0.resources.load_full()
+    }
+
+    pub(crate) fn prompts(&self) -> Arc<IndexMap<String, Prompt>> {
+        self.0.prompts.load_full()
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// Begins the drain: in-flight work goes on, new requests are refused.
+    pub fn drain(&self) {
+        self.0.draining.cancel();
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.0.draining.is_cancelled()
+    }
+
+    /// Ends everything at once.
+    pub fn stop_now(&self) {
+        self.0.draining.cancel();
+        self.0.stop_now.cancel();
+    }
+
+    /// A place among the open `subscriptions/listen` streams.
+    pub(crate) fn listening(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let most = self.0.limits.max_listeners;
+        self.0
+            .listeners
+            .clone()
+            .try_acquire_owned()
+            .map_err(|_| Error::RateLimited(format!("{most} streams are listening already; close one and try again")))
+    }
+
+    /// Runs work in the background; [`Server::finished`] waits for it.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.0.background.spawn(work);
+    }
+
+    /// Waits until all background work has ended. To be called after [`Server::drain`].
+    pub async fn finished(&self) {
+        self.0.background.close();
+        self.0.background.wait().await;
+    }
+
+    pub(crate) fn task_store(&self) -> &dyn TaskStore {
+        &*self.0.tasks
+    }
+
+    pub(crate) fn running_tasks(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<RunningTask>>> {
+        lock(&self.0.running_tasks)
+    }
+
+    /// Makes an id for a request of ours that cannot be guessed, and a place for its answer.
+    pub(crate) fn expect_answer(&self, caller: &Caller) -> (Id, oneshot::Receiver<Response>) {
+        let id = Id::String(random_id().into());
+        let (answer, receiver) = oneshot::channel();
+        lock(&self.0.expected).insert(id.clone(), Expected { caller: caller.identity.clone(), answer });
+        (id, receiver)
+    }
+
+    pub(crate) fn forget_answer(&self, id: &Id) {
+        lock(&self.0.expected).remove(id);
+    }
+
+    /// Takes a client's answer; one that nobody waits for, or that another caller was asked for, is dropped.
+    pub(crate) fn answered(&self, response: Response, caller: &Caller) {
+        let Some(id) = &response.id else { return };
+        let mut expected = lock(&self.0.expected);
+        if expected.get(id).is_some_and(|expected| expected.caller == caller.identity)
+            && let Some(Expected { answer, .. }) = expected.remove(id)
+        {
+            let _ = answer.send(response);
+        }
+    }
+}
+
+impl ServerBuilder {
+    /// Guidance for models on how to use this server.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Takes what `#[mcp_tool]` and [`ToolBuilder::run`](crate::ToolBuilder::run) give.
+    pub fn tool(mut self, tool: Result<Tool, RegistrationError>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// A module that is scanned for tools now and whenever discovery is forced.
+    pub fn module(mut self, module: Module) -> Self {
+        self.modules.push(module);
+        self
+    }
+
+    /// How long a discovery stays fresh (300 s unless said otherwise).
+    pub fn discovery_ttl(mut self, ttl: Duration) -> Self {
+        self.discovery_ttl = Some(ttl);
+        self
+    }
+
+    pub fn resource(mut self, resource: Resource) -> Self {
+        self.resources.push(resource);
+        self
+    }
+
+    pub fn resource_template(mut self, template: Result<ResourceTemplate, RegistrationError>) -> Self {
+        self.templates.push(template);
+        self
+    }
+
+    pub fn prompt(mut self, prompt: Prompt) -> Self {
+        self.prompts.push(prompt);
+        self
+    }
+
+    /// Suggests values for an argument of a prompt (by name) or of a resource template (by its text).
+    pub fn completion(mut self, of: impl Into<String>, argument: impl Into<String>, completer: Completer) -> Self {
+        self.completers.insert((of.into(), argument.into()), completer);
+        self
+    }
+
+    /// Serves a method beyond the protocol's own.
+    pub fn method<F, Fut>(mut self, name: impl Into<String>, run: F) -> Self
+    where
+        F: Fn(Context, Params) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, Error>> + Send + 'static,
+    {
+        let run = Arc::new(run);
+        let method: Method = Arc::new(move |context, params| {
+            let run = run.clone();
+            Box::pin(async move { run(context, params).await })
+        });
+        self.methods.insert(name.into(), method);
+        self
+    }
+
+    /// Adds a capability to those the server tells of, merged into its own.
+    pub fn capability(mut self, name: impl Into<String>, value: Value) -> Self {
+        self.capabilities.insert(name.into(), value);
+        self
+    }
+
+    /// Tells legacy clients `subscribe:false` and `listChanged:false` for resources and prompts, although both are
+    /// served: some published contracts want the flags so.
+    pub fn quiet_flags(mut self) -> Self {
+        self.quiet_flags = true;
+        self
+    }
+
+    pub fn task_store(mut self, tasks: Arc<dyn TaskStore>) -> Self {
+        self.tasks = Some(tasks);
+        self
+    }
+
+    /// Shared by instances that stand behind one address, so that each can go on with a call another began.
+    pub fn state_key(mut self, key: StateKey) -> Self {
+        self.state_key = Some(key);
+        self
+    }
+
+    /// What `GET /health` says about the program's parts.
+    pub fn health(mut self, check: impl Fn() -> Health + Send + Sync + 'static) -> Self {
+        self.health = Some(Arc::new(check));
+        self
+    }
+
+    /// Checks everything declared and makes the server.
+    pub fn build(self) -> Result<Server, RegistrationError> {
+        let mut registry = Registry::default();
+        for tool in self.tools {
+            registry = registry.with(tool?)?.0;
+        }
+        let mut resources = IndexMap::new();
+        for resource in self.resources {
+            let uri = resource.uri.clone();
+            if resources.insert(uri.clone(), resource).is_some() {
+                return Err(RegistrationError::Duplicate { kind: "resource", name: uri });
+            }
+        }
+        let mut prompts = IndexMap::new();
+        for prompt in self.prompts {
+            let name = prompt.name.clone();
+            if prompts.insert(name.clone(), prompt).is_some() {
+                return Err(RegistrationError::Duplicate { kind: "prompt", name });
+            }
+        }
+        let server = Server(Arc::new(Inner {
+            name: self.name,
+            version: self.version,
+            instructions: self.instructions,
+            registry: ArcSwap::from_pointee(registry),
+            registering: Mutex::default(),
+            modules: self.modules,
+            discovery_ttl: self.discovery_ttl.unwrap_or(DEFAULT_CACHE_TTL),
+            last_scan: Mutex::default(),
+            resources: ArcSwap::from_pointee(resources),
+            templates: self.templates.into_iter().collect::<Result<_, _>>()?,
+            prompts: ArcSwap::from_pointee(prompts),
+            completers: self.completers,
+            methods: self.methods,
+            capabilities: self.capabilities,
+            quiet_flags: self.quiet_flags,
+            events: broadcast::channel(EVENT_BACKLOG).0,
+            expected: Mutex::default(),
+            tasks: self.tasks.unwrap_or_else(|| Arc::new(MemoryTasks::new(self.limits.max_tasks))),
+            running_tasks: Mutex::default(),
+            metrics: Metrics::new(),
+            audit: AuditLog::new(self.limits.max_audit),
+            state_key: self.state_key.unwrap_or_else(StateKey::random),
+            started: Instant::now(),
+            health: self.health,
+            draining: CancellationToken::new(),
+            stop_now: CancellationToken::new(),
+            listeners: Arc::new(Semaphore::new(self.limits.max_listeners)),
+            background: TaskTracker::new(),
+            limits: self.limits,
+        }));
+        server.discover(false);
+        Ok(server)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("name", &self.0.name).field("version", &self.0.version).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder")
+            .field("name", &self.name)
+            .field("tools", &self.tools.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// 128 random bits, in hex: an id that cannot be guessed.
+pub(crate) fn random_id() -> String {
+    use std::fmt::Write;
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes).expect("the operating system has random numbers");
+    bytes.iter().fold(String::with_capacity(32), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// A lock whose holder panicked still guards whole values: every critical section here replaces them in one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,127 @@
+//! What is remembered about one legacy connection between its requests, and where its messages go.
+//!
+//! Nothing here is needed for a call to be right: it holds what `initialize` negotiated, which streams want
+//! which news, and which requests are running so that they can be cancelled.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use arc_swap::ArcSwap;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{ClientCapabilities, LogLevel};
+use crate::message::Id;
+use crate::version::Version;
+
+/// One connection (stdio, WebSocket) or one `Mcp-Session-Id` (HTTP).
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Index into [`Version::ALL`] plus one; zero before `initialize`.
+    version: AtomicU8,
+    log_level: AtomicU8,
+    client: ArcSwap<ClientCapabilities>,
+    subscriptions: Mutex<HashSet<String>>,
+    running: Mutex<HashMap<Id, CancellationToken>>,
+}
+
+/// The way out for messages that belong to a request: its own event stream, or the connection.
+#[derive(Debug, Clone)]
+pub(crate) enum Outlet {
+    /// Nothing but the answer can be sent.
+    Closed,
+    Open(mpsc::Sender<Vec<u8>>),
+}
+
+const LEVELS: [LogLevel; 8] = [
+    LogLevel::Debug,
+    LogLevel::Info,
+    LogLevel::Notice,
+    LogLevel::Warning,
+    LogLevel::Error,
+    LogLevel::Critical,
+    LogLevel::Alert,
+    LogLevel::Emergency,
+];
+
+impl Session {
+    pub(crate) fn new() -> Session {
+        Session {
+            version: AtomicU8::new(0),
+            log_level: AtomicU8::new(LogLevel::Info as u8),
+            client: ArcSwap::default(),
+            subscriptions: Mutex::default(),
+            running: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn open(&self, version: Version, client: ClientCapabilities) {
+        let index = Version::ALL.iter().position(|known| *known == version).unwrap_or_default();
+        self.client.store(client.into());
+        self.version.store(index as u8 + 1, Ordering::Release);
+    }
+
+    /// What `initialize` agreed on, if there was one.
+    pub(crate) fn version(&self) -> Option<Version> {
+        let index = usize::from(self.version.load(Ordering::Acquire)).checked_sub(1)?;
+        Version::ALL.get(index).copied()
+    }
+
+    pub(crate) fn client(&self) -> std::sync::Arc<ClientCapabilities> {
+        self.client.load_full()
+    }
+
+    pub(crate) fn log_level(&self) -> LogLevel {
+        LEVELS[usize::from(self.log_level.load(Ordering::Relaxed))]
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        self.log_level.store(level as u8, Ordering::Relaxed);
+    }
+
+    /// Resource URIs this peer wants to hear of. The guard is held for a lookup, never across an await.
+    pub(crate) fn subscriptions(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.subscriptions.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn started(&self, id: Id, cancel: CancellationToken) {
+        self.running().insert(id, cancel);
+    }
+
+    pub(crate) fn ended(&self, id: &Id) {
+        self.running().remove(id);
+    }
+
+    /// Cancels a running request; unknown or ended ones are nobody's mistake.
+    pub(crate) fn cancel(&self, id: &Id) {
+        if let Some(cancel) = self.running().remove(id) {
+            cancel.cancel();
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
+        self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Outlet {
+    /// Sends if there is room: news may be dropped for a client that does not read, the work must not wait for it.
+    pub(crate) fn offer(&self, message: Vec<u8>) {
+        if let Outlet::Open(sender) = self {
+            let _ = sender.try_send(message);
+        }
+    }
+
+    /// Sends and waits for room; false when nobody will read it.
+    pub(crate) async fn send(&self, message: Vec<u8>) -> bool {
+        match self {
+            Outlet::Open(sender) => sender.send(message).await.is_ok(),
+            Outlet::Closed => false,
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Outlet::Open(_))
+    }
+}

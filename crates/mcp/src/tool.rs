@@ -1,0 +1,378 @@
+//! A tool: a name, a description, a compiled schema, an effect, and the function that runs.
+//!
+//! A [`Tool`] without a schema cannot be built (invariant 2), and nothing but `dispatch` can run one (invariant 1).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::error::{Error, RegistrationError};
+use crate::metrics::ToolStats;
+use crate::outcome::{Dialect, IntoOutcome, Outcome, ToolError, core_dialect};
+use crate::schema::{self, Schema};
+use crate::trust::Effect;
+
+/// Something a caller can run by name.
+pub struct Tool {
+    name: String,
+    title: Option<String>,
+    description: String,
+    input: Schema,
+    output: Option<Schema>,
+    meta: Meta,
+    dialect: Dialect,
+    pub(crate) run: Handler,
+    pub(crate) stats: ToolStats,
+}
+
+/// What is known about a tool besides how to call it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Meta {
+    /// Where it was declared.
+    pub module: String,
+    pub effect: Effect,
+    pub idempotent: bool,
+    /// The version in which it was deprecated; it still works, with a warning (M-71).
+    pub deprecated_in: Option<String>,
+    /// How long a discovery that found it stays fresh.
+    pub cache_ttl: Duration,
+    /// Its own time limit, if it differs from the server's.
+    pub timeout: Option<Duration>,
+    pub tasks: TaskSupport,
+}
+
+/// Whether a call may be answered with a task handle instead of a result (modern era, tasks extension).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TaskSupport {
+    #[default]
+    Never,
+    /// A task for clients that know tasks, an ordinary call for others.
+    Optional,
+    /// Only as a task; clients that do not know tasks are told what they lack.
+    Always,
+    /// Like `Always`, but the handler runs first (it may ask the person) and hands the rest over with
+    /// [`Outcome::background`].
+    Handoff,
+}
+
+pub(crate) type Handler = Arc<dyn Fn(Context, Arguments) -> BoxFuture<'static, Outcome> + Send + Sync>;
+
+/// The arguments of one call, already checked against the tool's schema.
+#[derive(Debug, Clone)]
+pub struct Arguments(Arc<Value>);
+
+/// Collects what makes a tool; [`ToolBuilder::run`] ends it.
+#[derive(Debug)]
+pub struct ToolBuilder {
+    name: String,
+    title: Option<String>,
+    description: String,
+    input: Option<Value>,
+    output: Option<Value>,
+    meta: Meta,
+    dialect: Dialect,
+}
+
+/// How long a discovery result stays fresh unless a tool says otherwise (M-61).
+pub(crate) const DEFAULT_CACHE_TTL: Duration = Duration::from_secs(300);
+
+impl Tool {
+    pub fn builder(name: impl Into<String>) -> ToolBuilder {
+        ToolBuilder {
+            name: name.into(),
+            title: None,
+            description: String::new(),
+            input: None,
+            output: None,
+            meta: Meta {
+                module: String::new(),
+                effect: Effect::Reads,
+                idempotent: false,
+                deprecated_in: None,
+                cache_ttl: DEFAULT_CACHE_TTL,
+                timeout: None,
+                tasks: TaskSupport::Never,
+            },
+            dialect: core_dialect,
+        }
+    }
+
+    /// The name a declaration without one gets: the last segment of its module and the function (M-62).
+    ///
+    /// At a crate root there is no module to tell apart from others, so the function's name stands alone.
+    pub fn derived_name(module_path: &str, function: &str) -> String {
+        match module_path.rsplit_once("::") {
+            Some((_, module)) => format!("{module}_{function}"),
+            None => function.to_owned(),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    pub fn input_schema(&self) -> &Schema {
+        &self.input
+    }
+
+    pub fn output_schema(&self) -> Option<&Schema> {
+        self.output.as_ref()
+    }
+
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    pub fn stats(&self) -> &ToolStats {
+        &self.stats
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Same declaration, whatever function stands behind it (M-64).
+    pub(crate) fn same_declaration(&self, other: &Tool) -> bool {
+        self.input == other.input && self.output == other.output && self.meta.effect == other.meta.effect
+    }
+
+    /// The entry in `tools/list`.
+    pub fn listing(&self) -> Value {
+        let mut entry = json!({
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.input.json(),
+            "annotations": {
+                "readOnlyHint": self.meta.effect == Effect::Reads,
+                "destructiveHint": self.meta.effect == Effect::Destroys,
+                "idempotentHint": self.meta.idempotent || self.meta.effect == Effect::Reads,
+            },
+            "metadata": {
+                "module": self.meta.module,
+                "destructive": self.meta.effect == Effect::Destroys,
+                "deprecated_in": self.meta.deprecated_in,
+                "cache_ttl": self.meta.cache_ttl.as_secs(),
+            },
+        });
+        if let Some(title) = &self.title {
+            entry["title"] = title.as_str().into();
+        }
+        if let Some(output) = &self.output {
+            entry["outputSchema"] = output.json().clone();
+        }
+        entry
+    }
+}
+
+impl ToolBuilder {
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    pub fn module(mut self, module: impl Into<String>) -> Self {
+        self.meta.module = module.into();
+        self
+    }
+
+    /// The schema written out.
+    pub fn input_schema(mut self, schema: Value) -> Self {
+        self.input = Some(schema);
+        self
+    }
+
+    /// The schema of a Rust type, inlined and flat.
+    pub fn input<A: JsonSchema>(self) -> Self {
+        self.input_schema(schema::derive::<A>())
+    }
+
+    /// A tool that takes nothing.
+    pub fn no_input(self) -> Self {
+        self.input_schema(json!({ "type": "object", "properties": {} }))
+    }
+
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        self.output = Some(schema);
+        self
+    }
+
+    /// The output schema of the handler's return type, if it has one.
+    pub fn output<R: IntoOutcome>(mut self) -> Self {
+        self.output = R::output_schema();
+        self
+    }
+
+    pub fn effect(mut self, effect: Effect) -> Self {
+        self.meta.effect = effect;
+        self
+    }
+
+    pub fn idempotent(mut self, idempotent: bool) -> Self {
+        self.meta.idempotent = idempotent;
+        self
+    }
+
+    pub fn deprecated_in(mut self, version: impl Into<String>) -> Self {
+        self.meta.deprecated_in = Some(version.into());
+        self
+    }
+
+    pub fn cache_ttl(mut self, ttl: Duration) -> Self {
+        self.meta.cache_ttl = ttl;
+        self
+    }
+
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.meta.timeout = Some(limit);
+        self
+    }
+
+    pub fn task_support(mut self, tasks: TaskSupport) -> Self {
+        self.meta.tasks = tasks;
+        self
+    }
+
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// Compiles the schemas and ends the declaration.
+    pub fn run<F, Fut, R>(self, handler: F) -> Result<Tool, RegistrationError>
+    where
+        F: Fn(Context, Arguments) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+        R: IntoOutcome,
+    {
+        // Erased here, at the front door, so that nothing behind is generic over handlers. The call itself happens
+        // inside the future: a handler that panics before its first await is contained like any other.
+        let handler = Arc::new(handler);
+        self.finish(Arc::new(move |context, arguments| {
+            let handler = handler.clone();
+            Box::pin(async move { handler(context, arguments).await.into_outcome() })
+        }))
+    }
+
+    fn finish(self, run: Handler) -> Result<Tool, RegistrationError> {
+        let ToolBuilder { name, title, description, input, output, meta, dialect } = self;
+        if let Err(reason) = check_name(&name) {
+            return Err(RegistrationError::InvalidName { name, reason });
+        }
+        let Some(input) = input else {
+            return Err(RegistrationError::NoSchema(name));
+        };
+        let invalid = |which: &'static str, reason: String| RegistrationError::InvalidSchema {
+            name: name.clone(),
+            which,
+            reason,
+        };
+        let input = schema::compile_input(input).map_err(|reason| invalid("input", reason))?;
+        let output = output
+            .filter(publishable_output)
+            .map(schema::compile)
+            .transpose()
+            .map_err(|reason| invalid("output", reason))?;
+        Ok(Tool { name, title, description, input, output, meta, dialect, run, stats: ToolStats::default() })
+    }
+}
+
+impl Arguments {
+    pub(crate) fn new(value: Value) -> Arguments {
+        Arguments(Arc::new(value))
+    }
+
+    pub fn value(&self) -> &Value {
+        &self.0
+    }
+
+    /// Reads the arguments in the handler's own type.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
+        T::deserialize(&*self.0).map_err(|error| {
+            ToolError::Protocol(Error::InvalidParams {
+                message: format!("the arguments fit the schema but not the tool: {error}"),
+                details: None,
+            })
+        })
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).field("meta", &self.meta).finish_non_exhaustive()
+    }
+}
+
+/// Some clients drop the whole list over an output schema that is no object, so only object schemas are published.
+fn publishable_output(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object")
+}
+
+fn check_name(name: &str) -> Result<(), &'static str> {
+    if name.is_empty() {
+        return Err("it is empty");
+    }
+    if name.len() > 128 {
+        return Err("it is longer than 128 characters");
+    }
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)) {
+        return Err("use letters, digits, `_`, `-` and `.` only");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m62_derived_names_are_module_and_function() {
+        assert_eq!(Tool::derived_name("corbie::memory", "put"), "memory_put");
+        assert_eq!(Tool::derived_name("echo", "say"), "say");
+    }
+
+    #[test]
+    fn m63_a_tool_without_a_schema_cannot_be_built() {
+        let error = Tool::builder("lost").run(async |_, _| "never").expect_err("no schema");
+        assert_eq!(error, RegistrationError::NoSchema("lost".into()));
+    }
+
+    #[test]
+    fn m65_an_invalid_schema_cannot_be_built() {
+        for bad in [
+            json!("text"),
+            json!({ "type": "string" }),
+            json!({ "type": "object", "properties": { "a": { "type": "strin" } } }),
+        ] {
+            let error = Tool::builder("bad").input_schema(bad).run(async |_, _| "never").expect_err("invalid");
+            assert!(matches!(error, RegistrationError::InvalidSchema { which: "input", .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_that_clients_cannot_carry_are_refused() {
+        for name in ["", "has space", "ünïcode", &"x".repeat(129)] {
+            assert!(Tool::builder(name).no_input().run(async |_, _| ()).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_reference_to_the_network_is_refused_not_fetched() {
+        let schema = json!({ "type": "object", "properties": { "a": { "$ref": "http://127.0.0.1:9/schema.json" } } });
+        assert!(Tool::builder("remote").input_schema(schema).run(async |_, _| ()).is_err());
+    }
+}

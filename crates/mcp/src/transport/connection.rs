@@ -1,0 +1,196 @@
+//! A connection that carries many messages both ways: stdio and WebSocket differ only in framing.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures_util::future::join_all;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use crate::client::RequestMeta;
+use crate::dispatch::Exchange;
+use crate::error::Error;
+use crate::message::{self, Bounds, Incoming, Message, Rejection, Request};
+use crate::outcome::Style;
+use crate::server::Server;
+use crate::session::{Outlet, Session};
+use crate::trust::Caller;
+use crate::version::{Era, Opening};
+
+/// One peer. Dropping it ends the news it gets; running requests are waited for with [`Connection::finished`].
+pub(crate) struct Connection {
+    server: Server,
+    session: Arc<Session>,
+    caller: Caller,
+    out: mpsc::Sender<Vec<u8>>,
+    running: TaskTracker,
+    _news: DropGuard,
+}
+
+impl Connection {
+    /// Messages for the peer come out of the receiver, one frame each.
+    pub(crate) fn new(server: Server, caller: Caller) -> (Connection, mpsc::Receiver<Vec<u8>>) {
+        let (out, outgoing) = mpsc::channel(server.limits().max_outgoing);
+        let session = Arc::new(Session::new());
+        let gone = CancellationToken::new();
+        server.spawn(tell_news(server.clone(), session.clone(), out.clone(), gone.clone()));
+        let running = TaskTracker::new();
+        running.close();
+        (Connection { server, session, caller, out, running, _news: gone.drop_guard() }, outgoing)
+    }
+
+    /// Takes one frame. What can be answered at once is; the rest goes on beside the next frames (T-02).
+    pub(crate) async fn receive(&self, frame: &[u8]) {
+        let limits = self.server.limits();
+        let bounds = Bounds { bare_allowed: false, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
+        match message::decode(frame, bounds) {
+            Incoming::One(Ok(Message::Request(request))) => self.start(request).await,
+            Incoming::One(Ok(other)) => self.take(other),
+            Incoming::One(Err(rejection)) => self.send(reject(&rejection)).await,
+            Incoming::Batch(members) => self.start_batch(members).await,
+        }
+    }
+
+    /// A frame that could not be read at all.
+    pub(crate) async fn refuse(&self, error: Error) {
+        self.send(reject(&Rejection { id: None, error })).await;
+    }
+
+    /// Waits until every request in flight has been answered.
+    pub(crate) async fn finished(&self) {
+        self.running.wait().await;
+    }
+
+    /// Ends when nobody takes our messages any more.
+    pub(crate) async fn closed(&self) {
+        self.out.closed().await;
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    async fn start(&self, request: Request) {
+        if self.running.len() >= self.server.limits().max_in_flight {
+            let error = Error::RateLimited(format!(
+                "{} requests are in flight on this connection; wait for answers before sending more",
+                self.running.len()
+            ));
+            return self.send(reject(&Rejection { id: Some(request.id), error })).await;
+        }
+        let cancel = CancellationToken::new();
+        let id = request.id.clone();
+        let meta = RequestMeta::of(&request.params);
+        let server = self.server.clone();
+        let exchange = self.exchange(cancel.clone());
+        let mut work = Box::pin(async move { server.answer(request, meta, exchange).await });
+        // Polled once where it was read: most calls are done by then and need no task of their own.
+        if let Poll::Ready(answer) = futures_util::poll!(&mut work) {
+            return self.send(answer.encode()).await;
+        }
+        self.session.started(id.clone(), cancel.clone());
+        let (session, out) = (self.session.clone(), self.out.clone());
+        self.running.spawn(async move {
+            let answer = work.await;
+            session.ended(&id);
+            // A cancelled request is not answered: its sender has stopped listening for it.
+            if !cancel.is_cancelled() {
+                let _ = out.send(answer.encode()).await;
+            }
+        });
+    }
+
+    /// Members run side by side; their answers come as one array, without entries for notifications (M-08).
+    async fn start_batch(&self, members: Vec<Result<Message, Rejection>>) {
+        let mut answers = Vec::new();
+        for member in members {
+            match member {
+                Ok(Message::Request(request)) => {
+                    let (server, exchange) = (self.server.clone(), self.exchange(CancellationToken::new()));
+                    let meta = RequestMeta::of(&request.params);
+                    answers.push(futures_util::future::Either::Left(async move {
+                        server.answer(request, meta, exchange).await.encode()
+                    }));
+                }
+                Ok(other) => self.take(other),
+                Err(rejection) => {
+                    answers.push(futures_util::future::Either::Right(std::future::ready(reject(&rejection))));
+                }
+            }
+        }
+        if answers.is_empty() {
+            return;
+        }
+        let out = self.out.clone();
+        self.running.spawn(async move {
+            let _ = out.send(array(join_all(answers).await)).await;
+        });
+    }
+
+    fn take(&self, message: Message) {
+        match message {
+            Message::Notification(notification) => {
+                self.server.notified(&notification, &self.exchange(CancellationToken::new()));
+            }
+            Message::Response(response) => self.server.answered(response, &self.caller),
+            Message::Request(_) => {}
+        }
+    }
+
+    async fn send(&self, frame: Vec<u8>) {
+        // An error means that the writer is gone; the reader will notice by itself.
+        let _ = self.out.send(frame).await;
+    }
+
+    fn exchange(&self, cancel: CancellationToken) -> Exchange {
+        Exchange {
+            caller: self.caller.clone(),
+            session: self.session.clone(),
+            style: Style::Standard,
+            opening: Opening::JsonRpc,
+            outlet: Outlet::Open(self.out.clone()),
+            cancel,
+        }
+    }
+}
+
+/// Joins encoded messages into a JSON array.
+pub(crate) fn array(members: Vec<Vec<u8>>) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(members.iter().map(|member| member.len() + 1).sum::<usize>() + 2);
+    joined.push(b'[');
+    for (index, member) in members.iter().enumerate() {
+        if index > 0 {
+            joined.push(b',');
+        }
+        joined.extend_from_slice(member);
+    }
+    joined.push(b']');
+    joined
+}
+
+pub(crate) fn reject(rejection: &Rejection) -> Vec<u8> {
+    message::encode_error(rejection.id.as_ref(), &rejection.error.to_object(Era::Legacy))
+}
+
+/// Passes on what happens to a peer that opened with `initialize`; others did not ask for it.
+async fn tell_news(server: Server, session: Arc<Session>, out: mpsc::Sender<Vec<u8>>, gone: CancellationToken) {
+    let mut events = server.events();
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = gone.cancelled() => return,
+        };
+        match event {
+            Ok(event) if session.version().is_some() => {
+                let notification = event.for_legacy(&session.subscriptions());
+                if let Some(notification) = notification {
+                    let _ = out.try_send(notification);
+                }
+            }
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! `/mcp`: JSON-RPC over POST, news over GET, sessions ended by DELETE.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, join_all};
+use futures_util::stream::{self, StreamExt};
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{array, reject};
+use super::http::{Endpoint, json, refuse};
+use super::modern_headers;
+use super::{sse, websocket};
+use crate::client::{ClientCapabilities, RequestMeta};
+use crate::dispatch::{Answer, Exchange};
+use crate::error::Error;
+use crate::message::{self, Bounds, Id, Incoming, Message, Rejection};
+use crate::outcome::Style;
+use crate::server::Server;
+use crate::session::{Outlet, Session};
+use crate::trust::Via;
+use crate::version::{Era, Opening, Version};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// `POST /mcp`.
+pub(crate) async fn post(State(endpoint): State<Endpoint>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let headers = head.headers;
+    let body = match read_body(&endpoint.server, &headers, body).await {
+        Ok(body) => body,
+        Err(refused) => return *refused,
+    };
+    let limits = endpoint.server.limits();
+    let bounds = Bounds { bare_allowed: true, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
+    let incoming = message::decode(&body, bounds);
+    drop(body);
+    let peer = match Peer::find(&endpoint, &headers, &incoming) {
+        Ok(peer) => peer,
+        Err(refused) => return *refused,
+    };
+    match incoming {
+        Incoming::One(Ok(Message::Request(request))) => peer.answer(request).await,
+        Incoming::One(Ok(other)) => {
+            peer.take(other);
+            StatusCode::ACCEPTED.into_response()
+        }
+        Incoming::One(Err(rejection)) => json(rejection.error.code().json_rpc_status(Era::Legacy), reject(&rejection)),
+        Incoming::Batch(members) => peer.answer_batch(members).await,
+    }
+}
+
+/// `GET /mcp`: a WebSocket, or a legacy client's stream of news; nothing else.
+pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> Response {
+    let (mut head, _) = request.into_parts();
+    if head.headers.contains_key(UPGRADE) {
+        return match WebSocketUpgrade::from_request_parts(&mut head, &endpoint).await {
+            Ok(upgrade) => websocket::accept(endpoint, upgrade),
+            Err(rejection) => rejection.into_response(),
+        };
+    }
+    let modern = version_header(&head.headers).is_some_and(|text| text == Version::V2026_07_28.as_str());
+    if modern || !accepts_events(&head.headers) {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, HeaderValue::from_static("POST"))]).into_response();
+    }
+    let session = match head.headers.get(SESSION) {
+        None => Arc::new(Session::new()),
+        Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id)) {
+            Some(session) => session,
+            None => return no_session(),
+        },
+    };
+    let server = endpoint.server.clone();
+    let keep_alive = server.limits().keep_alive;
+    let place = match server.listening() {
+        Ok(place) => place,
+        Err(error) => return refuse(StatusCode::TOO_MANY_REQUESTS, &error, Era::Legacy),
+    };
+    let events = server.events();
+    let news = stream::unfold((server, session, events, place), |(server, session, mut events, place)| async move {
+        loop {
+            let event = tokio::select! {
+                event = events.recv() => event,
+                () = server.inner().draining.cancelled() => return None,
+            };
+            match event {
+                Ok(event) => {
+                    let notification = event.for_legacy(&session.subscriptions());
+                    if let Some(notification) = notification {
+                        return Some((notification, (server, session, events, place)));
+                    }
+                }
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    });
+    sse::reply(news, keep_alive)
+}
+
+/// `DELETE /mcp`: ends a legacy session.
+pub(crate) async fn delete(State(endpoint): State<Endpoint>, headers: HeaderMap) -> Response {
+    match headers.get(SESSION).map(|id| id.to_str().is_ok_and(|id| endpoint.sessions.end(id))) {
+        Some(true) => StatusCode::NO_CONTENT.into_response(),
+        Some(false) => no_session(),
+        None => (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, HeaderValue::from_static("POST"))]).into_response(),
+    }
+}
+
+/// Reads a whole body within its bounds of size and time.
+pub(crate) async fn read_body(server: &Server, headers: &HeaderMap, body: Body) -> Result<Bytes, Box<Response>> {
+    // Only JSON: forms and plain text are what a foreign web page can send without asking.
+    let is_json = headers.get(CONTENT_TYPE).is_none_or(|kind| {
+        kind.to_str().is_ok_and(|kind| {
+            kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+        })
+    });
+    let fail =
+        |status: StatusCode, text: String| Err(Box::new(refuse(status, &Error::InvalidRequest(text), Era::Legacy)));
+    if !is_json {
+        return fail(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `Content-Type: application/json`".into());
+    }
+    let limits = server.limits();
+    let max = limits.max_message_bytes;
+    match timeout(limits.request_read_timeout, axum::body::to_bytes(body, max)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) => {
+            let too_large =
+                std::error::Error::source(&error).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
+            if too_large {
+                return fail(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    format!(
+                        "the body is larger than {max} bytes; raise `server.limits.max_message_bytes` or send less"
+                    ),
+                );
+            }
+            fail(StatusCode::BAD_REQUEST, "the body ended too early".into())
+        }
+        Err(_) => fail(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive".into()),
+    }
+}
+
+/// The sender of one POST.
+struct Peer<'a> {
+    endpoint: &'a Endpoint,
+    headers: &'a HeaderMap,
+    session: Arc<Session>,
+    /// The session is remembered by its sender, so a cancellation can come in another POST.
+    is_known: bool,
+    accepts_events: bool,
+}
+
+impl<'a> Peer<'a> {
+    fn find(endpoint: &'a Endpoint, headers: &'a HeaderMap, incoming: &Incoming) -> Result<Peer<'a>, Box<Response>> {
+        let stated = version_header(headers);
+        let version = stated.and_then(Version::parse);
+        let claims_modern = match incoming {
+            Incoming::One(Ok(Message::Request(request))) => {
+                RequestMeta::of(&request.params).is_ok_and(|meta| meta.version.is_some())
+            }
+            _ => false,
+        };
+        // A modern request is told of its version in the modern way, further on.
+        if let (Some(stated), None, false) = (stated, version, claims_modern) {
+            let error = Error::UnsupportedVersion { requested: stated.to_owned() };
+            return Err(Box::new(refuse(StatusCode::BAD_REQUEST, &error, Era::Legacy)));
+        }
+        let modern = claims_modern || version.is_some_and(|version| version.era() == Era::Modern);
+        let (session, is_known) = match headers.get(SESSION).filter(|_| !modern) {
+            Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id)) {
+                Some(session) => (session, true),
+                None => return Err(Box::new(no_session())),
+            },
+            None => {
+                let session = Session::new();
+                if let Some(version) = version.filter(|version| version.era() == Era::Legacy) {
+                    session.open(version, ClientCapabilities::default());
+                }
+                (Arc::new(session), false)
+            }
+        };
+        Ok(Peer { endpoint, headers, session, is_known, accepts_events: accepts_events(headers) })
+    }
+
+    async fn answer(&self, request: message::Request) -> Response {
+        let server = &self.endpoint.server;
+        let meta = RequestMeta::of(&request.params);
+        let header_is_modern = version_header(self.headers).is_some_and(|text| text == Version::V2026_07_28.as_str());
+        let modern = header_is_modern || meta.as_ref().is_ok_and(|meta| meta.version.is_some());
+        if modern && let Err(error) = self.check_modern(&request, &meta) {
+            let body = message::encode_error(Some(&request.id), &error.to_object(Era::Modern));
+            return json(StatusCode::BAD_REQUEST, body);
+        }
+        let opens = &*request.method == "initialize" && !modern;
+        let (out, outgoing) = mpsc::channel(server.limits().max_outgoing);
+        let outlet = if self.accepts_events { Outlet::Open(out) } else { Outlet::Closed };
+        let cancel = CancellationToken::new();
+        let style = if request.bare { Style::Plain } else { Style::Standard };
+        let exchange = self.exchange(style, outlet, cancel.clone());
+        let id = request.id.clone();
+        let work = {
+            let server = server.clone();
+            Box::pin(async move { server.answer(request, meta, exchange).await })
+        };
+        let registered = (self.is_known && !modern).then(|| self.session.clone());
+        if let Some(session) = &registered {
+            session.started(id.clone(), cancel.clone());
+        }
+        let running = Running { work: Some(work), id, registered, cancel, detach: (!modern).then(|| server.clone()) };
+        let mut response = reply(running, outgoing, server).await;
+        if opens
+            && response.status() == StatusCode::OK
+            && let Ok(id) = HeaderValue::from_str(&self.endpoint.sessions.add(self.session.clone()))
+        {
+            response.headers_mut().insert(SESSION, id);
+        }
+        response
+    }
+
+    fn check_modern(&self, request: &message::Request, meta: &Result<RequestMeta, Error>) -> Result<(), Error> {
+        let meta = meta.as_ref().map_err(Clone::clone)?;
+        modern_headers::check(self.headers, request, meta)?;
+        modern_headers::check_parameters(self.headers, request, &self.endpoint.server.registry())
+    }
+
+    async fn answer_batch(&self, members: Vec<Result<Message, Rejection>>) -> Response {
+        let mut answers: Vec<BoxFuture<'_, Vec<u8>>> = Vec::new();
+        for member in members {
+            match member {
+                Ok(Message::Request(request)) => {
+                    let meta = RequestMeta::of(&request.params);
+                    if meta.as_ref().is_ok_and(|meta| meta.version.is_some()) {
+                        // Its headers would have to match the body, and one set of headers cannot match many bodies.
+                        let error = Error::InvalidRequest("requests of 2026-07-28 cannot be batched over HTTP".into());
+                        let body = message::encode_error(Some(&request.id), &error.to_object(Era::Modern));
+                        answers.push(Box::pin(std::future::ready(body)));
+                        continue;
+                    }
+                    let style = if request.bare { Style::Plain } else { Style::Standard };
+                    let exchange = self.exchange(style, Outlet::Closed, CancellationToken::new());
+                    let server = self.endpoint.server.clone();
+                    answers.push(Box::pin(async move { server.answer(request, meta, exchange).await.encode() }));
+                }
+                Ok(other) => self.take(other),
+                Err(rejection) => answers.push(Box::pin(std::future::ready(reject(&rejection)))),
+            }
+        }
+        if answers.is_empty() {
+            return StatusCode::ACCEPTED.into_response();
+        }
+        json(StatusCode::OK, array(join_all(answers).await))
+    }
+
+    fn take(&self, message: Message) {
+        let server = &self.endpoint.server;
+        match message {
+            Message::Notification(notification) => {
+                let exchange = self.exchange(Style::Standard, Outlet::Closed, CancellationToken::new());
+                server.notified(&notification, &exchange);
+            }
+            Message::Response(response) => server.answered(response, &self.endpoint.caller(Via::Http)),
+            Message::Request(_) => {}
+        }
+    }
+
+    fn exchange(&self, style: Style, outlet: Outlet, cancel: CancellationToken) -> Exchange {
+        Exchange {
+            caller: self.endpoint.caller(Via::Http),
+            session: self.session.clone(),
+            style,
+            opening: Opening::JsonRpc,
+            outlet,
+            cancel,
+        }
+    }
+}
+
+/// A request being worked on for a client that may go away.
+///
+/// A modern client that closes the stream has cancelled. A legacy client has not: its work goes on without it.
+struct Running {
+    work: Option<BoxFuture<'static, Answer>>,
+    id: Id,
+    registered: Option<Arc<Session>>,
+    cancel: CancellationToken,
+    detach: Option<Server>,
+}
+
+impl Future for Running {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let answer = std::task::ready!(work.as_mut().poll(context));
+        self.work = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(session) = &self.registered {
+            session.ended(&self.id);
+        }
+        match (self.work.take(), &self.detach) {
+            (Some(work), Some(server)) => server.spawn(async move { drop(work.await) }),
+            (Some(_), None) => self.cancel.cancel(),
+            (None, _) => {}
+        }
+    }
+}
+
+/// What comes first decides the form: an answer is JSON, anything before it makes an event stream (T-12).
+async fn reply(mut running: Running, mut outgoing: mpsc::Receiver<Vec<u8>>, server: &Server) -> Response {
+    enum First {
+        Answer(Answer),
+        Message(Vec<u8>),
+    }
+    let first = tokio::select! {
+        biased;
+        answer = &mut running => First::Answer(answer),
+        Some(message) = outgoing.recv() => First::Message(message),
+    };
+    let (message, answer) = match first {
+        First::Message(message) => (message, None),
+        First::Answer(answer) => match outgoing.try_recv() {
+            Ok(message) => (message, Some(answer)),
+            Err(_) => return answer_as_json(&answer),
+        },
+    };
+    enum Step {
+        Going(Running),
+        Answered(Answer),
+        Over,
+    }
+    let step = match answer {
+        None => Step::Going(running),
+        Some(answer) => Step::Answered(answer),
+    };
+    let rest = stream::unfold((step, outgoing), |(step, mut outgoing)| async move {
+        match step {
+            Step::Over => None,
+            Step::Answered(answer) => match outgoing.try_recv() {
+                Ok(message) => Some((message, (Step::Answered(answer), outgoing))),
+                Err(_) => Some((answer.encode(), (Step::Over, outgoing))),
+            },
+            Step::Going(mut running) => tokio::select! {
+                biased;
+                Some(message) = outgoing.recv() => Some((message, (Step::Going(running), outgoing))),
+                answer = &mut running => match outgoing.try_recv() {
+                    Ok(message) => Some((message, (Step::Answered(answer), outgoing))),
+                    Err(_) => Some((answer.encode(), (Step::Over, outgoing))),
+                },
+            },
+        }
+    });
+    sse::reply(stream::once(std::future::ready(message)).chain(rest), server.limits().keep_alive)
+}
+
+fn answer_as_json(answer: &Answer) -> Response {
+    let status = match &answer.outcome {
+        Ok(_) => StatusCode::OK,
+        Err(error) => error.code().json_rpc_status(answer.era),
+    };
+    json(status, answer.encode())
+}
+
+/// A session that a restart has forgotten: with 404 clients open a new one, with anything else they hang.
+fn no_session() -> Response {
+    let error = Error::InvalidRequest("this session is not known here; send `initialize` again".into());
+    refuse(StatusCode::NOT_FOUND, &error, Era::Legacy)
+}
+
+fn version_header(headers: &HeaderMap) -> Option<&str> {
+    headers.get(modern_headers::VERSION)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// Only an explicit `text/event-stream` allows a stream; `*/*` is what clients send that never thought of one.
+fn accepts_events(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream")))
+}

@@ -1,0 +1,287 @@
+//! The HTTP listener: connections, who may connect, and which path leads where.
+//!
+//! `/mcp` speaks JSON-RPC (with event streams and WebSocket on the same path), `/mcp/<method>` the REST style,
+//! `/health`, `/live`, `/ready` and `/metrics` are for operators. Every path stands behind the same guard.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use http::header::{ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN};
+use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_TYPE, ORIGIN, VARY, WWW_AUTHENTICATE};
+use http::{HeaderValue, Method, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::auth::{Auth, Presented};
+use super::origin::Allowed;
+use super::sessions::Sessions;
+use super::slow_reader::WriteDeadline;
+use super::{endpoint, rest, status};
+use crate::error::Error;
+use crate::message;
+use crate::server::Server;
+use crate::trust::{Caller, TrustLevel, Via};
+use crate::version::Era;
+
+/// What an HTTP server does beyond serving.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub auth: Auth,
+    /// Host names beyond loopback that this server answers to.
+    pub allowed_hosts: Vec<String>,
+    /// Web origins beyond loopback whose pages may call.
+    pub allowed_origins: Vec<String>,
+    /// Trust of callers on loopback addresses.
+    pub trust_loopback: TrustLevel,
+    /// Trust of callers on any other address.
+    pub trust_remote: TrustLevel,
+    /// Further paths, served behind the same guard.
+    pub routes: Router,
+}
+
+/// An HTTP server over one or more listeners.
+#[derive(Debug, Clone)]
+pub struct Http {
+    server: Server,
+    options: Options,
+    sessions: Arc<Sessions>,
+    connections: Arc<Semaphore>,
+}
+
+/// What the handlers of one listener know.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) server: Server,
+    pub(crate) sessions: Arc<Sessions>,
+    allowed: Arc<Allowed>,
+    auth: Auth,
+    trust: TrustLevel,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            auth: Auth::None,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            trust_loopback: TrustLevel::Trusted,
+            trust_remote: TrustLevel::Verified,
+            routes: Router::new(),
+        }
+    }
+}
+
+impl Http {
+    pub fn new(server: Server, options: Options) -> Http {
+        let limits = server.limits();
+        let sessions = Arc::new(Sessions::new(limits.max_sessions, limits.session_idle));
+        let connections = Arc::new(Semaphore::new(limits.max_connections));
+        Http { server, options, sessions, connections }
+    }
+
+    /// Serves one listener until the server is drained and its last request answered.
+    ///
+    /// An address beyond loopback without authentication is refused (S-06).
+    pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
+        let address = listener.local_addr()?;
+        if !address.ip().is_loopback() && matches!(self.options.auth, Auth::None) {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "{address} can be reached from outside, and no token is set; set `server.token` (or MCP_API_KEY) or listen on 127.0.0.1"
+                ),
+            ));
+        }
+        let routes = TowerToHyperService::new(self.routes(address));
+        let (open, close) = (TaskTracker::new(), CancellationToken::new());
+        let mut drained = std::pin::pin!(self.drained());
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut drained => break,
+            };
+            match accepted {
+                Ok((stream, _)) => match self.connections.clone().try_acquire_owned() {
+                    Ok(place) => {
+                        let connection =
+                            serve_connection(self.server.clone(), stream, routes.clone(), close.clone(), place);
+                        open.spawn(connection);
+                    }
+                    Err(_) => {
+                        self.server.inner().metrics.rejected_connections.inc();
+                        open.spawn(turn_away(stream));
+                    }
+                },
+                // Out of file descriptors, most likely: waiting lets some close.
+                Err(error) => {
+                    tracing::warn!(%error, "connection could not be accepted");
+                    sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+        close.cancel();
+        open.close();
+        // What is still open now has no request in flight; a moment lets the last bytes leave.
+        let _ = timeout(Duration::from_secs(2), open.wait()).await;
+        Ok(())
+    }
+
+    /// Ends when a drain was asked for and no request is in flight, or the grace is over.
+    async fn drained(&self) {
+        let inner = self.server.inner();
+        inner.draining.cancelled().await;
+        let until = Instant::now() + self.server.limits().shutdown_grace;
+        while inner.metrics.in_flight.get() > 0 && Instant::now() < until && !inner.stop_now.is_cancelled() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn routes(&self, address: SocketAddr) -> Router {
+        let loopback = address.ip().is_loopback();
+        let endpoint = Endpoint {
+            server: self.server.clone(),
+            sessions: self.sessions.clone(),
+            allowed: Arc::new(Allowed {
+                hosts: self.options.allowed_hosts.clone(),
+                origins: self.options.allowed_origins.clone(),
+                loopback_listener: loopback,
+            }),
+            auth: self.options.auth.clone(),
+            trust: if loopback { self.options.trust_loopback } else { self.options.trust_remote },
+        };
+        Router::new()
+            .route("/mcp", post(endpoint::post).get(endpoint::get).delete(endpoint::delete))
+            .route("/mcp/{*method}", post(rest::call))
+            .route("/health", get(status::health))
+            .route("/live", get(status::live))
+            .route("/ready", get(status::ready))
+            .route("/metrics", get(status::metrics))
+            .with_state(endpoint.clone())
+            .merge(self.options.routes.clone())
+            .layer(middleware::from_fn_with_state(endpoint, guard))
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn caller(&self, via: Via) -> Caller {
+        let identity = match self.auth {
+            Auth::None => "loopback",
+            Auth::Bearer(_) => "token",
+        };
+        Caller { via, identity: identity.into(), trust: self.trust }
+    }
+
+    /// Whether the headers carry what this listener asks for.
+    pub(crate) fn is_known(&self, headers: &http::HeaderMap) -> bool {
+        matches!(self.auth.check(headers), Presented::NotAsked | Presented::Valid)
+    }
+}
+
+/// A JSON-RPC error as an HTTP reply.
+pub(crate) fn refuse(status: StatusCode, error: &Error, era: Era) -> Response {
+    json(status, message::encode_error(None, &error.to_object(era)))
+}
+
+pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}
+
+/// Stands before every path: host, origin, token; and tells browsers of allowed origins that they may read the reply.
+async fn guard(State(endpoint): State<Endpoint>, request: Request, next: Next) -> Response {
+    if let Err(why) = endpoint.allowed.check(request.headers()) {
+        return refuse(StatusCode::FORBIDDEN, &Error::InvalidRequest(why.into()), Era::Legacy);
+    }
+    let origin = request.headers().get(ORIGIN).cloned();
+    let mut response = if request.method() == Method::OPTIONS && origin.is_some() {
+        preflight()
+    } else {
+        // Health pages answer strangers too, in one word (S-05).
+        let public = matches!(request.uri().path(), "/health" | "/live" | "/ready");
+        match endpoint.auth.check(request.headers()) {
+            Presented::NotAsked | Presented::Valid => next.run(request).await,
+            _ if public => next.run(request).await,
+            presented => unauthorized(presented),
+        }
+    };
+    if let Some(origin) = origin {
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id, www-authenticate"));
+        headers.append(VARY, HeaderValue::from_static("origin"));
+    }
+    response
+}
+
+fn preflight() -> Response {
+    let headers = [
+        (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (
+            ACCESS_CONTROL_ALLOW_HEADERS,
+            "content-type, accept, authorization, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name",
+        ),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+fn unauthorized(presented: Presented) -> Response {
+    let (why, challenge) = match presented {
+        Presented::Missing => ("this server needs a token; send `Authorization: Bearer <token>`", "Bearer"),
+        _ => ("the token is not valid", "Bearer error=\"invalid_token\""),
+    };
+    let mut response = refuse(StatusCode::UNAUTHORIZED, &Error::Authentication(why.into()), Era::Legacy);
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
+}
+
+async fn serve_connection(
+    server: Server,
+    stream: TcpStream,
+    routes: TowerToHyperService<Router>,
+    close: CancellationToken,
+    _place: OwnedSemaphorePermit,
+) {
+    let limits = server.limits();
+    // Answers are small and waited for; Nagle's algorithm would hold them back.
+    let _ = stream.set_nodelay(true);
+    let stream = TokioIo::new(WriteDeadline::new(stream, limits.write_timeout));
+    server.inner().metrics.connections.inc();
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // Also ends connections that are kept alive and idle: hyper waits for the next request's head.
+        .header_read_timeout(limits.request_read_timeout)
+        // hyper needs 8 KiB at least.
+        .max_buf_size(limits.max_header_bytes.max(8192));
+    let mut connection = std::pin::pin!(builder.serve_connection(stream, routes).with_upgrades());
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = close.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    server.inner().metrics.connections.dec();
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended early");
+    }
+}
+
+/// Too many connections: said in plain HTTP, without a thought for the request.
+async fn turn_away(stream: TcpStream) {
+    use tokio::io::AsyncWriteExt;
+    let mut stream = stream;
+    let reply = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let _ = timeout(Duration::from_secs(1), stream.write_all(reply)).await;
+}

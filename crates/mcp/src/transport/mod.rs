@@ -1,0 +1,20 @@
+//! Ways in and out. Each transport frames messages, says who is calling, and keeps its bounds; none knows a tool.
+
+mod auth;
+mod connection;
+mod endpoint;
+pub mod http;
+mod lines;
+mod modern_headers;
+mod origin;
+mod rest;
+mod sessions;
+mod shutdown;
+mod slow_reader;
+mod sse;
+mod status;
+pub mod stdio;
+mod websocket;
+
+pub use auth::Auth;
+pub use shutdown::stop_on_signal;

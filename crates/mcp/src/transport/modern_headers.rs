@@ -1,0 +1,136 @@
+//! Modern requests repeat parts of their body in headers; what disagrees is refused (T-16).
+//!
+//! A gateway in front of us may route or meter by these headers, so a request whose headers tell another story than
+//! its body must not be served.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::client::{META_CAPABILITIES, META_VERSION, RequestMeta};
+use crate::error::Error;
+use crate::message::Request;
+use crate::registry::Registry;
+
+pub(crate) const VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+
+/// Checks in the order that gives the most telling error: `_meta`, version, method, name.
+pub(crate) fn check(headers: &HeaderMap, request: &Request, meta: &RequestMeta) -> Result<(), Error> {
+    let Some(version) = &meta.version else {
+        return Err(Error::invalid_params(format!("`params._meta` needs `{META_VERSION}`")));
+    };
+    if meta.capabilities.is_none() {
+        return Err(Error::invalid_params(format!("`params._meta` needs `{META_CAPABILITIES}`")));
+    }
+    agree("MCP-Protocol-Version", plain(headers, VERSION)?.as_deref(), version)?;
+    meta.modern()?;
+    agree("Mcp-Method", plain(headers, METHOD)?.as_deref(), &request.method)?;
+    match name_of(request) {
+        Some(name) => agree("Mcp-Name", decoded(headers, NAME)?.as_deref(), &name),
+        None => Ok(()),
+    }
+}
+
+/// Checks `Mcp-Param-*` against the arguments the tool's schema says are mirrored.
+pub(crate) fn check_parameters(headers: &HeaderMap, request: &Request, registry: &Registry) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Params {
+        name: String,
+        #[serde(default)]
+        arguments: Value,
+    }
+    if &*request.method != "tools/call" {
+        return Ok(());
+    }
+    let Ok(Params { name, arguments }) = request.params.parse() else { return Ok(()) };
+    let Ok(tool) = registry.find(&name) else { return Ok(()) };
+    for parameter in tool.input_schema().mirrored() {
+        let header = format!("mcp-param-{}", parameter.header.to_ascii_lowercase());
+        let shown = format!("Mcp-Param-{}", parameter.header);
+        let value = parameter.path.iter().try_fold(&arguments, |value, step| value.get(step));
+        let sent = decoded(headers, &header)?;
+        match (value, sent) {
+            (None | Some(Value::Null), None) => {}
+            (None | Some(Value::Null), Some(_)) => {
+                return Err(Error::HeaderMismatch(format!("Header mismatch: {shown} is sent but the argument is not")));
+            }
+            (Some(value), sent) => agree_value(&shown, sent.as_deref(), value)?,
+        }
+    }
+    Ok(())
+}
+
+/// Where a method's `Mcp-Name` comes from.
+fn name_of(request: &Request) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: Option<String>,
+        uri: Option<String>,
+        #[serde(rename = "taskId")]
+        task_id: Option<String>,
+    }
+    let named: Named = request.params.parse().ok()?;
+    match &*request.method {
+        "tools/call" | "prompts/get" => named.name,
+        "resources/read" => named.uri,
+        "tasks/get" | "tasks/update" | "tasks/cancel" => named.task_id,
+        _ => None,
+    }
+}
+
+fn agree(header: &str, sent: Option<&str>, body: &str) -> Result<(), Error> {
+    match sent {
+        Some(sent) if sent == body => Ok(()),
+        Some(sent) => Err(Error::HeaderMismatch(format!(
+            "Header mismatch: {header} header value '{}' does not match body value '{}'",
+            crate::dispatch::clip(sent),
+            crate::dispatch::clip(body)
+        ))),
+        None => Err(Error::HeaderMismatch(format!("Header mismatch: the {header} header is missing"))),
+    }
+}
+
+/// Integers are compared as numbers: `42.0` says the same as `42`.
+fn agree_value(header: &str, sent: Option<&str>, value: &Value) -> Result<(), Error> {
+    let body = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if let (Some(sent), Some(number)) = (sent, value.as_f64())
+        && sent.parse() == Ok(number)
+    {
+        return Ok(());
+    }
+    agree(header, sent, &body)
+}
+
+/// A header's text; whitespace around it is not part of it.
+fn plain(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
+    match headers.get(name) {
+        None => Ok(None),
+        Some(value) => match value.to_str() {
+            Ok(text) => Ok(Some(text.trim_matches([' ', '\t']).to_owned())),
+            Err(_) => {
+                Err(Error::HeaderMismatch(format!("Header mismatch: {name} has characters a header cannot carry")))
+            }
+        },
+    }
+}
+
+/// A header's text, out of `=?base64?…?=` where it was too rich for a header.
+fn decoded(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
+    let Some(text) = plain(headers, name)? else { return Ok(None) };
+    let Some(inner) = text.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
+        return Ok(Some(text));
+    };
+    STANDARD
+        .decode(inner)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .map(Some)
+        .ok_or_else(|| Error::HeaderMismatch(format!("Header mismatch: {name} is not valid Base64 of UTF-8 text")))
+}

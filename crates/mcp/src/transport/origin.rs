@@ -1,0 +1,124 @@
+//! Protection against DNS rebinding and foreign web pages: `Host` and `Origin` are parsed and compared whole (S-07).
+
+use std::net::IpAddr;
+
+use http::HeaderMap;
+use http::header::{HOST, ORIGIN};
+use url::{Host, Url};
+
+/// Which names this server answers to, and which web pages may speak to it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Allowed {
+    /// Further host names, without port; any, if the listener is not on loopback and none are given.
+    pub(crate) hosts: Vec<String>,
+    /// Further origins, as `scheme://host[:port]`.
+    pub(crate) origins: Vec<String>,
+    pub(crate) loopback_listener: bool,
+}
+
+impl Allowed {
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
+        match headers.get(HOST).map(|value| value.to_str()) {
+            Some(Ok(host)) if self.host(host) => {}
+            Some(_) => return Err("this server does not answer to that `Host`; see `server.allowed_hosts`"),
+            None => return Err("the request has no `Host`"),
+        }
+        match headers.get(ORIGIN).map(|value| value.to_str()) {
+            None => Ok(()),
+            Some(Ok(origin)) if self.origin(origin) => Ok(()),
+            Some(_) => Err("pages of that `Origin` may not speak to this server; see `server.allowed_origins`"),
+        }
+    }
+
+    fn host(&self, header: &str) -> bool {
+        let Some(host) = parse_host(header) else { return false };
+        is_loopback(&host)
+            || self.hosts.iter().any(|allowed| Host::parse(allowed).is_ok_and(|allowed| allowed == host))
+            // Beyond loopback a token is compulsory, which a rebound page does not have.
+            || (!self.loopback_listener && self.hosts.is_empty())
+    }
+
+    /// Compares scheme, host and port; a name that merely begins with `localhost` is another name.
+    pub(crate) fn origin(&self, header: &str) -> bool {
+        let Ok(origin) = Url::parse(header) else { return false };
+        let is_web = matches!(origin.scheme(), "http" | "https");
+        let loopback = origin.host().is_some_and(|host| is_loopback(&host.to_owned()));
+        (is_web && loopback)
+            || self.origins.iter().any(|allowed| {
+                Url::parse(allowed)
+                    .is_ok_and(|allowed| allowed.origin() == origin.origin() && origin.origin().is_tuple())
+            })
+    }
+}
+
+/// The host part of `host[:port]`.
+fn parse_host(header: &str) -> Option<Host> {
+    // A URL parser would also take user names, paths and fragments for part of an authority.
+    if header.is_empty() || header.contains(['/', '@', '?', '#', '\\', ' ']) {
+        return None;
+    }
+    Url::parse(&format!("http://{header}/")).ok()?.host().map(|host| host.to_owned())
+}
+
+fn is_loopback(host: &Host) -> bool {
+    match host {
+        Host::Domain(name) => name == "localhost",
+        Host::Ipv4(address) => IpAddr::V4(*address).is_loopback(),
+        Host::Ipv6(address) => IpAddr::V6(*address).is_loopback(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(host: &str, origin: Option<&str>) -> bool {
+        let allowed = Allowed {
+            hosts: vec!["mcp.example.org".into()],
+            origins: vec!["https://app.example.org".into()],
+            loopback_listener: true,
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, host.parse().expect("header"));
+        if let Some(origin) = origin {
+            headers.insert(ORIGIN, origin.parse().expect("header"));
+        }
+        allowed.check(&headers).is_ok()
+    }
+
+    #[test]
+    fn s07_loopback_and_configured_names_pass() {
+        for host in ["localhost", "localhost:3000", "127.0.0.1:8090", "[::1]:8090", "mcp.example.org:443", "LOCALHOST"]
+        {
+            assert!(check(host, None), "{host}");
+        }
+        for origin in ["http://localhost:5173", "https://127.0.0.1", "http://[::1]:1", "https://app.example.org"] {
+            assert!(check("localhost", Some(origin)), "{origin}");
+        }
+    }
+
+    #[test]
+    fn s07_z18_names_that_only_look_like_ours_do_not() {
+        for host in [
+            "localhost.evil.example",
+            "evil.example",
+            "evil.example#localhost",
+            "a@localhost",
+            "127.0.0.1.evil.example",
+            "",
+        ] {
+            assert!(!check(host, None), "{host}");
+        }
+        for origin in [
+            "http://localhost.evil.example",
+            "http://evil.example",
+            "null",
+            "file://localhost",
+            "https://app.example.org.evil.example",
+            "http://app.example.org",
+            "https://app.example.org:8443",
+        ] {
+            assert!(!check("localhost", Some(origin)), "{origin}");
+        }
+    }
+}

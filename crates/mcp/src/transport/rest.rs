@@ -1,0 +1,83 @@
+//! `POST /mcp/<method>`: the REST style of spec 000. The body is the params, the reply is the bare result.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::endpoint::read_body;
+use super::http::{Endpoint, json, refuse};
+use crate::client::RequestMeta;
+use crate::dispatch::Exchange;
+use crate::error::Error;
+use crate::message::{self, Id, Params};
+use crate::outcome::Style;
+use crate::session::{Outlet, Session};
+use crate::trust::Via;
+use crate::version::{Era, Opening};
+
+pub(crate) async fn call(State(endpoint): State<Endpoint>, Path(method): Path<String>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = match read_body(&endpoint.server, &head.headers, body).await {
+        Ok(body) => body,
+        Err(refused) => return *refused,
+    };
+    let params = match read_params(&method, &body, endpoint.server.limits().max_json_depth) {
+        Ok(params) => params,
+        Err(error) => return refuse(error.rest_status(), &error, Era::Legacy),
+    };
+    let exchange = Exchange {
+        caller: endpoint.caller(Via::Rest),
+        session: Arc::new(Session::new()),
+        style: Style::Plain,
+        opening: Opening::Rest,
+        outlet: Outlet::Closed,
+        cancel: CancellationToken::new(),
+    };
+    let params = Params::from_value(&params);
+    let meta = RequestMeta::of(&params);
+    let request = message::Request { id: Id::Integer(0), method: method.into(), params, bare: true };
+    let answer = endpoint.server.answer(request, meta, exchange).await;
+    match answer.outcome {
+        Ok(result) => json(StatusCode::OK, result.to_string().into_bytes()),
+        Err(error) => refuse(error.rest_status(), &error, answer.era),
+    }
+}
+
+/// The params in any of the forms clients send: bare, wrapped, or nothing at all (T-22…T-24).
+fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String, Value>, Error> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Map::new());
+    }
+    if message::deeper_than(body, max_depth) {
+        return Err(Error::Parse(format!("the body is nested deeper than {max_depth} levels")));
+    }
+    let body: Value =
+        serde_json::from_slice(body).map_err(|error| Error::Parse(format!("the body is not valid JSON: {error}")))?;
+    let mut members = match body {
+        Value::Object(members) => members,
+        Value::Null => Map::new(),
+        _ => return Err(Error::InvalidRequest("the body must be a JSON object".into())),
+    };
+    // Router clients send `{"method":"","params":{…}}`.
+    if members.get("method").is_some_and(Value::is_string) || members.contains_key("jsonrpc") {
+        members = match members.remove("params") {
+            Some(Value::Object(params)) => params,
+            None | Some(Value::Null) => Map::new(),
+            Some(_) => return Err(Error::invalid_params("`params` must be an object")),
+        };
+    }
+    if method == "tools/call" {
+        for (synonym, name) in [("tool", "name"), ("parameters", "arguments")] {
+            if !members.contains_key(name)
+                && let Some(value) = members.remove(synonym)
+            {
+                members.insert(name.into(), value);
+            }
+        }
+    }
+    Ok(members)
+}

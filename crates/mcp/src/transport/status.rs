@@ -1,0 +1,61 @@
+//! Pages for operators: is it alive, is it ready, is it well, what has it done.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::http::{Endpoint, json as reply};
+use crate::version::Version;
+
+/// 200 always; `degraded` names the impaired part (T-40, T-41). Strangers get the word alone.
+pub(crate) async fn health(State(endpoint): State<Endpoint>, headers: HeaderMap) -> Response {
+    let server = &endpoint.server;
+    let health = server.inner().health.as_ref().map(|check| check()).unwrap_or_default();
+    let status = if health.impaired.is_empty() { "ok" } else { "degraded" };
+    if !endpoint.is_known(&headers) {
+        return page(StatusCode::OK, json!({ "status": status }));
+    }
+    let mut body = json!({
+        "status": status,
+        "name": server.name(),
+        "version": server.version(),
+        "protocol_version": Version::ALL[0],
+        "protocol_versions": Version::ALL,
+        "tools_count": server.registry().len(),
+        "uptime_seconds": server.uptime().as_secs(),
+    });
+    if let Some(members) = body.as_object_mut() {
+        members.extend(health.members);
+        if !health.impaired.is_empty() {
+            let impaired: Map<String, Value> =
+                health.impaired.into_iter().map(|(part, why)| (part, why.into())).collect();
+            members.insert("impaired".into(), impaired.into());
+        }
+    }
+    page(StatusCode::OK, body)
+}
+
+pub(crate) async fn live() -> Response {
+    page(StatusCode::OK, json!({ "status": "ok" }))
+}
+
+/// 503 once a drain has begun, so that a load balancer looks elsewhere.
+pub(crate) async fn ready(State(endpoint): State<Endpoint>) -> Response {
+    if endpoint.server.is_draining() {
+        return page(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "draining" }));
+    }
+    page(StatusCode::OK, json!({ "status": "ok" }))
+}
+
+pub(crate) async fn metrics(State(endpoint): State<Endpoint>) -> Response {
+    let registry = endpoint.server.registry();
+    let tools = registry.iter().map(|tool| (tool.name(), tool.stats()));
+    let text = endpoint.server.metrics().encode(tools);
+    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
+}
+
+fn page(status: StatusCode, body: Value) -> Response {
+    reply(status, body.to_string().into_bytes())
+}

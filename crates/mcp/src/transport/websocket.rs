@@ -1,0 +1,116 @@
+//! `ws://…/mcp`: one JSON-RPC message per text frame, both ways (T-30, T-31).
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::Response;
+use futures_util::SinkExt;
+use futures_util::stream::{SplitSink, SplitStream, StreamExt};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, interval_at, sleep_until, timeout};
+
+use super::connection::Connection;
+use super::http::Endpoint;
+use crate::server::Server;
+use crate::trust::Via;
+
+pub(crate) fn accept(endpoint: Endpoint, upgrade: WebSocketUpgrade) -> Response {
+    let max = endpoint.server.limits().max_message_bytes;
+    upgrade
+        .protocols([Cow::Borrowed("mcp")])
+        .max_message_size(max)
+        .max_frame_size(max)
+        .on_upgrade(move |socket| serve(endpoint, socket))
+}
+
+async fn serve(endpoint: Endpoint, socket: WebSocket) {
+    let server = endpoint.server.clone();
+    let (connection, outgoing) = Connection::new(server.clone(), endpoint.caller(Via::WebSocket));
+    let (sink, stream) = socket.split();
+    let (close, closing) = mpsc::channel(1);
+    let mut writer = tokio::spawn(write(server.clone(), sink, outgoing, closing));
+    let reason = tokio::select! {
+        reason = read(&server, &connection, stream) => reason,
+        // A writer that ended found nobody reading.
+        _ = &mut writer => return,
+    };
+    let _ = timeout(server.limits().shutdown_grace, connection.finished()).await;
+    if let Some(reason) = reason {
+        let _ = close.send(reason).await;
+    }
+    drop((connection, close));
+    let _ = timeout(Duration::from_secs(5), writer).await;
+}
+
+/// Takes frames until the peer leaves, breaks a rule, says nothing for too long, or the server stops.
+async fn read(server: &Server, connection: &Connection, mut frames: SplitStream<WebSocket>) -> Option<CloseFrame> {
+    let limits = server.limits();
+    let mut last = Instant::now();
+    let mut grace_ends = None;
+    loop {
+        // While draining, new requests are still read and refused until the last one in flight is answered.
+        if server.is_draining() {
+            let ends = *grace_ends.get_or_insert_with(|| Instant::now() + limits.shutdown_grace);
+            if connection.is_idle() || Instant::now() >= ends {
+                return close_frame(close_code::AWAY, "the server is shutting down");
+            }
+        }
+        let frame = tokio::select! {
+            frame = frames.next() => frame,
+            () = sleep_until(last + limits.idle_timeout) => {
+                return close_frame(close_code::POLICY, "nothing was heard for too long");
+            }
+            () = server.inner().draining.cancelled(), if grace_ends.is_none() => continue,
+            () = connection.finished(), if grace_ends.is_some() => continue,
+        };
+        last = Instant::now();
+        match frame {
+            Some(Ok(Message::Text(text))) => connection.receive(text.as_bytes()).await,
+            Some(Ok(Message::Binary(_))) => {
+                return close_frame(close_code::UNSUPPORTED, "only text frames are taken");
+            }
+            // Pings are answered by the protocol layer.
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            Some(Ok(Message::Close(_))) | None => return None,
+            Some(Err(error)) => {
+                tracing::debug!(%error, "WebSocket broke");
+                return close_frame(close_code::SIZE, "the frame is too large or not valid");
+            }
+        }
+    }
+}
+
+fn close_frame(code: u16, reason: &'static str) -> Option<CloseFrame> {
+    Some(CloseFrame { code, reason: reason.into() })
+}
+
+/// The only writer: messages, pings while it is quiet, and the close frame.
+async fn write(
+    server: Server,
+    mut sink: SplitSink<WebSocket, Message>,
+    mut outgoing: mpsc::Receiver<Vec<u8>>,
+    mut closing: mpsc::Receiver<CloseFrame>,
+) {
+    let limits = server.limits();
+    let mut ticks = interval_at(Instant::now() + limits.keep_alive, limits.keep_alive);
+    loop {
+        let frame = tokio::select! {
+            biased;
+            message = outgoing.recv() => match message {
+                // Encoded JSON is UTF-8; a frame that were not is dropped rather than sent broken.
+                Some(message) => match String::from_utf8(message) {
+                    Ok(text) => Message::Text(text.into()),
+                    Err(_) => continue,
+                },
+                None => Message::Close(closing.try_recv().ok()),
+            },
+            _ = ticks.tick() => Message::Ping(Default::default()),
+        };
+        let last = matches!(frame, Message::Close(_));
+        let sent = timeout(limits.write_timeout, sink.send(frame)).await;
+        if last || !matches!(sent, Ok(Ok(()))) {
+            return;
+        }
+    }
+}

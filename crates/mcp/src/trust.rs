@@ -1,0 +1,133 @@
+//! Who may run what.
+//!
+//! Trust belongs to the caller's connection and is set by the operator alone. Tools declare an effect and never look
+//! at trust themselves: the gate stands in front of every handler, in `dispatch`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// How far the operator trusts a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum TrustLevel {
+    /// May run tools that only read.
+    Untrusted,
+    /// May also run tools that change or cost something.
+    Verified,
+    /// May also run tools that destroy data.
+    Trusted,
+}
+
+/// What running a tool does to the world. Only loss of data counts as destruction (X-31).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+    Reads,
+    Changes,
+    Destroys,
+}
+
+/// The way a caller reached us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    Stdio,
+    Http,
+    Rest,
+    WebSocket,
+    /// A call from inside the program, such as the command line.
+    Internal,
+}
+
+/// One caller, as the transport knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    pub via: Via,
+    /// A name for logs, limits and sealed state: a token's name, or the kind of connection.
+    pub identity: std::sync::Arc<str>,
+    pub trust: TrustLevel,
+}
+
+/// Lets a call through, or says what is missing. Pure.
+pub(crate) fn gate(tool: &str, effect: Effect, caller: &Caller) -> Result<(), Error> {
+    let needed = effect.needs();
+    if caller.trust >= needed {
+        return Ok(());
+    }
+    Err(Error::TrustDenied { tool: tool.to_owned(), effect, trust: caller.trust, needed })
+}
+
+impl Effect {
+    pub fn needs(self) -> TrustLevel {
+        match self {
+            Effect::Reads => TrustLevel::Untrusted,
+            Effect::Changes => TrustLevel::Verified,
+            Effect::Destroys => TrustLevel::Trusted,
+        }
+    }
+
+    pub(crate) fn verb(self) -> &'static str {
+        match self {
+            Effect::Reads => "only reads",
+            Effect::Changes => "changes state",
+            Effect::Destroys => "destroys data",
+        }
+    }
+}
+
+impl TrustLevel {
+    /// As the command line and the configuration write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TrustLevel::Untrusted => "untrusted",
+            TrustLevel::Verified => "verified",
+            TrustLevel::Trusted => "trusted",
+        }
+    }
+}
+
+impl fmt::Display for TrustLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for TrustLevel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [TrustLevel::Untrusted, TrustLevel::Verified, TrustLevel::Trusted]
+            .into_iter()
+            .find(|level| level.as_str().eq_ignore_ascii_case(text))
+            .ok_or_else(|| format!("trust is `{text}`; use untrusted, verified or trusted"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m95_each_effect_needs_its_level_and_no_less() {
+        for trust in [TrustLevel::Untrusted, TrustLevel::Verified, TrustLevel::Trusted] {
+            for effect in [Effect::Reads, Effect::Changes, Effect::Destroys] {
+                let caller = Caller { via: Via::Stdio, identity: "test".into(), trust };
+                assert_eq!(gate("t", effect, &caller).is_ok(), trust as u8 >= effect as u8);
+            }
+        }
+    }
+
+    #[test]
+    fn m97_a_refusal_names_the_tool_the_state_and_the_way_out() {
+        let caller = Caller { via: Via::Http, identity: "test".into(), trust: TrustLevel::Verified };
+        let text = gate("wipe", Effect::Destroys, &caller).expect_err("refused").to_string();
+        assert_eq!(
+            text,
+            "tool `wipe` destroys data and needs trust `trusted`, but this caller is `verified`; the operator can \
+             raise it with `--trust trusted` or `trust` in the configuration"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! The MCP revisions this library speaks, and how a peer's revision is found.
+//!
+//! Pure: no connection, no clock. Two eras differ in shape. A *legacy* peer opens with `initialize`; a *modern* peer
+//! says its version in the `_meta` of every request and opens nothing.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// A released protocol revision. Ordered by age, so `version >= Version::V2025_06_18` reads as it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+}
+
+/// Which of the two shapes of the protocol a request is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// `initialize` handshake, server requests, sessions.
+    Legacy,
+    /// Stateless: `_meta` on every request, `resultType` on every result.
+    Modern,
+}
+
+/// Where an `initialize` came from: the two places have different defaults for a peer that names no version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// `POST /mcp/initialize`: the classification clients of 2024.
+    Rest,
+    /// Everything else.
+    JsonRpc,
+}
+
+impl Version {
+    /// All revisions, newest first: the order in which they are told to clients.
+    pub const ALL: [Version; 5] =
+        [Version::V2026_07_28, Version::V2025_11_25, Version::V2025_06_18, Version::V2025_03_26, Version::V2024_11_05];
+
+    /// The newest revision with an `initialize` handshake.
+    pub const NEWEST_LEGACY: Version = Version::V2025_11_25;
+
+    /// What a peer that never said a version is taken for. It has `structuredContent`, and clients in the field that
+    /// send an empty version accept nothing newer.
+    pub const UNSTATED: Version = Version::V2025_06_18;
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Version::V2024_11_05 => "2024-11-05",
+            Version::V2025_03_26 => "2025-03-26",
+            Version::V2025_06_18 => "2025-06-18",
+            Version::V2025_11_25 => "2025-11-25",
+            Version::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Version> {
+        Version::ALL.into_iter().find(|version| version.as_str() == text)
+    }
+
+    pub fn era(self) -> Era {
+        if self >= Version::V2026_07_28 { Era::Modern } else { Era::Legacy }
+    }
+}
+
+/// The version an `initialize` is answered with.
+///
+/// A legacy version is echoed; an unknown or a modern one gets our newest legacy version, because a handshake is
+/// legacy by nature; none at all gets the default of the place it was asked at.
+pub(crate) fn negotiate(asked: Option<&str>, opening: Opening) -> Version {
+    match asked.filter(|text| !text.is_empty()) {
+        Some(text) => match Version::parse(text) {
+            Some(version) if version.era() == Era::Legacy => version,
+            _ => Version::NEWEST_LEGACY,
+        },
+        None => match opening {
+            Opening::Rest => Version::V2024_11_05,
+            Opening::JsonRpc => Version::UNSTATED,
+        },
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Version {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x01_a_legacy_version_is_echoed() {
+        for version in Version::ALL.into_iter().filter(|v| v.era() == Era::Legacy) {
+            assert_eq!(negotiate(Some(version.as_str()), Opening::JsonRpc), version);
+        }
+    }
+
+    #[test]
+    fn x01_an_unknown_or_modern_version_gets_the_newest_legacy_one() {
+        for asked in ["2026-07-28", "1900-01-01", "latest"] {
+            assert_eq!(negotiate(Some(asked), Opening::JsonRpc), Version::V2025_11_25);
+        }
+    }
+
+    #[test]
+    fn x01_an_absent_or_empty_version_gets_the_default_of_its_place() {
+        for asked in [None, Some("")] {
+            assert_eq!(negotiate(asked, Opening::JsonRpc), Version::V2025_06_18);
+            assert_eq!(negotiate(asked, Opening::Rest), Version::V2024_11_05);
+        }
+    }
+}

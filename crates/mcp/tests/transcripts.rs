@@ -1,0 +1,141 @@
+//! Conversations, written as they go over the wire, played over every transport with the same outcome (V-15).
+//!
+//! A file in `transcripts/` holds lines `> request` and `< answer`. `CORBIE_BLESS=1` writes the answers anew from
+//! stdio; read the difference before committing it.
+
+mod fixture;
+
+use std::path::{Path, PathBuf};
+
+use corbie_mcp::transport::http::Options;
+use corbie_mcp::{Server, TrustLevel};
+use fixture::peer::{self, Stdio};
+use serde_json::Value;
+
+struct Exchange {
+    request: Value,
+    answer: String,
+}
+
+fn transcripts() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("folder").map(|entry| entry.expect("entry").path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+fn read(file: &Path) -> Vec<Exchange> {
+    let text = std::fs::read_to_string(file).expect("readable");
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    for line in text.lines() {
+        if let Some(request) = line.strip_prefix("> ") {
+            let request =
+                serde_json::from_str(request).unwrap_or_else(|error| panic!("{}: {error}: {line}", file.display()));
+            exchanges.push(Exchange { request, answer: String::new() });
+        } else if let Some(answer) = line.strip_prefix("< ") {
+            exchanges.last_mut().expect("a request first").answer = answer.to_owned();
+        }
+    }
+    exchanges
+}
+
+fn is_modern(request: &Value) -> bool {
+    request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].is_string()
+}
+
+/// What every transport must agree on: the result, or the error.
+fn outcome(answer: &Value) -> Value {
+    let mut answer = answer.clone();
+    if let Some(members) = answer.as_object_mut() {
+        members.remove("jsonrpc");
+        members.remove("id");
+    }
+    answer
+}
+
+async fn over_stdio(server: &Server, exchanges: &[Exchange]) -> Vec<Value> {
+    let mut peer = Stdio::start(server, TrustLevel::Trusted);
+    let mut answers = Vec::new();
+    for exchange in exchanges {
+        answers.push(peer.call(&exchange.request).await);
+    }
+    answers
+}
+
+async fn over_http(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
+    let mut answers = Vec::new();
+    for Exchange { request, .. } in exchanges {
+        let reply =
+            if is_modern(request) { peer::post_modern(port, request).await } else { peer::post(port, request).await };
+        answers.push(reply.json());
+    }
+    answers
+}
+
+async fn over_websocket(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
+    let mut socket = peer::websocket(port).await;
+    let mut answers = Vec::new();
+    for exchange in exchanges {
+        peer::ws_send(&mut socket, &exchange.request).await;
+        answers.push(peer::ws_receive(&mut socket).await);
+    }
+    answers
+}
+
+async fn over_rest(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
+    let mut answers = Vec::new();
+    for Exchange { request, .. } in exchanges {
+        let path = format!("/mcp/{}", request["method"].as_str().expect("method"));
+        let body = request.get("params").map(Value::to_string).unwrap_or_default();
+        let reply = peer::http(port, "POST", &path, &[peer::JSON], &body).await;
+        let body = reply.json();
+        answers.push(match reply.status {
+            200 => serde_json::json!({ "result": body }),
+            _ => serde_json::json!({ "error": body["error"] }),
+        });
+    }
+    answers
+}
+
+#[tokio::test]
+async fn v15_the_same_call_gives_the_same_result_over_every_transport() {
+    for file in transcripts() {
+        let exchanges = read(&file);
+        let server = fixture::server();
+        let port = fixture::listen(&server, Options::default()).await;
+        let stdio = over_stdio(&server, &exchanges).await;
+        if std::env::var_os("CORBIE_BLESS").is_some() {
+            bless(&file, &stdio);
+            continue;
+        }
+        for (exchange, answer) in exchanges.iter().zip(&stdio) {
+            let expected: Value = serde_json::from_str(&exchange.answer).expect("an answer stands under each request");
+            assert_eq!(answer, &expected, "{}: {}", file.display(), exchange.request);
+        }
+        for (name, answers) in [
+            ("HTTP", over_http(port, &exchanges).await),
+            ("WebSocket", over_websocket(port, &exchanges).await),
+            ("REST", over_rest(port, &exchanges).await),
+        ] {
+            for ((exchange, expected), answer) in exchanges.iter().zip(&stdio).zip(&answers) {
+                assert_eq!(outcome(answer), outcome(expected), "{} over {name}: {}", file.display(), exchange.request);
+            }
+        }
+    }
+}
+
+fn bless(file: &Path, answers: &[Value]) {
+    let text = std::fs::read_to_string(file).expect("readable");
+    let mut answers = answers.iter();
+    let mut blessed = String::new();
+    for line in text.lines().filter(|line| !line.starts_with("< ")) {
+        blessed.push_str(line);
+        blessed.push('\n');
+        if line.starts_with("> ") {
+            blessed.push_str(&format!("< {}\n", answers.next().expect("one answer a request")));
+        }
+    }
+    std::fs::write(file, blessed).expect("writable");
+}
