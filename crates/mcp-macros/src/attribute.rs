@@ -82,7 +82,8 @@ impl ToolAttribute {
             }
             "cache_ttl" => set(&mut self.cache_ttl_seconds, key, seconds(key, input)?),
             "task" => {
-                let words = [("never", "Never"), ("optional", "Optional"), ("always", "Always")];
+                let words =
+                    [("never", "Never"), ("optional", "Optional"), ("always", "Always"), ("handoff", "Handoff")];
                 set(&mut self.task, key, word(key, input, &words)?)
             }
             "module" => set(&mut self.module, key, text(key, input)?),

@@ -105,7 +105,7 @@ use proc_macro::TokenStream;
 /// | `deprecated_in = "1.2"` | not deprecated |
 /// | `timeout = 5` (seconds) | the server's |
 /// | `cache_ttl = 60` (seconds) | 300 |
-/// | `task = never`, `optional` or `always` | `never` |
+/// | `task = never`, `optional`, `always` or `handoff` | `never` |
 /// | `module = "..."` | the module path |
 /// | `dialect = path::to_a_dialect` | `corbie_mcp::core_dialect` |
 /// | `blocking` | see below |

@@ -216,6 +216,34 @@ impl Context {
     }
 }
 
+impl Elicited {
+    /// The filled-in form, if the person accepted and it is of this type.
+    pub fn accepted<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
+        match self.action {
+            ElicitAction::Accept => self.content.as_ref().and_then(|content| T::deserialize(content).ok()),
+            ElicitAction::Decline | ElicitAction::Cancel => None,
+        }
+    }
+}
+
+impl ElicitAction {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ElicitAction::Accept => "accept",
+            ElicitAction::Decline => "decline",
+            ElicitAction::Cancel => "cancel",
+        }
+    }
+}
+
+impl Sampled {
+    /// The text of the answer; empty if the model gave something else.
+    pub fn text(&self) -> &str {
+        let block = self.content.as_array().and_then(|blocks| blocks.first()).unwrap_or(&self.content);
+        block["text"].as_str().unwrap_or_default()
+    }
+}
+
 impl Rounds {
     /// `earlier` are the sealed answers of past rounds; `now` came with this request and wins.
     pub(crate) fn new(mut earlier: Map<String, Value>, now: Map<String, Value>) -> Rounds {

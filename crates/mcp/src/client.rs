@@ -85,7 +85,7 @@ impl ClientFeature {
             ClientFeature::Roots => ("roots", json!({ "roots": {} })),
             ClientFeature::Tasks => ("the tasks extension", json!({ "extensions": { TASKS_EXTENSION: {} } })),
         };
-        Error::MissingClientCapability { required: vec![name], capabilities }
+        Error::MissingClientCapability { required: name, capabilities: Box::new(capabilities) }
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 /// Gives the values that could stand for what was typed so far, best first.
 #[derive(Clone)]
-pub struct Completer(Arc<dyn Fn(&str, &HashMap<String, String>) -> Vec<String> + Send + Sync>);
+pub struct Completer(Arc<Suggest>);
+
+type Suggest = dyn Fn(&str, &HashMap<String, String>) -> Vec<String> + Send + Sync;
 
 /// The protocol's bound on one reply.
 pub(crate) const MAX_VALUES: usize = 100;

@@ -95,6 +95,7 @@ impl Server {
         let _in_flight = InFlight(self);
         let outcome = self.serve(id.clone(), &method, params, meta, exchange).await;
         let outcome = outcome.map(|reply| reply.finish(era, self));
+        tracing::debug!(%method, %id, ?era, error = outcome.as_ref().err().map(Error::error_type), "request");
         if let Err(error) = &outcome {
             let label = CodeLabel { error_type: error.error_type().to_owned() };
             self.inner().metrics.errors.get_or_create(&label).inc();

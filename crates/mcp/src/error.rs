@@ -35,7 +35,7 @@ pub enum Error {
     #[error("unknown method `{method}`{}", semicolon(&near(.suggestion)))]
     MethodNotFound { method: String, suggestion: Option<String> },
     #[error("{message}")]
-    InvalidParams { message: String, details: Option<Value> },
+    InvalidParams { message: String, details: Option<Box<Value>> },
     #[error("unknown resource `{uri}`; `resources/list` shows what there is")]
     ResourceNotFound { uri: String },
     #[error("unknown prompt `{name}`; `prompts/list` shows what there is")]
@@ -54,8 +54,8 @@ pub enum Error {
     RateLimited(String),
     #[error("{0}")]
     HeaderMismatch(String),
-    #[error("this request needs a client that supports {}", .required.join(", "))]
-    MissingClientCapability { required: Vec<&'static str>, capabilities: Value },
+    #[error("this request needs a client that supports {required}")]
+    MissingClientCapability { required: &'static str, capabilities: Box<Value> },
     #[error("protocol version `{requested}` is not supported")]
     UnsupportedVersion { requested: String },
     /// Detail for the operator only; outward it is `Internal error: …` in general words.
@@ -63,7 +63,7 @@ pub enum Error {
     Internal { outward: String, inward: String },
     /// A condition the library has no word for, raised by a tool or an added method.
     #[error("{message}")]
-    Other { code: Code, message: String, error_type: &'static str, details: Option<Value> },
+    Other { code: Code, message: String, error_type: &'static str, details: Option<Box<Value>> },
 }
 
 /// A tool, resource or prompt that cannot be registered as declared (M-107).
@@ -190,7 +190,7 @@ impl Error {
                 data.insert("details".into(), json!({ "violations": violations }));
             }
             Error::InvalidParams { details: Some(details), .. } | Error::Other { details: Some(details), .. } => {
-                data.insert("details".into(), details.clone());
+                data.insert("details".into(), Value::clone(details));
             }
             Error::ResourceNotFound { uri } => {
                 data.insert("uri".into(), uri.as_str().into());
@@ -199,7 +199,7 @@ impl Error {
                 data.insert("details".into(), json!({ "tool": tool, "trust": trust, "required": needed }));
             }
             Error::MissingClientCapability { capabilities, .. } => {
-                data.insert("requiredCapabilities".into(), capabilities.clone());
+                data.insert("requiredCapabilities".into(), Value::clone(capabilities));
             }
             Error::UnsupportedVersion { requested } => {
                 data.insert("supported".into(), json!(Version::ALL));

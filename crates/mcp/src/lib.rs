@@ -21,6 +21,7 @@ mod error;
 mod event;
 mod expressible;
 mod limits;
+mod local;
 pub mod message;
 mod methods;
 mod metrics;

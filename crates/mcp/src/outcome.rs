@@ -40,7 +40,7 @@ pub type Background = Box<dyn FnOnce(Context) -> BoxFuture<'static, Outcome> + S
 #[derive(Debug, Clone)]
 pub enum ToolError {
     /// Becomes a result with `isError: true` in the tool family's dialect.
-    Domain { kind: String, message: String, details: Option<Value> },
+    Domain { kind: String, message: String, details: Option<Box<Value>> },
     /// Becomes a JSON-RPC error.
     Protocol(Error),
 }
@@ -71,7 +71,7 @@ pub enum Cause {
     /// Refused by the library before or after the handler ran: schema, timeout, panic, serialisation.
     Library(Error),
     /// Returned by the handler.
-    Tool { kind: String, message: String, details: Option<Value> },
+    Tool { kind: String, message: String, details: Option<Box<Value>> },
 }
 
 /// How the request was put, which decides how failures are put.
@@ -135,7 +135,9 @@ impl ToolError {
     /// Adds what a program needs to act on the failure.
     pub fn details(self, value: Value) -> ToolError {
         match self {
-            ToolError::Domain { kind, message, .. } => ToolError::Domain { kind, message, details: Some(value) },
+            ToolError::Domain { kind, message, .. } => {
+                ToolError::Domain { kind, message, details: Some(Box::new(value)) }
+            }
             protocol => protocol,
         }
     }
@@ -149,7 +151,7 @@ impl From<Error> for ToolError {
 
 impl From<ErrorObject> for ToolError {
     fn from(error: ErrorObject) -> ToolError {
-        ToolError::Domain { kind: "ClientError".into(), message: error.message, details: error.data }
+        ToolError::Domain { kind: "ClientError".into(), message: error.message, details: error.data.map(Box::new) }
     }
 }
 

@@ -199,6 +199,12 @@ fn drop_null_branch(object: &mut Map<String, Value>) {
             object.insert("type".into(), only);
         }
     }
+    if let Some(Value::Array(words)) = object.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
+    if object.get("default") == Some(&Value::Null) {
+        object.remove("default");
+    }
     let Some(Value::Array(branches)) = object.get_mut("anyOf") else { return };
     branches.retain(|branch| branch.get("type").is_none_or(|kind| kind != "null"));
     if let [Value::Object(only)] = branches.as_slice() {
@@ -207,9 +213,6 @@ fn drop_null_branch(object: &mut Map<String, Value>) {
         for (key, value) in only {
             object.entry(key).or_insert(value);
         }
-    }
-    if object.get("default") == Some(&Value::Null) {
-        object.remove("default");
     }
 }
 

@@ -243,6 +243,11 @@ impl Server {
         self.0.stop_now.cancel();
     }
 
+    /// Ends when [`Server::stop_now`] was called.
+    pub async fn stopped(&self) {
+        self.0.stop_now.cancelled().await;
+    }
+
     /// A place among the open `subscriptions/listen` streams.
     pub(crate) fn listening(&self) -> Result<OwnedSemaphorePermit, Error> {
         let most = self.0.limits.max_listeners;

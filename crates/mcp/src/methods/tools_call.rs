@@ -49,6 +49,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     if let Err(denied) = trust::gate(tool.name(), tool.meta().effect, &call.exchange.caller) {
         tool.stats().failed(started.elapsed(), denied.error_type());
         measure.audit(AuditOutcome::Blocked);
+        tracing::warn!(tool = tool.name(), trust = %call.exchange.caller.trust, "refused: not enough trust");
         return Err(denied);
     }
     if tool.meta().deprecated_in.is_some() {
@@ -180,7 +181,10 @@ fn read_arguments(tool: &Tool, sent: &str) -> Result<Value, Error> {
 
 fn time_limit(server: &Server, tool: &Tool) -> Duration {
     let limits = server.limits();
-    limits.tool_timeouts.get(tool.name()).copied().or(tool.meta().timeout).unwrap_or(limits.tool_timeout)
+    // An environment variable cannot hold a `-`, so both separators name the same tool here too.
+    let same = |name: &str| name.replace('-', "_").eq_ignore_ascii_case(&tool.name().replace('-', "_"));
+    let configured = limits.tool_timeouts.iter().find(|(name, _)| same(name)).map(|(_, limit)| *limit);
+    configured.or(tool.meta().timeout).unwrap_or(limits.tool_timeout)
 }
 
 /// A handler's failure: the tool's own, or an error of the protocol that is not for the dialect to render.

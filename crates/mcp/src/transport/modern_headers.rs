@@ -29,7 +29,7 @@ pub(crate) fn check(headers: &HeaderMap, request: &Request, meta: &RequestMeta) 
     agree("MCP-Protocol-Version", plain(headers, VERSION)?.as_deref(), version)?;
     meta.modern()?;
     agree("Mcp-Method", plain(headers, METHOD)?.as_deref(), &request.method)?;
-    match name_of(request) {
+    match name_of(request)? {
         Some(name) => agree("Mcp-Name", decoded(headers, NAME)?.as_deref(), &name),
         None => Ok(()),
     }
@@ -64,22 +64,28 @@ pub(crate) fn check_parameters(headers: &HeaderMap, request: &Request, registry:
     Ok(())
 }
 
-/// Where a method's `Mcp-Name` comes from.
-fn name_of(request: &Request) -> Option<String> {
+/// Where a method's `Mcp-Name` comes from. Each method's own member is read alone: what cannot be read is refused, and
+/// members the method does not use have no say.
+fn name_of(request: &Request) -> Result<Option<String>, Error> {
     #[derive(Deserialize)]
-    struct Named {
-        name: Option<String>,
-        uri: Option<String>,
-        #[serde(rename = "taskId")]
-        task_id: Option<String>,
+    struct Name {
+        name: String,
     }
-    let named: Named = request.params.parse().ok()?;
-    match &*request.method {
-        "tools/call" | "prompts/get" => named.name,
-        "resources/read" => named.uri,
-        "tasks/get" | "tasks/update" | "tasks/cancel" => named.task_id,
-        _ => None,
+    #[derive(Deserialize)]
+    struct Uri {
+        uri: String,
     }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct TaskId {
+        task_id: String,
+    }
+    Ok(Some(match &*request.method {
+        "tools/call" | "prompts/get" => request.params.parse::<Name>()?.name,
+        "resources/read" => request.params.parse::<Uri>()?.uri,
+        "tasks/get" | "tasks/update" | "tasks/cancel" => request.params.parse::<TaskId>()?.task_id,
+        _ => return Ok(None),
+    }))
 }
 
 fn agree(header: &str, sent: Option<&str>, body: &str) -> Result<(), Error> {
@@ -110,7 +116,13 @@ fn agree_value(header: &str, sent: Option<&str>, value: &Value) -> Result<(), Er
 
 /// A header's text; whitespace around it is not part of it.
 fn plain(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
-    match headers.get(name) {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    // A gateway may look at the last of several values where we look at the first.
+    if values.next().is_some() {
+        return Err(Error::HeaderMismatch(format!("Header mismatch: {name} is sent more than once")));
+    }
+    match first {
         None => Ok(None),
         Some(value) => match value.to_str() {
             Ok(text) => Ok(Some(text.trim_matches([' ', '\t']).to_owned())),

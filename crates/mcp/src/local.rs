@@ -1,0 +1,34 @@
+//! Calls from inside the program: the command line and tests go through the same dispatch as any client.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::RequestMeta;
+use crate::dispatch::Exchange;
+use crate::error::Error;
+use crate::message::{Id, Params, Request};
+use crate::outcome::Style;
+use crate::server::Server;
+use crate::session::{Outlet, Session};
+use crate::trust::{Caller, TrustLevel, Via};
+use crate::version::Opening;
+
+impl Server {
+    /// Sends one request and waits for its result, as a peer that never said its version.
+    pub async fn request(&self, trust: TrustLevel, method: &str, params: &Value) -> Result<Value, Error> {
+        let exchange = Exchange {
+            caller: Caller { via: Via::Internal, identity: "internal".into(), trust },
+            session: Arc::new(Session::new()),
+            style: Style::Standard,
+            opening: Opening::JsonRpc,
+            outlet: Outlet::Closed,
+            cancel: CancellationToken::new(),
+        };
+        let params = Params::from_value(params);
+        let meta = RequestMeta::of(&params);
+        let request = Request { id: Id::Integer(0), method: method.into(), params, bare: false };
+        self.answer(request, meta, exchange).await.outcome
+    }
+}

@@ -1,0 +1,76 @@
+//! The composition root: the only place that turns settings into a server.
+
+use std::collections::HashMap;
+
+use corbie_mcp::transport::Auth;
+use corbie_mcp::transport::http::Options;
+use corbie_mcp::{Limits, RegistrationError, Server, TrustLevel};
+
+use crate::config::server::Authentication;
+use crate::config::{self, Config};
+
+/// Guidance for models, told to every client that asks.
+const INSTRUCTIONS: &str = "corbie offers tools over MCP. Call `list_registered_tools` to see what there is, \
+`get_tool_schema` before you use a tool you do not know, and `inspect_server` to see how the server is doing.";
+
+/// Makes the server: everything registered before anything is read (A-05).
+pub fn server(config: &Config) -> Result<Server, RegistrationError> {
+    Server::builder(&config.server.name, env!("CARGO_PKG_VERSION"))
+        .instructions(INSTRUCTIONS)
+        .limits(limits(config))
+        .discovery_ttl(config.registry.cache_ttl.get())
+        .quiet_flags()
+        .builtins()
+        .build()
+}
+
+/// What HTTP listeners do; those beyond loopback ask for the token.
+pub fn http_options(config: &Config, authentication: Authentication<'_>) -> Options {
+    Options {
+        auth: match authentication {
+            Authentication::None => Auth::None,
+            Authentication::Bearer(token) => Auth::bearer([token.expose()]),
+        },
+        allowed_hosts: config.server.allowed_hosts.iter().map(|host| host.as_str().to_owned()).collect(),
+        allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
+        trust_loopback: trust(config, config::trust::Via::Loopback),
+        trust_remote: trust(config, config::trust::Via::Remote),
+        ..Options::default()
+    }
+}
+
+pub fn trust(config: &Config, via: config::trust::Via) -> TrustLevel {
+    match config.trust.level(via) {
+        config::trust::Level::Untrusted => TrustLevel::Untrusted,
+        config::trust::Level::Verified => TrustLevel::Verified,
+        config::trust::Level::Trusted => TrustLevel::Trusted,
+    }
+}
+
+fn limits(config: &Config) -> Limits {
+    let (server, limits) = (&config.server, &config.server.limits);
+    Limits {
+        max_message_bytes: limits.max_message_bytes.bytes(),
+        max_batch: limits.max_batch,
+        max_json_depth: limits.max_json_depth,
+        max_header_bytes: limits.max_header_bytes.bytes(),
+        max_connections: limits.max_connections,
+        max_in_flight: limits.max_in_flight,
+        request_read_timeout: limits.request_read_timeout.get(),
+        idle_timeout: limits.idle_timeout.get(),
+        write_timeout: limits.write_timeout.get(),
+        keep_alive: limits.keep_alive.get(),
+        ask_timeout: limits.ask_timeout.get(),
+        max_sessions: limits.max_sessions,
+        session_idle: limits.session_idle.get(),
+        page_size: limits.page_size,
+        tool_timeout: server.tool_timeout_seconds.get(),
+        tool_timeouts: server
+            .tool_timeouts
+            .iter()
+            .map(|(tool, limit)| (tool.clone(), limit.get()))
+            .collect::<HashMap<_, _>>(),
+        shutdown_grace: server.shutdown_grace_seconds.get(),
+        ..Limits::default()
+    }
+}

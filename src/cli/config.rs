@@ -1,0 +1,154 @@
+//! `corbie config`: shows, checks and explains the configuration.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::config::{self, Config, ConfigError, Layer, Sources, State};
+
+/// Show, check and explain the configuration.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Print the settings in effect; secrets are masked
+    Show(Show),
+    /// Check a configuration and print every mistake
+    Validate(Validate),
+    /// List where files are looked for and which of them are active
+    List,
+    /// Print the JSON Schema of configuration files
+    Schema,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct Show {
+    /// Print JSON instead of YAML
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct Validate {
+    /// The file to check, instead of those that are found
+    pub path: Option<PathBuf>,
+}
+
+/// Why a command did not get to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("cannot write: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Runs one command; what it prints goes to `out` alone.
+pub fn run(command: &Command, sources: Sources, out: &mut dyn Write) -> Result<ExitCode, Error> {
+    match command {
+        Command::Show(options) => show(options, sources, out).map(|()| ExitCode::SUCCESS),
+        Command::Validate(options) => Ok(validate(options, sources, out)?),
+        Command::List => Ok(list(&sources, out).map(|()| ExitCode::SUCCESS)?),
+        Command::Schema => Ok(schema(out).map(|()| ExitCode::SUCCESS)?),
+    }
+}
+
+pub fn show(options: &Show, sources: Sources, out: &mut dyn Write) -> Result<(), Error> {
+    let config = Config::load(sources)?.config;
+    let settings = serde_json::to_value(&config).map_err(io::Error::from)?;
+    if options.json {
+        writeln!(out, "{settings:#}")?;
+    } else {
+        yaml(&settings, 0, out)?;
+    }
+    Ok(())
+}
+
+/// Prints `OK` after any warnings, or every mistake; the exit code is then 1.
+pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io::Result<ExitCode> {
+    let file = options.path.clone().or(sources.file.clone());
+    match Config::load(Sources { file, ..sources }) {
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                writeln!(out, "warning: {warning}")?;
+            }
+            writeln!(out, "OK")?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => {
+            writeln!(out, "{error}")?;
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+pub fn list(sources: &Sources, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "flags and environment variables win over files; the first of these wins over the next:")?;
+    for Layer { scope, path, state } in config::search(sources) {
+        let state = if state == State::Active && !path.exists() { State::Absent } else { state };
+        writeln!(out, "{scope:<8}  {state:<8}  {}", path.display())?;
+    }
+    Ok(())
+}
+
+pub fn schema(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:#}", config::schema())
+}
+
+/// Writes a map as YAML. Maps and lists that are empty are written in brackets.
+fn yaml(value: &Value, indent: usize, out: &mut dyn Write) -> io::Result<()> {
+    let space = " ".repeat(indent);
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                write!(out, "{space}{}:", word(key))?;
+                child(value, indent + 2, out)?;
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                write!(out, "{space}-")?;
+                child(item, indent + 2, out)?;
+            }
+        }
+        scalar => writeln!(out, "{space}{}", plain(scalar))?,
+    }
+    Ok(())
+}
+
+fn child(value: &Value, indent: usize, out: &mut dyn Write) -> io::Result<()> {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            writeln!(out)?;
+            yaml(value, indent, out)
+        }
+        Value::Array(items) if !items.is_empty() => {
+            writeln!(out)?;
+            yaml(value, indent, out)
+        }
+        scalar => writeln!(out, " {}", plain(scalar)),
+    }
+}
+
+fn plain(scalar: &Value) -> String {
+    match scalar {
+        Value::String(text) => word(text),
+        other => other.to_string(),
+    }
+}
+
+/// Text without quotes where nobody could read it as something else. A JSON string is also a YAML one.
+fn word(text: &str) -> String {
+    const NOT_WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
+    let begins = text.starts_with(|first: char| first.is_ascii_alphabetic());
+    let simple = text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+    if begins && simple && !NOT_WORDS.contains(&text.to_ascii_lowercase().as_str()) {
+        return text.into();
+    }
+    // `4MiB` and `100ms`; not `0x1f` or `1e5`, which are numbers.
+    let is_amount = text.starts_with(|first: char| ('1'..='9').contains(&first))
+        && text.ends_with(|last: char| last.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() && !c.eq_ignore_ascii_case(&'e'));
+    if is_amount { text.into() } else { Value::from(text).to_string() }
+}

@@ -1,0 +1,108 @@
+//! The command line: one file per command.
+
+pub mod config;
+mod serve;
+mod tools;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use corbie_mcp::TrustLevel;
+use serde_json::json;
+
+use crate::config::{Config, Loaded, Sources};
+
+/// One program for MCP clients: tools, classification, routing and knowledge, offline.
+///
+/// Started by an MCP client (no arguments), it speaks on stdin and stdout. `corbie serve` listens for HTTP,
+/// REST-style and WebSocket clients on http://localhost:8090/mcp and http://localhost:3000/mcp.
+#[derive(Debug, Parser)]
+#[command(name = "corbie", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    listen: Listen,
+    /// Read this configuration file and no other
+    #[arg(long, global = true, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// Trust every caller this far: untrusted, verified or trusted
+    #[arg(long, global = true, value_name = "LEVEL")]
+    trust: Option<TrustLevel>,
+    /// Least important log messages to write: debug, info, warn or error
+    #[arg(long, global = true, value_name = "LEVEL")]
+    log_level: Option<String>,
+}
+
+/// Where to listen, for `serve` and for starting without a command.
+#[derive(Debug, Clone, Default, clap::Args)]
+struct Listen {
+    /// Listen for HTTP and WebSocket clients
+    #[arg(long)]
+    http: bool,
+    /// Listen on this port instead of 8090 and 3000; may be given several times
+    #[arg(long, value_name = "N")]
+    port: Vec<u16>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Speak MCP on stdin and stdout, also in a terminal
+    Stdio,
+    /// Listen for HTTP, REST-style and WebSocket clients
+    Serve {
+        #[command(flatten)]
+        listen: Listen,
+        /// Speak on stdin and stdout as well
+        #[arg(long)]
+        stdio: bool,
+    },
+    /// List tools and call them
+    #[command(subcommand)]
+    Tools(tools::Command),
+    /// Show, check and explain the configuration
+    #[command(subcommand)]
+    Config(config::Command),
+}
+
+/// What a command ended with, for `main` to print.
+type End = Result<ExitCode, Box<dyn std::error::Error>>;
+
+pub fn run(cli: Cli) -> End {
+    let Cli { command, listen, config, trust, log_level } = cli;
+    let mut sources = Sources { file: config, ..Sources::of_this_process()? };
+    if let Some(trust) = trust {
+        sources.overrides.push(("trust.all".into(), json!(trust.as_str())));
+    }
+    if let Some(level) = log_level {
+        sources.overrides.push(("log.level".into(), json!(level)));
+    }
+    match command {
+        None if listen.http || !listen.port.is_empty() => {
+            serve::serve(&load(sources)?, &listen.port, serve::With::Http)
+        }
+        None if std::io::stdin().is_terminal() => {
+            Cli::command().print_help()?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None | Some(Command::Stdio) => serve::serve(&load(sources)?, &[], serve::With::Stdio),
+        Some(Command::Serve { listen: own, stdio }) => {
+            let ports = [listen.port, own.port].concat();
+            serve::serve(&load(sources)?, &ports, if stdio { serve::With::Both } else { serve::With::Http })
+        }
+        Some(Command::Tools(command)) => tools::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut std::io::stdout().lock())?),
+    }
+}
+
+/// Reads the settings and starts logging as they say.
+fn load(sources: Sources) -> Result<Loaded, crate::config::ConfigError> {
+    let loaded = Config::load(sources)?;
+    crate::telemetry::start(loaded.config.log.level);
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(loaded)
+}

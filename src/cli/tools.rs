@@ -1,0 +1,84 @@
+//! `corbie tools list` and `corbie tools call`: the server's tools, without a client.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use corbie_mcp::CallResult;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::End;
+use crate::app;
+use crate::config::Loaded;
+use crate::config::trust::Via;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// List every tool with the first line of its description
+    List {
+        /// Print the whole listing as JSON, as `tools/list` gives it
+        #[arg(long)]
+        json: bool,
+    },
+    /// Call a tool and print what it gives; exits with 1 when the tool failed
+    Call {
+        /// Name of the tool
+        name: String,
+        /// Its arguments, as a JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+        /// Print the whole result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let server = app::server(&loaded.config)?;
+        // Whoever may start the program may do what its stdio client may.
+        let trust = app::trust(&loaded.config, Via::Stdio);
+        match command {
+            Command::List { json } => {
+                let tools = server.registry().list_registered_tools();
+                if *json {
+                    writeln!(out, "{:#}", json!({ "tools": tools }))?;
+                } else {
+                    write_table(&tools, out)?;
+                }
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Call { name, arguments, json } => {
+                let arguments: Value = serde_json::from_str(arguments).map_err(|error| {
+                    format!("the arguments are not valid JSON: {error}; write them as '{{\"key\": \"value\"}}'")
+                })?;
+                let params = json!({ "name": name, "arguments": arguments });
+                let result = server.request(trust, "tools/call", &params).await?;
+                let called = CallResult::deserialize(&result)?;
+                if *json {
+                    writeln!(out, "{result:#}")?;
+                } else {
+                    for content in &called.content {
+                        match content.as_text() {
+                            Some(text) => writeln!(out, "{text}")?,
+                            None => writeln!(out, "{}", json!(content))?,
+                        }
+                    }
+                }
+                Ok(if called.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+            }
+        }
+    })
+}
+
+fn write_table(tools: &[Value], out: &mut dyn Write) -> std::io::Result<()> {
+    let text = |tool: &Value, member: &str| tool[member].as_str().unwrap_or_default().to_owned();
+    let width = tools.iter().map(|tool| text(tool, "name").len()).max().unwrap_or_default();
+    for tool in tools {
+        let description = text(tool, "description");
+        writeln!(out, "{:width$}  {}", text(tool, "name"), description.lines().next().unwrap_or_default())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Names of places on the network: where to listen, and who may ask.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// Where a listener binds: `127.0.0.1:8090`, `[::1]:8090`, `localhost:8090`. Port 0 takes a free one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HostPort {
+    /// Without brackets; never empty.
+    host: String,
+    port: u16,
+}
+
+/// An `Origin` header that is let in: scheme, host and perhaps a port. Never a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct WebOrigin(String);
+
+/// A `Host` header that is let in: a name, perhaps with a port. Never a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HostName(String);
+
+/// Text does not have the form that is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is not a {0}")]
+pub struct NotAnAddress(&'static str);
+
+// === impl HostPort ===
+
+impl HostPort {
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Self { host: host.into(), port }
+    }
+
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Only `localhost` and loopback numbers are: what another name means is known to the resolver alone.
+    pub fn is_loopback(&self) -> bool {
+        match self.host.parse() {
+            Ok(IpAddr::V4(address)) => address.is_loopback(),
+            Ok(IpAddr::V6(address)) => {
+                address.is_loopback() || address.to_ipv4_mapped().is_some_and(|address| address.is_loopback())
+            }
+            Err(_) => self.host.eq_ignore_ascii_case("localhost"),
+        }
+    }
+}
+
+impl FromStr for HostPort {
+    type Err = NotAnAddress;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
+        let (host, port) = split(text).ok_or(NotAnAddress("host:port"))?;
+        Ok(Self { host: host.into(), port: port.ok_or(NotAnAddress("host:port"))? })
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(out, "[{}]:{}", self.host, self.port),
+            false => write!(out, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+// === impl WebOrigin, HostName ===
+
+impl WebOrigin {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for WebOrigin {
+    type Err = NotAnAddress;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
+        let (scheme, rest) = text.split_once("://").ok_or(NotAnAddress("web origin"))?;
+        let scheme_fits = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+        match split(rest) {
+            Some(_) if scheme_fits => Ok(Self(text.into())),
+            _ => Err(NotAnAddress("web origin")),
+        }
+    }
+}
+
+impl HostName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for HostName {
+    type Err = NotAnAddress;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
+        split(text).map(|_| Self(text.into())).ok_or(NotAnAddress("host name"))
+    }
+}
+
+/// A host, without the brackets of IPv6, and the port if there is one.
+fn split(text: &str) -> Option<(&str, Option<u16>)> {
+    if let Some(bracketed) = text.strip_prefix('[') {
+        let (host, after) = bracketed.split_once(']')?;
+        host.parse::<Ipv6Addr>().ok()?;
+        return match after.strip_prefix(':') {
+            Some(port) => Some((host, Some(number(port)?))),
+            None => after.is_empty().then_some((host, None)),
+        };
+    }
+    let (host, port) = match text.split_once(':') {
+        Some((host, port)) => (host, Some(number(port)?)),
+        None => (text, None),
+    };
+    let fits = !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    fits.then_some((host, port))
+}
+
+/// Digits only: Rust would also read `+80`.
+fn number(port: &str) -> Option<u16> {
+    port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok())?
+}
+
+// === what the three share ===
+
+macro_rules! is_text {
+    ($type:ident, $format:literal, $example:literal) => {
+        impl TryFrom<String> for $type {
+            type Error = NotAnAddress;
+
+            fn try_from(text: String) -> Result<Self, NotAnAddress> {
+                text.parse()
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({"type": "string", "format": $format, "examples": [$example]})
+            }
+        }
+    };
+}
+
+is_text!(HostPort, "host-port", "127.0.0.1:8090");
+is_text!(WebOrigin, "origin", "https://example.org");
+is_text!(HostName, "host", "example.org");
+
+impl From<HostPort> for String {
+    fn from(address: HostPort) -> Self {
+        address.to_string()
+    }
+}
+
+impl From<WebOrigin> for String {
+    fn from(origin: WebOrigin) -> Self {
+        origin.0
+    }
+}
+
+impl From<HostName> for String {
+    fn from(host: HostName) -> Self {
+        host.0
+    }
+}

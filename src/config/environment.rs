@@ -1,0 +1,49 @@
+//! Settings from environment variables.
+//!
+//! `CORBIE_SERVER__TOOL_TIMEOUTS__CHAT` is `server.tool_timeouts.chat`: capitals become small letters
+//! and two underscores step one level down, so a key may itself have single ones.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::problem::{Findings, KeyPath, Origin, Problem, Segment};
+use super::schema;
+use super::tree::Node;
+use super::typed::typed;
+
+const PREFIX: &str = "CORBIE_";
+
+/// Variables with a name of their own. Empty ones count as not set, and a `CORBIE_` variable for the
+/// same key wins.
+const NAMED: [(&str, &str); 2] = [("LOG_LEVEL", "log.level"), ("MCP_API_KEY", "server.token")];
+
+/// The settings in `variables`. One that looks like a setting but is none is warned about.
+pub(super) fn read(variables: &BTreeMap<String, String>, schema: &Value, findings: &mut Findings) -> Node {
+    let mut tree = Node::empty(Origin::variable(PREFIX));
+    let mut set = |name: &str, path: KeyPath, text: &str| {
+        let leaf = typed(text, schema::at(schema, &path.0), Origin::variable(name));
+        tree.merge(Node::nested(&path, leaf));
+    };
+
+    for (name, key) in NAMED {
+        if let Some(text) = variables.get(name).filter(|text| !text.is_empty()) {
+            set(name, KeyPath::dotted(key), text);
+        }
+    }
+    for (name, text) in variables {
+        let Some(key) = name.strip_prefix(PREFIX).filter(|key| !key.is_empty()) else {
+            continue;
+        };
+        let path = KeyPath(key.split("__").map(|key| Segment::Key(key.to_ascii_lowercase())).collect());
+        // Kubernetes sets `CORBIE_PORT` and the like for a service of that name: such a variable must
+        // not stop the program. A misspelt section with keys below it still does.
+        if path.0.len() == 1 && schema::at(schema, &path.0).is_none() {
+            let message = "is not a setting and is ignored";
+            findings.warnings.push(Problem::at(Origin::variable(name), KeyPath::default(), message));
+            continue;
+        }
+        set(name, path, text);
+    }
+    tree
+}

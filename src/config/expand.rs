@@ -1,0 +1,125 @@
+//! Puts environment variables into the text of a file: `${VAR}`, `${VAR:-default}`; `$${` is a plain `${`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::problem::{KeyPath, Problem};
+use super::read::MAX_FILE_BYTES;
+use super::schema;
+use super::tree::{Data, Node};
+use super::typed::typed;
+
+/// Expands every string below `node`; an expanded string then takes the type its key asks for.
+///
+/// A file may grow to `MAX_FILE_BYTES` by this, however often it names a long variable.
+pub(super) fn expand(node: &mut Node, variables: &BTreeMap<String, String>, schema: &Value) -> Vec<Problem> {
+    let mut expansion = Expansion { variables, budget: MAX_FILE_BYTES, problems: Vec::new() };
+    expansion.visit(node, &KeyPath::default(), Some(schema));
+    expansion.problems
+}
+
+struct Expansion<'a> {
+    variables: &'a BTreeMap<String, String>,
+    budget: usize,
+    problems: Vec<Problem>,
+}
+
+impl Expansion<'_> {
+    fn visit(&mut self, node: &mut Node, path: &KeyPath, schema: Option<&Value>) {
+        match &mut node.data {
+            Data::Map(entries) => {
+                for (key, entry) in entries {
+                    self.visit(&mut entry.node, &path.key(key), schema.and_then(|schema| schema::member(schema, key)));
+                }
+            }
+            Data::List(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.visit(item, &path.index(index), schema.and_then(|schema| schema.get("items")));
+                }
+            }
+            Data::String(text) if text.contains("${") => {
+                let result = substitute(text, self.variables, self.budget);
+                match result {
+                    Ok(Expanded { text, grown, replaced }) => {
+                        self.budget -= grown.min(self.budget);
+                        let origin = node.origin.clone();
+                        *node = if replaced { typed(&text, schema, origin) } else { Node::string(&text, origin) };
+                    }
+                    Err(messages) => {
+                        let at = |message| Problem::at(node.origin.clone(), path.clone(), message);
+                        self.problems.extend(messages.into_iter().map(at));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Expanded {
+    text: String,
+    /// How many bytes came from variables.
+    grown: usize,
+    /// False when there were only escapes.
+    replaced: bool,
+}
+
+/// Variables are put in once: what a variable holds is not expanded again.
+fn substitute(text: &str, variables: &BTreeMap<String, String>, budget: usize) -> Result<Expanded, Vec<String>> {
+    let mut expanded = Expanded { text: String::new(), grown: 0, replaced: false };
+    let mut problems = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let (before, reference) = (&rest[..start], &rest[start + 2..]);
+        if let Some(before) = before.strip_suffix('$') {
+            expanded.text.push_str(before);
+            expanded.text.push_str("${");
+            rest = reference;
+            continue;
+        }
+        expanded.text.push_str(before);
+        let Some((inside, after)) = reference.split_once('}') else {
+            problems.push("has `${` without `}`; write `$${` for a plain `${`".into());
+            rest = "";
+            break;
+        };
+        rest = after;
+        match resolve(inside, variables) {
+            Ok(value) if expanded.grown + value.len() > budget => {
+                problems.push("grows too large by its variables".into());
+                break;
+            }
+            Ok(value) => {
+                expanded.text.push_str(value);
+                expanded.grown += value.len();
+                expanded.replaced = true;
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    expanded.text.push_str(rest);
+    if problems.is_empty() { Ok(expanded) } else { Err(problems) }
+}
+
+/// As in a shell, `:-` also stands in for a variable that is empty.
+fn resolve<'a>(inside: &'a str, variables: &'a BTreeMap<String, String>) -> Result<&'a str, String> {
+    let (name, default) = match inside.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inside, None),
+    };
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    if !begins || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+        return Err("has `${` without the name of a variable; write `$${` for a plain `${`".into());
+    }
+    if default.is_some_and(|default| default.contains("${")) {
+        return Err(format!("has `${{` in the default of `${{{name}}}`; a default must be plain text"));
+    }
+    match (variables.get(name), default) {
+        (Some(value), None) => Ok(value),
+        (Some(value), Some(_)) if !value.is_empty() => Ok(value),
+        (_, Some(default)) => Ok(default),
+        (None, None) => Err(format!("needs the environment variable `{name}`, which is not set")),
+    }
+}

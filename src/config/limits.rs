@@ -1,0 +1,68 @@
+//! `server.limits`: the bound of every queue, message and wait.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::duration::Timeout;
+use super::size::ByteSize;
+
+/// The bound of every queue, message and wait.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// The largest message: an HTTP body, a WebSocket message or a line on stdin.
+    pub max_message_bytes: ByteSize,
+    /// How many requests one JSON-RPC batch may hold.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_batch: usize,
+    /// How deep lists and objects of a message may be nested.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub max_json_depth: usize,
+    /// The size of all headers of an HTTP request together.
+    pub max_header_bytes: ByteSize,
+    /// How many connections may be open at the same time, over all listeners.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_connections: usize,
+    /// How many requests of one connection may be worked on at the same time.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_in_flight: usize,
+    /// How long a client may take to send one request.
+    pub request_read_timeout: Timeout,
+    /// How long a connection may stay open without a request.
+    pub idle_timeout: Timeout,
+    /// How long a client may take to accept what is sent to it.
+    pub write_timeout: Timeout,
+    /// How often an open stream gets a sign of life, so that nothing between closes it.
+    pub keep_alive: Timeout,
+    /// How long the server waits for an answer when it asks the client something.
+    pub ask_timeout: Timeout,
+    /// How many sessions may exist at the same time.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub max_sessions: usize,
+    /// How long a session is kept without a request.
+    pub session_idle: Timeout,
+    /// How many entries one page of a list holds.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub page_size: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_message_bytes: ByteSize::kibibytes(4 * 1024),
+            max_batch: 100,
+            max_json_depth: 128,
+            max_header_bytes: ByteSize::kibibytes(16),
+            max_connections: 1024,
+            max_in_flight: 1024,
+            request_read_timeout: Timeout::seconds(30),
+            idle_timeout: Timeout::seconds(5 * 60),
+            write_timeout: Timeout::seconds(30),
+            keep_alive: Timeout::seconds(15),
+            ask_timeout: Timeout::seconds(5 * 60),
+            max_sessions: 10_000,
+            session_idle: Timeout::seconds(30 * 60),
+            page_size: 100,
+        }
+    }
+}

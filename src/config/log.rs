@@ -1,0 +1,40 @@
+//! `log`: what is written to stderr.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is written to stderr.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// The least important messages that are still written. The variable `LOG_LEVEL` sets it too.
+    pub level: Level,
+}
+
+/// How important a message is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Everything, for finding a fault.
+    Debug,
+    /// One line for each request, and what the server is doing.
+    #[default]
+    Info,
+    /// What went wrong but could be coped with.
+    Warn,
+    /// What somebody has to act on.
+    Error,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        })
+    }
+}

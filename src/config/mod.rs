@@ -1,0 +1,167 @@
+//! The configuration: which settings there are, and how they come together.
+//!
+//! Settings come from flags, the environment, the project's file, the user's file and the system's
+//! file, in this order of strength, on top of the defaults. Each source becomes a tree that remembers
+//! lines and columns; the merged tree is checked against the JSON Schema that is generated from the
+//! types below; only then is it read into [`Config`]. Every mistake is reported, not only the first.
+//!
+//! A new section is one type in a file of its own and one field of [`Config`].
+
+pub mod address;
+pub mod duration;
+mod environment;
+mod expand;
+mod layers;
+pub mod limits;
+pub mod log;
+mod not_yet;
+mod problem;
+mod read;
+pub mod registry;
+mod schema;
+pub mod secret;
+pub mod server;
+pub mod size;
+mod suggest;
+mod tree;
+pub mod trust;
+mod typed;
+mod validate;
+mod wording;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use layers::{Layer, Scope, Sources, State, search};
+pub use problem::{ConfigError, KeyPath, Origin, Position, Problem, Segment, Source};
+pub use read::{Format, MAX_FILE_BYTES};
+pub use schema::schema;
+
+use expand::expand;
+use not_yet::NotYet;
+use problem::Findings;
+use tree::{Data, Node};
+use typed::typed;
+use validate::validate;
+
+/// The settings of corbie. Every key may be left out.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "corbie")]
+pub struct Config {
+    pub server: server::Server,
+    pub trust: trust::Trust,
+    pub registry: registry::Registry,
+    pub log: log::Log,
+    /// Accepted, but not used by this version yet.
+    #[serde(skip_serializing)]
+    classification: NotYet,
+    /// Accepted, but not used by this version yet.
+    #[serde(skip_serializing)]
+    classifier: NotYet,
+}
+
+/// A configuration that can be used, and how it came about.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub config: Config,
+    /// What is odd but no reason to stop; to be logged at start.
+    pub warnings: Vec<Problem>,
+    /// Every place a file was looked for, strongest first.
+    pub layers: Vec<Layer>,
+    tree: Node,
+}
+
+impl Config {
+    /// Reads, merges and checks all sources.
+    pub fn load(sources: Sources) -> Result<Loaded, ConfigError> {
+        let schema = schema();
+        let layers = search(&sources);
+        let (mut tree, mut findings) = gather(&sources, &layers, schema);
+        validate(&mut tree, schema, &mut findings);
+
+        let Findings { mut mistakes, warnings } = findings;
+        if !mistakes.is_empty() {
+            mistakes.sort_by_cached_key(Problem::reading_order);
+            return Err(ConfigError { problems: mistakes });
+        }
+        // The schema is made from the types and checks with their parsers, so this does not fail. The
+        // text of serde's error is left out because it may quote a value.
+        let config = Config::deserialize(tree.to_json()).map_err(|_| Problem {
+            origin: None,
+            path: KeyPath::default(),
+            message: "the settings fit the schema but cannot be read; please report this".into(),
+            suggestion: None,
+        })?;
+        Ok(Loaded { config, warnings, layers, tree })
+    }
+}
+
+impl Loaded {
+    /// A mistake that shows only when a setting is used, such as a port that is taken: names the key
+    /// (`server.listen`) and where it is written.
+    pub fn mistake(&self, key: &str, message: impl Into<String>) -> ConfigError {
+        let path = KeyPath::dotted(key);
+        let written = self.tree.get(&path.0).is_some();
+        let origin = written.then(|| self.tree.key_origin(&path));
+        Problem { origin, path, message: message.into(), suggestion: None }.into()
+    }
+}
+
+/// The merged tree of all sources, weakest first, and what was met on the way.
+fn gather(sources: &Sources, layers: &[Layer], schema: &Value) -> (Node, Findings) {
+    let mut merged = Node::empty(Origin::command_line());
+    let mut findings = Findings::default();
+    let mut add = |mut tree: Node, findings: &mut Findings| {
+        set_aside(&mut tree, schema, findings);
+        if matches!(tree.origin.source, Source::File(_)) {
+            findings.mistakes.extend(expand(&mut tree, &sources.variables, schema));
+        }
+        tree.drop_nulls();
+        merged.merge(tree);
+    };
+
+    for layer in layers.iter().rev() {
+        match layer.state {
+            State::Active => match read::file(&layer.path) {
+                Ok(tree) => add(tree, &mut findings),
+                Err(problems) => findings.mistakes.extend(problems),
+            },
+            State::Shadowed => {
+                let message = "is not read, because another file in this folder comes first";
+                findings.warnings.push(Problem::with_source(Source::File(layer.path.as_path().into()), message));
+            }
+            State::Absent | State::Skipped => {}
+        }
+    }
+    let variables = environment::read(&sources.variables, schema, &mut findings);
+    add(variables, &mut findings);
+    for (key, value) in &sources.overrides {
+        let path = KeyPath::dotted(key);
+        let leaf = match value {
+            Value::String(text) => typed(text, schema::at(schema, &path.0), Origin::command_line()),
+            value => Node::from_json(value.clone(), Origin::command_line()),
+        };
+        add(Node::nested(&path, leaf), &mut findings);
+    }
+    (merged, findings)
+}
+
+/// Takes out what is accepted but not used: sections of later versions, and an editor's `$schema`.
+///
+/// This comes before variables are put in, as a section that is not used needs none of them.
+fn set_aside(tree: &mut Node, schema: &Value, findings: &mut Findings) {
+    let Data::Map(entries) = &mut tree.data else {
+        return;
+    };
+    entries.remove("$schema");
+    entries.retain(|key, entry| {
+        let unused = schema::member(schema, key).is_some_and(|section| section.get(schema::NOT_YET).is_some());
+        if unused {
+            let path = KeyPath::default().key(key);
+            findings.warnings.push(Problem::at(entry.key.clone(), path, "is not used by this version yet"));
+        }
+        !unused
+    });
+}

@@ -1,0 +1,204 @@
+//! What is wrong with a configuration, and where it is written.
+//!
+//! A problem names keys and says what was expected; it never repeats a value. A key pasted into the
+//! wrong place would otherwise end up in a log.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// One mistake (or one remark), printed as
+/// ``corbie.yaml:3:5: server.nmae: is not a setting; did you mean `name`?``.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Nothing when the value was written nowhere, such as a missing file.
+    pub origin: Option<Origin>,
+    pub path: KeyPath,
+    pub message: String,
+    pub suggestion: Option<String>,
+}
+
+/// Where a key or a value is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    pub source: Source,
+    /// Files have positions; variables and flags have none.
+    pub position: Option<Position>,
+}
+
+/// What a value was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    File(Arc<Path>),
+    Variable(Arc<str>),
+    CommandLine,
+}
+
+/// A place in a file; both numbers start at 1, and columns count characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+/// The way from the root to a key, printed as `server.listen[1]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyPath(pub Vec<Segment>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    Key(String),
+    Index(usize),
+}
+
+/// Why a configuration cannot be used: every mistake found, one line each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines(.problems))]
+pub struct ConfigError {
+    /// Never empty.
+    pub problems: Vec<Problem>,
+}
+
+/// What reading the sources brought to light.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) mistakes: Vec<Problem>,
+    pub(super) warnings: Vec<Problem>,
+}
+
+// === impl Problem ===
+
+impl Problem {
+    /// A problem with a whole source, not with one of its keys.
+    pub fn with_source(source: Source, message: impl Into<String>) -> Self {
+        let origin = Origin { source, position: None };
+        Self::at(origin, KeyPath::default(), message)
+    }
+
+    pub fn at(origin: Origin, path: KeyPath, message: impl Into<String>) -> Self {
+        Self { origin: Some(origin), path, message: message.into(), suggestion: None }
+    }
+
+    pub fn suggest(mut self, suggestion: Option<String>) -> Self {
+        self.suggestion = suggestion;
+        self
+    }
+
+    /// Orders problems as a reader meets them: by source, then from top to bottom.
+    pub(super) fn reading_order(&self) -> (String, Option<Position>) {
+        match &self.origin {
+            Some(origin) => (origin.source.to_string(), origin.position),
+            None => (String::new(), None),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(origin) = &self.origin {
+            write!(out, "{origin}: ")?;
+        }
+        if !self.path.0.is_empty() {
+            write!(out, "{}: ", self.path)?;
+        }
+        out.write_str(&self.message)?;
+        match &self.suggestion {
+            Some(suggestion) => write!(out, "; did you mean `{suggestion}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+// === impl Origin ===
+
+impl Origin {
+    pub(super) fn command_line() -> Self {
+        Self { source: Source::CommandLine, position: None }
+    }
+
+    pub(super) fn variable(name: &str) -> Self {
+        Self { source: Source::Variable(name.into()), position: None }
+    }
+
+    pub(super) fn file(path: &Arc<Path>, position: Position) -> Self {
+        Self { source: Source::File(path.clone()), position: Some(position) }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.position {
+            Some(Position { line, column }) => write!(out, "{}:{line}:{column}", self.source),
+            None => self.source.fmt(out),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(out),
+            Self::Variable(name) => write!(out, "environment variable {name}"),
+            Self::CommandLine => out.write_str("command line"),
+        }
+    }
+}
+
+// === impl KeyPath ===
+
+impl KeyPath {
+    /// Reads `server.limits.max_batch`; keys that themselves hold a dot cannot be written this way.
+    pub fn dotted(text: &str) -> Self {
+        Self(text.split('.').map(|key| Segment::Key(key.into())).collect())
+    }
+
+    pub fn key(&self, key: &str) -> Self {
+        self.and(Segment::Key(key.into()))
+    }
+
+    pub fn index(&self, index: usize) -> Self {
+        self.and(Segment::Index(index))
+    }
+
+    fn and(&self, segment: Segment) -> Self {
+        let mut segments = self.0.clone();
+        segments.push(segment);
+        Self(segments)
+    }
+}
+
+impl fmt::Display for KeyPath {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (depth, segment) in self.0.iter().enumerate() {
+            match segment {
+                Segment::Index(index) => write!(out, "[{index}]")?,
+                Segment::Key(key) => {
+                    let dot = if depth == 0 { "" } else { "." };
+                    if is_plain(key) {
+                        write!(out, "{dot}{key}")?;
+                    } else {
+                        // Quoted and escaped: a key from a file must not be able to forge a line.
+                        write!(out, "{dot}{key:?}")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_plain(key: &str) -> bool {
+    !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || "_-$".contains(c))
+}
+
+// === impl ConfigError ===
+
+impl From<Problem> for ConfigError {
+    fn from(problem: Problem) -> Self {
+        Self { problems: vec![problem] }
+    }
+}
+
+fn lines(problems: &[Problem]) -> String {
+    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,127 @@
+//! JSON files.
+//!
+//! serde_json decides what is JSON and bounds nesting, but tells no positions of what it accepted.
+//! So the accepted text is walked once more, with nothing left to check but repeated keys.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::problem::{KeyPath, Origin, Problem};
+use super::super::tree::{Data, Entry, Map, Node};
+use super::position::Index;
+use super::{Position, syntax};
+
+pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> {
+    let start = Position { line: 1, column: 1 };
+    if text.trim().is_empty() {
+        return Ok(Node::empty(Origin::file(path, start)));
+    }
+    // A `Value` bounds nesting; skipping with `IgnoredAny` would not.
+    if let Err(error) = serde_json::from_str::<Value>(text) {
+        let position = Position { line: error.line().max(1), column: error.column().max(1) };
+        // serde_json ends its text with the position, which ours begins with.
+        let message = error.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        return Err(vec![syntax(path, position, format!("is not JSON: {message}"))]);
+    }
+    let mut walk = Walk { text, offset: 0, index: Index::new(text), path, problems: Vec::new() };
+    match walk.value(&KeyPath::default()) {
+        Some(root) if walk.problems.is_empty() => Ok(root),
+        Some(_) => Err(walk.problems),
+        None => Err(vec![syntax(path, start, "is not JSON")]),
+    }
+}
+
+struct Walk<'a> {
+    text: &'a str,
+    offset: usize,
+    index: Index<'a>,
+    path: &'a Arc<Path>,
+    problems: Vec<Problem>,
+}
+
+impl Walk<'_> {
+    /// `None` cannot happen for accepted text; it stands in for a panic.
+    fn value(&mut self, path: &KeyPath) -> Option<Node> {
+        let origin = self.origin();
+        let data = match self.peek()? {
+            b'{' => self.object(path)?,
+            b'[' => self.array(path)?,
+            b'"' => Data::String(self.string()?),
+            _ => Node::from_json(self.scalar()?, origin.clone()).data,
+        };
+        Some(Node { data, origin })
+    }
+
+    fn object(&mut self, path: &KeyPath) -> Option<Data> {
+        let mut entries = Map::new();
+        self.offset += 1;
+        while self.peek()? != b'}' {
+            let key_origin = self.origin();
+            let key = self.string()?;
+            let path = path.key(&key);
+            self.peek()?;
+            self.offset += 1; // the colon
+            let node = self.value(&path)?;
+            if entries.contains_key(&key) {
+                self.problems.push(Problem::at(key_origin.clone(), path, "is written twice"));
+            }
+            entries.insert(key, Entry { key: key_origin, node });
+            self.comma()?;
+        }
+        self.offset += 1;
+        Some(Data::Map(entries))
+    }
+
+    fn array(&mut self, path: &KeyPath) -> Option<Data> {
+        let mut items = Vec::new();
+        self.offset += 1;
+        while self.peek()? != b']' {
+            items.push(self.value(&path.index(items.len()))?);
+            self.comma()?;
+        }
+        self.offset += 1;
+        Some(Data::List(items))
+    }
+
+    fn string(&mut self) -> Option<String> {
+        let rest = self.text.get(self.offset..)?;
+        let mut escaped = false;
+        let end = rest.bytes().skip(1).position(|byte| {
+            let closes = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            closes
+        })? + 2;
+        self.offset += end;
+        serde_json::from_str(&rest[..end]).ok()
+    }
+
+    fn scalar(&mut self) -> Option<Value> {
+        let rest = self.text.get(self.offset..)?;
+        let end = rest.find([',', ']', '}', ' ', '\t', '\r', '\n']).unwrap_or(rest.len());
+        self.offset += end;
+        serde_json::from_str(&rest[..end]).ok()
+    }
+
+    fn comma(&mut self) -> Option<()> {
+        if self.peek()? == b',' {
+            self.offset += 1;
+            self.peek()?;
+        }
+        Some(())
+    }
+
+    /// The next byte that is not white space; the walk then stands on it.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = self.text.get(self.offset..)?;
+        self.offset += rest.bytes().take_while(u8::is_ascii_whitespace).count();
+        self.text.as_bytes().get(self.offset).copied()
+    }
+
+    fn origin(&mut self) -> Origin {
+        self.peek();
+        Origin::file(self.path, self.index.position(self.offset))
+    }
+}

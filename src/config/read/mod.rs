@@ -1,0 +1,92 @@
+//! Reads one configuration file: YAML, TOML or JSON, all into the same tree.
+
+mod json;
+mod position;
+mod toml;
+mod yaml;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::problem::{KeyPath, Origin, Position, Problem, Source};
+use super::tree::{Data, Node};
+
+/// A larger file is refused: no configuration written by a person comes near it.
+pub const MAX_FILE_BYTES: usize = 1024 * 1024;
+
+/// Deeper nesting is refused, so that nothing after the parser can run out of stack.
+const MAX_DEPTH: usize = 64;
+
+/// The formats, in the order in which they are looked for in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Yaml,
+    Toml,
+    Json,
+}
+
+impl Format {
+    /// Decided by the name alone; the content is never guessed at.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "yaml" | "yml" => Some(Self::Yaml),
+            "toml" => Some(Self::Toml),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
+
+/// The tree of a file, whose root is always a map.
+pub(super) fn file(path: &Path) -> Result<Node, Vec<Problem>> {
+    let path: Arc<Path> = path.into();
+    let problem = |message: String| vec![Problem::with_source(Source::File(path.clone()), message)];
+
+    let format = Format::of(&path)
+        .ok_or_else(|| problem("is not a configuration file; use `.yaml`, `.yml`, `.toml` or `.json`".into()))?;
+    let bytes = bounded(&path).map_err(problem)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let valid = String::from_utf8_lossy(valid);
+        let position = position::Index::new(&valid).position(valid.len());
+        vec![Problem::at(Origin::file(&path, position), KeyPath::default(), "is not UTF-8 text")]
+    })?;
+    parse(format, text.strip_prefix('\u{feff}').unwrap_or(&text), &path)
+}
+
+pub(super) fn parse(format: Format, text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> {
+    let root = match format {
+        Format::Yaml => yaml::parse(text, path)?,
+        Format::Toml => toml::parse(text, path)?,
+        Format::Json => json::parse(text, path)?,
+    };
+    match root.data {
+        Data::Map(_) => Ok(root),
+        Data::Null => Ok(Node::empty(root.origin)),
+        _ => Err(vec![Problem::at(root.origin, KeyPath::default(), "must be keys with values, such as `server:`")]),
+    }
+}
+
+/// The bytes of a regular file within the limit; anything else could block or never end.
+fn bounded(path: &Path) -> Result<Vec<u8>, String> {
+    let unreadable = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => "does not exist".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    };
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err("is not a regular file".into());
+    }
+    let mut bytes = Vec::new();
+    let mut file = File::open(path).map_err(unreadable)?.take(MAX_FILE_BYTES as u64 + 1);
+    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(format!("is larger than {} MiB, the most a configuration file may have", MAX_FILE_BYTES >> 20));
+    }
+    Ok(bytes)
+}
+
+fn syntax(path: &Arc<Path>, position: Position, message: impl Into<String>) -> Problem {
+    Problem::at(Origin::file(path, position), KeyPath::default(), message)
+}

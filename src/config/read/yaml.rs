@@ -1,0 +1,255 @@
+//! YAML files, YAML 1.2 core types.
+//!
+//! The tree is built from the parser's events and not by its ready-made loader, which descends
+//! without a bound: a few kilobytes of `- - - -` overflow the stack.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use serde_json::Number;
+
+use super::super::problem::{KeyPath, Origin, Problem, Segment};
+use super::super::tree::{Data, Entry, Map, Node, whole};
+use super::{MAX_DEPTH, MAX_FILE_BYTES, Position, syntax};
+
+pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> {
+    let mut parser = Parser::new_from_str(text);
+    let mut builder = Builder::new(path);
+    while let Some(event) = parser.next_event() {
+        let step = match event {
+            Ok((event, span)) => builder.take(event, span.start),
+            Err(error) => Err(builder.problem(*error.marker(), format!("is not YAML: {}", error.info()))),
+        };
+        if let Err(problem) = step {
+            builder.problems.push(problem);
+            break;
+        }
+    }
+    let start = Origin::file(path, Position { line: 1, column: 1 });
+    match builder.problems {
+        problems if !problems.is_empty() => Err(problems),
+        _ => Ok(builder.root.unwrap_or_else(|| Node::empty(start))),
+    }
+}
+
+struct Builder<'a> {
+    path: &'a Arc<Path>,
+    /// What is open, outermost first; never deeper than `MAX_DEPTH`.
+    open: Vec<Frame>,
+    root: Option<Node>,
+    anchors: HashMap<usize, Node>,
+    /// How many bytes of text aliases may still repeat.
+    alias_budget: usize,
+    problems: Vec<Problem>,
+}
+
+struct Frame {
+    content: Content,
+    origin: Origin,
+    anchor: usize,
+}
+
+enum Content {
+    List(Vec<Node>),
+    /// The key is there while its value is awaited.
+    Map(Map, Option<(String, Origin)>),
+}
+
+impl<'a> Builder<'a> {
+    fn new(path: &'a Arc<Path>) -> Self {
+        Self {
+            path,
+            open: Vec::new(),
+            root: None,
+            anchors: HashMap::new(),
+            alias_budget: MAX_FILE_BYTES,
+            problems: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, at: Marker) -> Result<(), Problem> {
+        match event {
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(self.problem(at, "holds a second document; one file holds one configuration"))
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                if self.awaits_key() {
+                    return self.key(text.into_owned(), at);
+                }
+                let data = scalar(&text, style, tag.as_deref()).map_err(|message| self.problem(at, message))?;
+                self.place(Node { data, origin: self.origin(at) }, anchor);
+                Ok(())
+            }
+            Event::SequenceStart(anchor, tag) => self.start(Content::List(Vec::new()), anchor, tag.as_deref(), at),
+            Event::MappingStart(anchor, tag) => self.start(Content::Map(Map::new(), None), anchor, tag.as_deref(), at),
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some(frame) = self.open.pop() {
+                    let data = match frame.content {
+                        Content::List(items) => Data::List(items),
+                        Content::Map(entries, _) => Data::Map(entries),
+                    };
+                    self.place(Node { data, origin: frame.origin }, frame.anchor);
+                }
+                Ok(())
+            }
+            Event::Alias(anchor) => self.alias(anchor, at),
+            _ => Ok(()),
+        }
+    }
+
+    fn start(&mut self, content: Content, anchor: usize, tag: Option<&Tag>, at: Marker) -> Result<(), Problem> {
+        if self.awaits_key() {
+            return Err(self.problem(at, "has a list or a map as a key; keys must be plain words"));
+        }
+        if self.open.len() >= MAX_DEPTH {
+            return Err(self.problem(at, format!("is nested deeper than {MAX_DEPTH} levels")));
+        }
+        if tag.is_some_and(|tag| !tag.is_yaml_core_schema()) {
+            return Err(self.problem(at, UNKNOWN_TAG));
+        }
+        self.open.push(Frame { content, origin: self.origin(at), anchor });
+        Ok(())
+    }
+
+    fn key(&mut self, key: String, at: Marker) -> Result<(), Problem> {
+        let origin = self.origin(at);
+        let path = self.open_path().key(&key);
+        if let Some(Frame { content: Content::Map(entries, awaited), .. }) = self.open.last_mut() {
+            if entries.contains_key(&key) {
+                self.problems.push(Problem::at(origin.clone(), path, "is written twice"));
+            }
+            *awaited = Some((key, origin));
+        }
+        Ok(())
+    }
+
+    fn alias(&mut self, anchor: usize, at: Marker) -> Result<(), Problem> {
+        if self.awaits_key() {
+            return Err(self.problem(at, "has an alias as a key; keys must be plain words"));
+        }
+        let Some(node) = self.anchors.get(&anchor).cloned() else {
+            return Err(self.problem(at, "has an alias that stands inside what it repeats"));
+        };
+        let (size, height) = extent(&node);
+        if self.open.len() + height > MAX_DEPTH {
+            return Err(self.problem(at, format!("is nested deeper than {MAX_DEPTH} levels by an alias")));
+        }
+        self.alias_budget =
+            self.alias_budget.checked_sub(size).ok_or_else(|| self.problem(at, "repeats too much by aliases"))?;
+        self.place(Node { origin: self.origin(at), ..node }, 0);
+        Ok(())
+    }
+
+    fn place(&mut self, node: Node, anchor: usize) {
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut().map(|frame| &mut frame.content) {
+            Some(Content::List(items)) => items.push(node),
+            Some(Content::Map(entries, awaited)) => {
+                if let Some((name, key)) = awaited.take() {
+                    entries.insert(name, Entry { key, node });
+                }
+            }
+            None => self.root = Some(node),
+        }
+    }
+
+    /// The way to the innermost open list or map.
+    fn open_path(&self) -> KeyPath {
+        let segment = |frame: &Frame| match &frame.content {
+            Content::List(items) => Some(Segment::Index(items.len())),
+            Content::Map(_, awaited) => awaited.as_ref().map(|(key, _)| Segment::Key(key.clone())),
+        };
+        KeyPath(self.open.iter().filter_map(segment).collect())
+    }
+
+    fn awaits_key(&self) -> bool {
+        matches!(self.open.last(), Some(Frame { content: Content::Map(_, None), .. }))
+    }
+
+    fn origin(&self, at: Marker) -> Origin {
+        Origin::file(self.path, position(at))
+    }
+
+    fn problem(&self, at: Marker, message: impl Into<String>) -> Problem {
+        syntax(self.path, position(at), message)
+    }
+}
+
+const UNKNOWN_TAG: &str = "has a tag that is not supported; leave out the word that begins with `!`";
+
+fn position(at: Marker) -> Position {
+    Position { line: at.line(), column: at.col() + 1 }
+}
+
+/// How much text a subtree holds, and how many levels.
+fn extent(node: &Node) -> (usize, usize) {
+    let join = |(size, height): (usize, usize), (more, deeper): (usize, usize)| (size + more, height.max(deeper));
+    match &node.data {
+        Data::String(text) => (1 + text.len(), 0),
+        Data::List(items) => {
+            let (size, height) = items.iter().map(extent).fold((1, 0), join);
+            (size, height + 1)
+        }
+        Data::Map(entries) => {
+            let sizes = entries.iter().map(|(key, entry)| join((key.len(), 0), extent(&entry.node)));
+            let (size, height) = sizes.fold((1, 0), join);
+            (size, height + 1)
+        }
+        _ => (1, 0),
+    }
+}
+
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Data, &'static str> {
+    const UNFIT: &str = "has a value that does not fit its tag";
+    let string = || Ok(Data::String(text.into()));
+    match tag {
+        None if style == ScalarStyle::Plain => plain(text),
+        None => string(),
+        Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => string(),
+        Some(tag) if tag.is_yaml_core_schema() => match (tag.suffix.as_str(), plain(text)?) {
+            ("str", _) => string(),
+            ("null", data @ Data::Null) | ("bool", data @ Data::Bool(_)) => Ok(data),
+            ("int" | "float", data @ Data::Number(_)) => Ok(data),
+            ("null" | "bool" | "int" | "float", _) => Err(UNFIT),
+            _ => Err(UNKNOWN_TAG),
+        },
+        Some(_) => Err(UNKNOWN_TAG),
+    }
+}
+
+/// The type of an unquoted word by YAML 1.2: `no` and `on` are words, not truth values.
+fn plain(text: &str) -> Result<Data, &'static str> {
+    Ok(match text {
+        "" | "~" | "null" | "Null" | "NULL" => Data::Null,
+        "true" | "True" | "TRUE" => Data::Bool(true),
+        "false" | "False" | "FALSE" => Data::Bool(false),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "-.inf" | ".nan" | ".NaN" | ".NAN" => {
+            return Err("is a number that is not finite");
+        }
+        _ => match number(text) {
+            Some(number) => Data::Number(number),
+            None => Data::String(text.into()),
+        },
+    })
+}
+
+fn number(text: &str) -> Option<Number> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u64::from_str_radix(digits, 16).ok().map(Number::from);
+    }
+    if let Some(digits) = text.strip_prefix("0o") {
+        return u64::from_str_radix(digits, 8).ok().map(Number::from);
+    }
+    if let Ok(integer) = text.parse::<i64>() {
+        return Some(integer.into());
+    }
+    // Rust also reads `inf` and `nan`, which are words in YAML.
+    let numeric = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    let digits = text.bytes().any(|byte| byte.is_ascii_digit());
+    let float: f64 = (numeric && digits).then(|| text.parse().ok())??;
+    Number::from_f64(float).map(whole)
+}

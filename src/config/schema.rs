@@ -1,0 +1,125 @@
+//! The JSON Schema of the configuration: made from the types, and what every value is checked against.
+
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use serde_json::Value;
+
+use super::problem::Segment;
+use super::{Config, address, duration, secret, size};
+
+/// Marks a section that is accepted but not used by this version.
+pub(super) const NOT_YET: &str = "x-not-used-yet";
+
+/// A `format` that JSON Schema does not know (and must not: editors check the ones they know): its check, and how to say it to a person.
+pub(super) struct Format {
+    pub(super) name: &'static str,
+    pub(super) fits: fn(&str) -> bool,
+    pub(super) expected: &'static str,
+}
+
+/// The formats use the parsers of the types, so that the schema and serde cannot disagree.
+pub(super) const FORMATS: [Format; 7] = [
+    Format {
+        name: "period",
+        fits: |text| text.parse::<duration::Period>().is_ok(),
+        expected: "a duration such as `2s`, `5m` or `100ms`, or a number of seconds",
+    },
+    Format {
+        name: "timeout",
+        fits: |text| text.parse::<duration::Timeout>().is_ok(),
+        expected: "a duration longer than zero such as `2s`, `5m` or `100ms`, or a number of seconds",
+    },
+    Format {
+        name: "byte-size",
+        fits: |text| text.parse::<size::ByteSize>().is_ok(),
+        expected: "a size such as `16KiB` or `4MiB`, up to `1GiB`, or a number of bytes",
+    },
+    Format {
+        name: "host-port",
+        fits: |text| text.parse::<address::HostPort>().is_ok(),
+        expected: "`host:port`, such as `127.0.0.1:8090` or `[::1]:8090`",
+    },
+    Format {
+        name: "origin",
+        fits: |text| text.parse::<address::WebOrigin>().is_ok(),
+        expected: "an origin such as `https://example.org`, without a path and without `*`",
+    },
+    Format {
+        name: "host",
+        fits: |text| text.parse::<address::HostName>().is_ok(),
+        expected: "a host name such as `example.org` or `example.org:8090`, without `*`",
+    },
+    Format { name: "token", fits: secret::is_token, expected: "one or more visible ASCII characters without spaces" },
+];
+
+/// The schema of the whole configuration, without references, as it is published.
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+        let mut schema = settings.into_generator().into_root_schema_for::<Config>();
+        RecursiveTransform(simplify).transform(&mut schema);
+        schema.to_value()
+    });
+    &SCHEMA
+}
+
+/// A key without a value counts as left out, so `null` is not worth offering; and the default of a
+/// section is nothing but the defaults of its keys again.
+fn simplify(schema: &mut schemars::Schema) {
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    if object.get("default").is_some_and(|default| default.is_null() || default.is_object()) {
+        object.remove("default");
+    }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+        if let [Value::Object(only)] = choices.as_mut_slice() {
+            let mut only = std::mem::take(only);
+            object.remove("anyOf");
+            // What is said about the key counts more than what is said about its type.
+            only.retain(|key, _| !object.contains_key(key));
+            object.extend(only);
+        }
+    }
+}
+
+/// The schema of the value at `path`.
+pub(super) fn at<'a>(schema: &'a Value, path: &[Segment]) -> Option<&'a Value> {
+    path.iter().try_fold(schema, |schema, segment| match segment {
+        Segment::Key(key) => member(schema, key),
+        Segment::Index(_) => schema.get("items"),
+    })
+}
+
+/// The schema of one key of a map.
+pub(super) fn member<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
+    let property = schema.get("properties").and_then(|properties| properties.get(key));
+    property.or_else(|| schema.get("additionalProperties").filter(|others| others.is_object()))
+}
+
+/// Whether a value of this JSON type may stand there.
+pub(super) fn allows(schema: &Value, kind: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(only)) => only == kind,
+        Some(Value::Array(kinds)) => kinds.iter().any(|allowed| allowed == kind),
+        _ => false,
+    }
+}
+
+/// The words a choice offers.
+pub(super) fn choices(schema: &Value) -> Vec<&str> {
+    let list = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+    let described = list("oneOf").flat_map(choices);
+    let one = schema.get("const").and_then(Value::as_str);
+    list("enum").filter_map(Value::as_str).chain(described).chain(one).collect()
+}

@@ -1,0 +1,148 @@
+//! `server`: where it listens, who may call, and how long things may take.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::address::{HostName, HostPort, WebOrigin};
+use super::duration::{Period, Timeout, as_seconds};
+use super::limits::Limits;
+use super::secret::Secret;
+
+/// Where the server listens, who may call, and how long things may take.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    /// Where HTTP and WebSocket are served, as a list of `host:port`. An empty list means `127.0.0.1:8090`
+    /// and `127.0.0.1:3000`. Nothing is served before HTTP is asked for.
+    pub listen: Vec<HostPort>,
+    /// The name the server tells its clients.
+    #[schemars(length(min = 1, max = 128))]
+    pub name: String,
+    /// How callers on HTTP and WebSocket prove who they are. Left out, it is `none` on loopback addresses
+    /// and `bearer` on all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth: Option<Auth>,
+    /// What callers must send with `auth: bearer`. The variable `MCP_API_KEY` sets it too. In a file, write
+    /// `${MCP_API_KEY}` rather than the token itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<Secret>,
+    /// Web pages that may call, besides those of this machine, as a list such as `https://example.org`.
+    pub allowed_origins: Vec<WebOrigin>,
+    /// Host names callers may use for this server, besides those of this machine.
+    pub allowed_hosts: Vec<HostName>,
+    pub limits: Limits,
+    /// How long a tool may run before it is stopped, in seconds.
+    #[serde(serialize_with = "as_seconds")]
+    pub tool_timeout_seconds: Timeout,
+    /// How long single tools may run, in seconds, by their names.
+    pub tool_timeouts: BTreeMap<String, Timeout>,
+    /// How long running requests may take to finish when the server is stopped, in seconds.
+    #[serde(serialize_with = "as_seconds")]
+    pub shutdown_grace_seconds: Period,
+    /// How many requests one caller may send. Left out, there is no limit on loopback addresses, and 500 per
+    /// second with a burst of 1000 on all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimit>,
+}
+
+/// How callers prove who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Auth {
+    /// Everybody who can connect may call. Refused on addresses that other machines can reach.
+    None,
+    /// Callers send `Authorization: Bearer` with the token.
+    Bearer,
+}
+
+/// How many requests one caller may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RateLimit {
+    /// Requests per second over time; 0 turns the limit off.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub per_second: u32,
+    /// Requests that may come at once after a pause.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub burst: u32,
+}
+
+/// What a listener asks of its callers.
+#[derive(Debug, Clone, Copy)]
+pub enum Authentication<'a> {
+    None,
+    Bearer(&'a Secret),
+}
+
+/// Why a listener must not be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoAuthentication {
+    #[error("is `none`, which is refused on an address that other machines can reach; use `bearer`")]
+    OpenToOthers,
+    #[error("needs a token; set `server.token` or the variable `MCP_API_KEY`")]
+    NoToken,
+}
+
+impl Server {
+    /// What `listen` means: the addresses in it, or the two default ones.
+    pub fn addresses(&self) -> Vec<HostPort> {
+        match self.listen.as_slice() {
+            [] => vec![HostPort::new("127.0.0.1", 8090), HostPort::new("127.0.0.1", 3000)],
+            listen => listen.to_vec(),
+        }
+    }
+
+    /// What a listener asks of its callers; an error means that it must not be opened.
+    pub fn authentication(&self, loopback: bool) -> Result<Authentication<'_>, NoAuthentication> {
+        match (self.auth, &self.token) {
+            (Some(Auth::None), _) if !loopback => Err(NoAuthentication::OpenToOthers),
+            (Some(Auth::None), _) => Ok(Authentication::None),
+            (None, _) if loopback => Ok(Authentication::None),
+            (_, Some(token)) => Ok(Authentication::Bearer(token)),
+            (_, None) => Err(NoAuthentication::NoToken),
+        }
+    }
+
+    /// How long a tool may run: as configured for it, else as it asks for itself, else the general limit.
+    ///
+    /// `-` and `_` are the same in a tool's name, because a variable's name cannot have the former.
+    pub fn tool_timeout(&self, tool: &str, its_own: Option<Duration>) -> Duration {
+        let same = |name: &str| name.replace('-', "_").eq_ignore_ascii_case(&tool.replace('-', "_"));
+        let exact = self.tool_timeouts.get(tool);
+        let configured = exact.or_else(|| self.tool_timeouts.iter().find(|(name, _)| same(name)).map(|(_, time)| time));
+        configured.map(|time| time.get()).or(its_own).unwrap_or(self.tool_timeout_seconds.get())
+    }
+
+    /// The limit for callers of one listener, if there is one.
+    pub fn rate_limit(&self, loopback: bool) -> Option<RateLimit> {
+        let usual = (!loopback).then(RateLimit::default);
+        self.rate_limit.or(usual).filter(|limit| limit.per_second > 0)
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: Vec::new(),
+            name: "corbie".into(),
+            auth: None,
+            token: None,
+            allowed_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
+            limits: Limits::default(),
+            tool_timeout_seconds: Timeout::seconds(30),
+            tool_timeouts: BTreeMap::new(),
+            shutdown_grace_seconds: Period::seconds(30),
+            rate_limit: None,
+        }
+    }
+}
+
+impl Default for RateLimit {
+    fn default() -> Self {
+        Self { per_second: 500, burst: 1000 }
+    }
+}

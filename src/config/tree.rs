@@ -1,0 +1,189 @@
+//! A value that remembers where each part of it was written.
+//!
+//! Every source (file, variables, flags) becomes one tree; the trees are merged, checked against the
+//! schema as plain JSON, and a complaint about a path is looked up here to find its line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Number, Value};
+
+use super::problem::{KeyPath, Origin, Segment};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    pub(super) data: Data,
+    pub(super) origin: Origin,
+}
+
+#[derive(Clone, PartialEq)]
+pub(super) enum Data {
+    Null,
+    Bool(bool),
+    Number(Number),
+    String(String),
+    List(Vec<Node>),
+    Map(Map),
+}
+
+pub(super) type Map = BTreeMap<String, Entry>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    /// Where the key stands; `node.origin` is where its value stands.
+    pub(super) key: Origin,
+    pub(super) node: Node,
+}
+
+/// Says only what kind of value it is: a tree holds secrets in clear.
+impl fmt::Debug for Data {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => out.write_str("Null"),
+            Self::Bool(_) => out.write_str("Bool"),
+            Self::Number(_) => out.write_str("Number"),
+            Self::String(_) => out.write_str("String"),
+            Self::List(items) => items.fmt(out),
+            Self::Map(entries) => entries.fmt(out),
+        }
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    pub(super) fn empty(origin: Origin) -> Self {
+        Self { data: Data::Map(Map::new()), origin }
+    }
+
+    pub(super) fn string(text: &str, origin: Origin) -> Self {
+        Self { data: Data::String(text.into()), origin }
+    }
+
+    /// The whole of `value` at one place.
+    pub(super) fn from_json(value: Value, origin: Origin) -> Self {
+        let data = match value {
+            Value::Null => Data::Null,
+            Value::Bool(truth) => Data::Bool(truth),
+            Value::Number(number) => Data::Number(whole(number)),
+            Value::String(text) => Data::String(text),
+            Value::Array(items) => {
+                Data::List(items.into_iter().map(|item| Self::from_json(item, origin.clone())).collect())
+            }
+            Value::Object(members) => {
+                let entry = |value| Entry { key: origin.clone(), node: Self::from_json(value, origin.clone()) };
+                Data::Map(members.into_iter().map(|(key, value)| (key, entry(value))).collect())
+            }
+        };
+        Self { data, origin }
+    }
+
+    /// `leaf` at `path`, with nothing beside it.
+    pub(super) fn nested(path: &KeyPath, leaf: Self) -> Self {
+        path.0.iter().rev().fold(leaf, |node, segment| {
+            let origin = node.origin.clone();
+            let data = match segment {
+                Segment::Key(key) => Data::Map(Map::from([(key.clone(), Entry { key: origin.clone(), node })])),
+                Segment::Index(_) => Data::List(vec![node]),
+            };
+            Self { data, origin }
+        })
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        match &self.data {
+            Data::Null => Value::Null,
+            Data::Bool(truth) => Value::Bool(*truth),
+            Data::Number(number) => Value::Number(number.clone()),
+            Data::String(text) => Value::String(text.clone()),
+            Data::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
+            Data::Map(entries) => {
+                Value::Object(entries.iter().map(|(key, entry)| (key.clone(), entry.node.to_json())).collect())
+            }
+        }
+    }
+
+    /// Puts `over` on top: maps are joined key by key, everything else is replaced.
+    pub(super) fn merge(&mut self, over: Self) {
+        match (&mut self.data, over) {
+            (Data::Map(below), Self { data: Data::Map(above), .. }) => {
+                for (key, entry) in above {
+                    match below.get_mut(&key) {
+                        Some(old) => {
+                            old.key = entry.key;
+                            old.node.merge(entry.node);
+                        }
+                        None => {
+                            below.insert(key, entry);
+                        }
+                    }
+                }
+            }
+            (_, over) => *self = over,
+        }
+    }
+
+    /// Removes keys without a value: `server:` with every line below it commented out says nothing.
+    pub(super) fn drop_nulls(&mut self) {
+        match &mut self.data {
+            Data::Map(entries) => {
+                entries.retain(|_, entry| entry.node.data != Data::Null);
+                entries.values_mut().for_each(|entry| entry.node.drop_nulls());
+            }
+            Data::List(items) => items.iter_mut().for_each(Self::drop_nulls),
+            _ => {}
+        }
+    }
+
+    pub(super) fn get(&self, path: &[Segment]) -> Option<&Self> {
+        path.iter().try_fold(self, |node, segment| match (&node.data, segment) {
+            (Data::Map(entries), Segment::Key(key)) => entries.get(key).map(|entry| &entry.node),
+            (Data::List(items), Segment::Index(index)) => items.get(*index),
+            _ => None,
+        })
+    }
+
+    /// Takes one key out; true when it was there.
+    pub(super) fn remove(&mut self, path: &[Segment]) -> bool {
+        match (&mut self.data, path) {
+            (Data::Map(entries), [Segment::Key(key)]) => entries.remove(key).is_some(),
+            (Data::Map(entries), [Segment::Key(key), rest @ ..]) => {
+                entries.get_mut(key).is_some_and(|entry| entry.node.remove(rest))
+            }
+            (Data::List(items), [Segment::Index(index), rest @ ..]) => {
+                items.get_mut(*index).is_some_and(|item| item.remove(rest))
+            }
+            _ => false,
+        }
+    }
+
+    /// Where the key at the end of `path` stands, or the nearest thing above it that is written.
+    pub(super) fn key_origin(&self, path: &KeyPath) -> Origin {
+        let mut node = self;
+        let mut origin = &self.origin;
+        for segment in &path.0 {
+            match (&node.data, segment) {
+                (Data::Map(entries), Segment::Key(key)) if entries.contains_key(key) => {
+                    origin = &entries[key].key;
+                    node = &entries[key].node;
+                }
+                (Data::List(items), Segment::Index(index)) if *index < items.len() => {
+                    origin = &items[*index].origin;
+                    node = &items[*index];
+                }
+                _ => break,
+            }
+        }
+        origin.clone()
+    }
+}
+
+/// A number as the schema and serde both read it: `5.0` is the whole number 5 to the one and a
+/// fraction to the other.
+pub(super) fn whole(number: Number) -> Number {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT => Number::from(float as i64),
+        _ => number,
+    }
+}

@@ -1,0 +1,31 @@
+//! Parses the command line, runs one command, and turns its end into an exit code.
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use corbie::cli::{self, Cli};
+
+fn main() -> ExitCode {
+    match cli::run(Cli::parse()) {
+        Ok(code) => code,
+        // Whoever read our output has seen enough: `corbie config show | head` is no failure.
+        Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // stdout belongs to the protocol; every failure speaks on stderr.
+            let _ = writeln!(std::io::stderr(), "corbie: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

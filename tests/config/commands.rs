@@ -1,0 +1,166 @@
+//! A-17: `corbie config show`, `validate`, `list` and `schema`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use corbie::cli::config::{Command, Error, Show, Validate, run};
+use proptest::prelude::*;
+
+use crate::Machine;
+
+fn output(machine: &Machine, command: Command) -> (ExitCode, String) {
+    let mut out = Vec::new();
+    let code = run(&command, machine.sources.clone(), &mut out).expect("a command that runs");
+    (code, machine.relative(&String::from_utf8(out).expect("text")))
+}
+
+#[test]
+fn a17_show_prints_the_settings_in_effect_with_secrets_masked() {
+    let machine = Machine::new()
+        .project(
+            "server: {token: key, name: 'a: b', auth: bearer, tool_timeouts: {chat: 60}, allowed_hosts: [a.example]}",
+        )
+        .variable("CORBIE_SERVER__LISTEN", "0.0.0.0:80,[::1]:81");
+    let (code, text) = output(&machine, Command::Show(Show::default()));
+    assert_eq!(code, ExitCode::SUCCESS);
+    assert_eq!(
+        text,
+        "\
+server:
+  listen:
+    - \"0.0.0.0:80\"
+    - \"[::1]:81\"
+  name: \"a: b\"
+  auth: bearer
+  token: \"***\"
+  allowed_origins: []
+  allowed_hosts:
+    - a.example
+  limits:
+    max_message_bytes: 4MiB
+    max_batch: 100
+    max_json_depth: 128
+    max_header_bytes: 16KiB
+    max_connections: 1024
+    max_in_flight: 1024
+    request_read_timeout: 30s
+    idle_timeout: 5m
+    write_timeout: 30s
+    keep_alive: 15s
+    ask_timeout: 5m
+    max_sessions: 10000
+    session_idle: 30m
+    page_size: 100
+  tool_timeout_seconds: 30
+  tool_timeouts:
+    chat: 1m
+  shutdown_grace_seconds: 30
+trust:
+  stdio: trusted
+  loopback: trusted
+  remote: verified
+registry:
+  cache_ttl: 300
+log:
+  level: info
+"
+    );
+}
+
+#[test]
+fn a17_show_prints_json_when_asked() {
+    let (_, text) = output(&Machine::new(), Command::Show(Show { json: true }));
+    let settings: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(settings["server"]["limits"]["max_batch"], 100);
+}
+
+#[test]
+fn a17_show_of_a_bad_configuration_prints_nothing_and_tells_the_mistakes() {
+    let machine = Machine::new().project("log: {level: loud}");
+    let mut out = Vec::new();
+    let error = run(&Command::Show(Show::default()), machine.sources.clone(), &mut out).unwrap_err();
+    assert!(matches!(error, Error::Config(_)));
+    assert!(out.is_empty());
+}
+
+#[test]
+fn a17_validate_prints_ok_after_the_warnings() {
+    let machine = Machine::new().project("classifier: {}\n");
+    let (code, text) = output(&machine, Command::Validate(Validate::default()));
+    assert_eq!(code, ExitCode::SUCCESS);
+    assert_eq!(text, "warning: project/corbie.yaml:1:1: classifier: is not used by this version yet\nOK\n");
+}
+
+#[test]
+fn a17_validate_prints_every_mistake_and_fails() {
+    let machine = Machine::new().file("project/other.yaml", "log: {level: loud}\nserver: {nmae: x}\n");
+    let (code, text) = output(&machine, Command::Validate(Validate { path: Some("other.yaml".into()) }));
+    assert_eq!(code, ExitCode::FAILURE);
+    assert_eq!(
+        text,
+        "project/other.yaml:1:14: log.level: must be `debug`, `info`, `warn` or `error`\n\
+         project/other.yaml:2:10: server.nmae: is not a setting; did you mean `name`?\n"
+    );
+}
+
+#[test]
+fn a17_list_tells_the_search_order_and_what_is_active() {
+    let machine = Machine::new()
+        .file("project/corbie.yml", "")
+        .file("project/corbie.json", "{}")
+        .file("home/corbie/corbie.toml", "");
+    let (_, text) = output(&machine, Command::List);
+    assert_eq!(
+        text,
+        "\
+flags and environment variables win over files; the first of these wins over the next:
+project   absent    project/corbie.yaml
+project   active    project/corbie.yml
+project   absent    project/corbie.toml
+project   shadowed  project/corbie.json
+user      absent    home/corbie/corbie.yaml
+user      absent    home/corbie/corbie.yml
+user      active    home/corbie/corbie.toml
+user      absent    home/corbie/corbie.json
+system    absent    etc/corbie/corbie.yaml
+system    absent    etc/corbie/corbie.yml
+system    absent    etc/corbie/corbie.toml
+system    absent    etc/corbie/corbie.json
+"
+    );
+    let (_, text) = output(&machine.config("mine.yaml"), Command::List);
+    assert!(text.contains("--config  absent    project/mine.yaml\n"));
+    assert!(text.contains("project   skipped   project/corbie.yml\n"));
+}
+
+#[test]
+fn a17_the_commands_are_typed_as_documented() {
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: Command,
+    }
+    let parse = |line: &str| Line::try_parse_from(line.split(' ')).map(|line| line.command);
+    assert!(matches!(parse("config show --json"), Ok(Command::Show(Show { json: true }))));
+    assert!(matches!(parse("config validate"), Ok(Command::Validate(Validate { path: None }))));
+    assert!(matches!(parse("config validate a.yaml"), Ok(Command::Validate(Validate { path: Some(_) }))));
+    assert!(matches!(parse("config list"), Ok(Command::List)));
+    assert!(matches!(parse("config schema"), Ok(Command::Schema)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// What `show` prints is a configuration file that gives the same settings again.
+    #[test]
+    fn a17_what_show_prints_reads_back(name in any::<String>(), tool in any::<String>(), seconds in 1u32..100_000) {
+        let name: String = name.chars().filter(|c| *c != '$').take(40).chain(['x']).collect();
+        let machine = Machine::new()
+            .file("project/corbie.json", serde_json::json!({
+                "server": {"name": name, "tool_timeouts": {tool: seconds}}
+            }).to_string());
+        let (_, shown) = output(&machine, Command::Show(Show::default()));
+        let again = Machine::new().project(&shown).load();
+        prop_assert_eq!(serde_json::to_value(again).unwrap(), serde_json::to_value(machine.load()).unwrap());
+    }
+}

@@ -1,0 +1,110 @@
+//! F-03, F-04, F-05: settings from variables.
+
+use crate::Machine;
+
+#[test]
+fn f05_capitals_and_double_underscores_name_a_key() {
+    let config = Machine::new()
+        .variable("CORBIE_SERVER__LIMITS__MAX_BATCH", "7")
+        .variable("CORBIE_SERVER__LIMITS__MAX_MESSAGE_BYTES", "64KiB")
+        .variable("CORBIE_SERVER__LIMITS__KEEP_ALIVE", "2s")
+        .variable("CORBIE_REGISTRY__CACHE_TTL", "0")
+        .variable("CORBIE_TRUST__ALL", "untrusted")
+        .load();
+    assert_eq!(config.server.limits.max_batch, 7);
+    assert_eq!(config.server.limits.max_message_bytes.bytes(), 65_536);
+    assert_eq!(config.server.limits.keep_alive.get().as_secs(), 2);
+    assert!(config.registry.cache_ttl.get().is_zero());
+    assert_eq!(config.trust.all, Some(corbie::config::trust::Level::Untrusted));
+}
+
+#[test]
+fn f05_lists_are_json_or_separated_by_commas() {
+    for text in [r#"["[::1]:1", "localhost:2"]"#, "[::1]:1,localhost:2", " [::1]:1 , localhost:2, "] {
+        let listen = Machine::new().variable("CORBIE_SERVER__LISTEN", text).load().server.listen;
+        assert_eq!(listen.iter().map(ToString::to_string).collect::<Vec<_>>(), ["[::1]:1", "localhost:2"], "{text}");
+    }
+    assert!(Machine::new().variable("CORBIE_SERVER__LISTEN", "").load().server.listen.is_empty());
+}
+
+#[test]
+fn f05_a_section_can_be_given_as_json_and_a_key_in_it_wins() {
+    let config = Machine::new()
+        .variable("CORBIE_SERVER", r#"{"name": "whole", "tool_timeout_seconds": 3}"#)
+        .variable("CORBIE_SERVER__NAME", "part")
+        .load();
+    assert_eq!((config.server.name.as_str(), config.server.tool_timeout_seconds.get().as_secs()), ("part", 3));
+}
+
+#[test]
+fn f05_the_type_comes_from_the_key_and_not_from_the_look_of_the_text() {
+    let config = Machine::new().variable("CORBIE_SERVER__NAME", "123").variable("CORBIE_SERVER__TOKEN", "456").load();
+    assert_eq!(config.server.name, "123");
+    assert_eq!(config.server.token.unwrap().expose(), "456");
+}
+
+#[test]
+fn f05_a_timeout_set_by_a_variable_counts_for_the_tool_with_a_hyphen() {
+    let server = Machine::new().variable("CORBIE_SERVER__TOOL_TIMEOUTS__KNOWLEDGE_ADD", "90").load().server;
+    assert_eq!(server.tool_timeout("knowledge-add", None).as_secs(), 90);
+    assert_eq!(server.tool_timeout("knowledge-remove", None).as_secs(), 30);
+}
+
+#[test]
+fn f05_a_misspelt_variable_is_a_mistake() {
+    let machine = Machine::new()
+        .variable("CORBIE_SERVER__NMAE", "x")
+        .variable("CORBIE_SERVR__NAME", "x")
+        .variable("CORBIE_SERVER__LIMITS__MAX_BATCH", "many");
+    assert_eq!(
+        machine.mistakes(),
+        [
+            "environment variable CORBIE_SERVER__LIMITS__MAX_BATCH: server.limits.max_batch: \
+             must be a whole number from 1 to 10000, not text",
+            "environment variable CORBIE_SERVER__NMAE: server.nmae: is not a setting; did you mean `name`?",
+            "environment variable CORBIE_SERVR__NAME: servr: is not a setting; did you mean `server`?",
+        ]
+    );
+}
+
+#[test]
+fn f05_what_kubernetes_sets_for_a_service_of_our_name_does_not_stop_us() {
+    let machine = Machine::new().variable("CORBIE_PORT", "tcp://10.0.0.1:8090").variable("CORBIE_", "x");
+    assert_eq!(machine.warnings(), ["environment variable CORBIE_PORT: is not a setting and is ignored"]);
+}
+
+#[test]
+fn f03_log_level_is_read() {
+    for level in ["debug", "info", "warn", "error"] {
+        assert_eq!(Machine::new().variable("LOG_LEVEL", level).load().log.level.to_string(), level);
+    }
+    assert_eq!(Machine::new().load().log.level.to_string(), "info");
+    assert_eq!(Machine::new().variable("LOG_LEVEL", "").load().log.level.to_string(), "info");
+}
+
+#[test]
+fn a11_another_log_level_is_a_mistake() {
+    for level in ["trace", "DEBUG", "2", "verbose", " info"] {
+        let mistakes = Machine::new().variable("LOG_LEVEL", level).mistakes();
+        let expected = "environment variable LOG_LEVEL: log.level: must be `debug`, `info`, `warn` or `error`";
+        assert!(mistakes.len() == 1 && mistakes[0].starts_with(expected), "{level}: {mistakes:?}");
+    }
+    assert!(Machine::new().variable("LOG_LEVEL", "Info").mistakes()[0].ends_with("did you mean `info`?"));
+}
+
+#[test]
+fn f03_our_own_variable_wins_over_log_level() {
+    let machine = Machine::new().variable("LOG_LEVEL", "warn").variable("CORBIE_LOG__LEVEL", "error");
+    assert_eq!(machine.load().log.level.to_string(), "error");
+}
+
+#[test]
+fn f04_mcp_api_key_is_the_token_and_wins_over_the_file() {
+    let machine = Machine::new().project("server: {token: from-file}").variable("MCP_API_KEY", "from-variable");
+    assert_eq!(machine.load().server.token.unwrap().expose(), "from-variable");
+}
+
+#[test]
+fn f04_an_empty_mcp_api_key_is_not_set() {
+    assert!(Machine::new().variable("MCP_API_KEY", "").load().server.token.is_none());
+}

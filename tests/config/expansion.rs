@@ -1,0 +1,94 @@
+//! S-02: `${VAR}` in the values of files.
+
+use crate::Machine;
+
+#[track_caller]
+fn name(written: &str) -> String {
+    Machine::new()
+        .file("project/corbie.json", serde_json::json!({"server": {"name": written}}).to_string())
+        .variable("WHO", "crow")
+        .variable("NOBODY", "")
+        .variable("INNER", "${WHO}")
+        .load()
+        .server
+        .name
+}
+
+#[test]
+fn s02_a_variable_is_put_in() {
+    assert_eq!(name("${WHO}"), "crow");
+    assert_eq!(name("a ${WHO} and a ${WHO}."), "a crow and a crow.");
+}
+
+#[test]
+fn s02_a_default_stands_in_for_a_missing_or_empty_variable() {
+    assert_eq!(name("${MISSING:-raven}"), "raven");
+    assert_eq!(name("${NOBODY:-raven}"), "raven");
+    assert_eq!(name("${WHO:-raven}"), "crow");
+    assert_eq!(name("x${MISSING:-}"), "x");
+}
+
+#[test]
+fn s02_two_dollars_make_a_plain_one() {
+    assert_eq!(name("$${WHO}"), "${WHO}");
+    assert_eq!(name("$WHO $ $$ {WHO}"), "$WHO $ $$ {WHO}");
+}
+
+#[test]
+fn s02_what_a_variable_holds_is_not_expanded_again() {
+    assert_eq!(name("${INNER}"), "${WHO}");
+}
+
+#[test]
+fn s02_an_expanded_value_takes_the_type_of_its_key() {
+    let config = Machine::new()
+        .project("server:\n  limits: {max_batch: '${BATCH}'}\n  listen: '${LISTEN}'\n  name: ${BATCH}\n")
+        .variable("BATCH", "5")
+        .variable("LISTEN", "127.0.0.1:1,127.0.0.1:2")
+        .load();
+    assert_eq!((config.server.limits.max_batch, config.server.listen.len()), (5, 2));
+    assert_eq!(config.server.name, "5");
+}
+
+#[test]
+fn s02_a_missing_variable_is_a_mistake_that_names_it() {
+    let machine = Machine::new().project("server:\n  token: ${MCP_TOKEN}\n  name: '${A}${B}'\nlog: {level: '${'}\n");
+    assert_eq!(
+        machine.mistakes(),
+        [
+            "project/corbie.yaml:2:10: server.token: needs the environment variable `MCP_TOKEN`, which is not set",
+            "project/corbie.yaml:3:9: server.name: needs the environment variable `A`, which is not set",
+            "project/corbie.yaml:3:9: server.name: needs the environment variable `B`, which is not set",
+            "project/corbie.yaml:4:14: log.level: has `${` without `}`; write `$${` for a plain `${`",
+            "project/corbie.yaml:4:14: log.level: must be `debug`, `info`, `warn` or `error`",
+        ]
+    );
+}
+
+#[test]
+fn s02_odd_references_are_mistakes() {
+    for (written, expected) in [
+        ("${}", "has `${` without the name of a variable"),
+        ("${9A}", "has `${` without the name of a variable"),
+        ("${A B}", "has `${` without the name of a variable"),
+        ("${A:-${B}}", "has `${` in the default of `${A}`"),
+    ] {
+        let mistakes = Machine::new().project(&format!("server: {{name: '{written}'}}")).mistakes();
+        assert!(mistakes[0].contains(expected), "{written}: {mistakes:?}");
+    }
+}
+
+#[test]
+fn s02_variables_and_flags_are_not_expanded() {
+    let machine = Machine::new().variable("CORBIE_SERVER__NAME", "${HOME}");
+    assert_eq!(machine.load().server.name, "${HOME}");
+    assert_eq!(Machine::new().flag("server.name", "${HOME}").load().server.name, "${HOME}");
+}
+
+#[test]
+fn s02_the_snippet_of_an_unused_section_needs_no_variables() {
+    let snippet =
+        "classification:\n  type: mcp\n  mcp_server:\n    headers:\n      Authorization: \"Bearer ${MCP_API_KEY}\"\n";
+    let machine = Machine::new().project(snippet);
+    assert_eq!(machine.warnings(), ["project/corbie.yaml:1:1: classification: is not used by this version yet"]);
+}

@@ -1,0 +1,173 @@
+//! What the settings mean once they are read.
+
+use std::time::Duration;
+
+use corbie::config::Config;
+use corbie::config::address::HostPort;
+use corbie::config::duration::{Period, Timeout};
+use corbie::config::server::{Authentication, NoAuthentication, RateLimit};
+use corbie::config::size::ByteSize;
+use corbie::config::trust::{Level, Via};
+use proptest::prelude::*;
+
+use crate::Machine;
+
+#[test]
+fn f34_durations_are_text_with_units_or_seconds() {
+    for (text, milliseconds) in [
+        ("2s", 2_000),
+        ("5m", 300_000),
+        ("100ms", 100),
+        ("1h30m", 5_400_000),
+        ("1d", 86_400_000),
+        ("1.5s", 1_500),
+        ("30", 30_000),
+        ("0.25", 250),
+        ("0s", 0),
+        ("366d", 31_622_400_000),
+    ] {
+        assert_eq!(text.parse::<Period>().map(Period::get), Ok(Duration::from_millis(milliseconds)), "{text}");
+    }
+    for text in ["", "s", "5 m", "5x", "m5", "-1s", "1s1m", "1s1s", "1e400", "367d", "1..5s", "inf", "NaN", "5m3"] {
+        assert!(text.parse::<Period>().is_err(), "{text}");
+    }
+    assert!("0s".parse::<Timeout>().is_err());
+    assert!("0.0001ms".parse::<Timeout>().is_err());
+}
+
+#[test]
+fn f34_sizes_are_text_with_units_or_bytes() {
+    for (text, bytes) in [
+        ("4MiB", 4 << 20),
+        ("16KiB", 16 << 10),
+        ("16 kib", 16 << 10),
+        ("1GiB", 1 << 30),
+        ("5MB", 5_000_000),
+        ("7", 7),
+        ("7B", 7),
+    ] {
+        assert_eq!(text.parse::<ByteSize>().map(ByteSize::bytes), Ok(bytes), "{text}");
+    }
+    for text in ["", "0", "MiB", "-1", "1.5MiB", "2GiB", "1TiB", "99999999999999999999", "18446744073709551615KiB"] {
+        assert!(text.parse::<ByteSize>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn f34_addresses_are_host_and_port() {
+    for text in ["127.0.0.1:8090", "[::1]:3000", "localhost:0", "0.0.0.0:80", "my-host.example:65535"] {
+        assert_eq!(text.parse::<HostPort>().map(|address| address.to_string()).as_deref(), Ok(text));
+    }
+    for text in [
+        "8090",
+        ":8090",
+        "localhost",
+        "localhost:",
+        "localhost:65536",
+        "localhost:+1",
+        "::1:80",
+        "[x]:1",
+        "a b:1",
+        "*:1",
+    ] {
+        assert!(text.parse::<HostPort>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn s06_only_loopback_addresses_count_as_loopback() {
+    let is_loopback = |text: &str| text.parse::<HostPort>().unwrap().is_loopback();
+    for text in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "localhost:1", "LocalHost:1"] {
+        assert!(is_loopback(text), "{text}");
+    }
+    for text in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "localhost.evil.example:1", "127.0.0.1.example:1"] {
+        assert!(!is_loopback(text), "{text}");
+    }
+}
+
+#[test]
+fn x02_without_an_address_the_two_default_ports_are_meant() {
+    let addresses = |config: Config| config.server.addresses().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(addresses(Machine::new().load()), ["127.0.0.1:8090", "127.0.0.1:3000"]);
+    assert_eq!(addresses(Machine::new().flag("server.listen", vec!["127.0.0.1:1"]).load()), ["127.0.0.1:1"]);
+}
+
+#[test]
+fn x45_loopback_needs_no_token_and_other_addresses_do() {
+    let open = Machine::new().load().server;
+    assert!(matches!(open.authentication(true), Ok(Authentication::None)));
+    assert!(matches!(open.authentication(false), Err(NoAuthentication::NoToken)));
+
+    // A token alone does not switch authentication on for loopback.
+    let with_token = Machine::new().variable("MCP_API_KEY", "key").load().server;
+    assert!(matches!(with_token.authentication(true), Ok(Authentication::None)));
+    assert!(matches!(with_token.authentication(false), Ok(Authentication::Bearer(token)) if token.expose() == "key"));
+}
+
+#[test]
+fn s05_bearer_asks_for_the_token_everywhere() {
+    let server = Machine::new().project("server: {auth: bearer, token: key}").load().server;
+    assert!(matches!(server.authentication(true), Ok(Authentication::Bearer(_))));
+    let server = Machine::new().project("server: {auth: bearer}").load().server;
+    assert!(matches!(server.authentication(true), Err(NoAuthentication::NoToken)));
+}
+
+#[test]
+fn s06_none_is_refused_where_other_machines_can_reach() {
+    let server = Machine::new().project("server: {auth: none, token: key}").load().server;
+    assert!(matches!(server.authentication(true), Ok(Authentication::None)));
+    assert!(matches!(server.authentication(false), Err(NoAuthentication::OpenToOthers)));
+}
+
+#[test]
+fn x20_the_rate_limit_is_on_where_other_machines_can_reach() {
+    let usual = RateLimit { per_second: 500, burst: 1000 };
+    let server = Machine::new().load().server;
+    assert_eq!((server.rate_limit(true), server.rate_limit(false)), (None, Some(usual)));
+
+    let set = Machine::new().project("server: {rate_limit: {per_second: 5}}").load().server;
+    let five = RateLimit { per_second: 5, burst: 1000 };
+    assert_eq!((set.rate_limit(true), set.rate_limit(false)), (Some(five), Some(five)));
+
+    let off = Machine::new().project("server: {rate_limit: {per_second: 0}}").load().server;
+    assert_eq!((off.rate_limit(true), off.rate_limit(false)), (None, None));
+}
+
+#[test]
+fn x16_trust_belongs_to_the_way_a_caller_came() {
+    let levels = |machine: Machine| [Via::Stdio, Via::Loopback, Via::Remote].map(|via| machine.load().trust.level(via));
+    assert_eq!(levels(Machine::new()), [Level::Trusted, Level::Trusted, Level::Verified]);
+    assert_eq!(levels(Machine::new().flag("trust.all", "untrusted")), [Level::Untrusted; 3]);
+    let remote = Machine::new().project("trust: {remote: trusted, stdio: untrusted}");
+    assert_eq!(levels(remote), [Level::Untrusted, Level::Trusted, Level::Trusted]);
+}
+
+#[test]
+fn f34_a_tools_own_timeout_yields_to_the_configured_one() {
+    let server = Machine::new().project("server: {tool_timeouts: {chat: 2m}, tool_timeout_seconds: 10}").load().server;
+    let own = Some(Duration::from_secs(300));
+    assert_eq!(server.tool_timeout("chat", own).as_secs(), 120);
+    assert_eq!(server.tool_timeout("knowledge-add", own).as_secs(), 300);
+    assert_eq!(server.tool_timeout("other", None).as_secs(), 10);
+}
+
+proptest! {
+    #[test]
+    fn f34_a_duration_reads_back_as_it_is_written(milliseconds in 0u64..=31_622_400_000) {
+        let period: Period = format!("{milliseconds}ms").parse().unwrap();
+        prop_assert_eq!(period.get(), Duration::from_millis(milliseconds));
+        prop_assert_eq!(period.to_string().parse::<Period>(), Ok(period));
+    }
+
+    #[test]
+    fn f34_a_size_reads_back_as_it_is_written(bytes in 1u64..=1 << 30) {
+        let size: ByteSize = bytes.to_string().parse().unwrap();
+        prop_assert_eq!(size.bytes() as u64, bytes);
+        prop_assert_eq!(size.to_string().parse::<ByteSize>(), Ok(size));
+    }
+
+    #[test]
+    fn f34_no_text_makes_a_value_panic(text in "[0-9a-zA-Z.:\\[\\] +-]{0,12}|\\PC{0,8}") {
+        let _ = (text.parse::<Period>(), text.parse::<ByteSize>(), text.parse::<HostPort>());
+    }
+}
