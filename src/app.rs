@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use corbie_mcp::transport::Auth;
 use corbie_mcp::transport::http::Options;
+use corbie_mcp::transport::{Auth, RateLimit};
 use corbie_mcp::{Limits, RegistrationError, Server, TrustLevel};
 
 use crate::config::server::Authentication;
@@ -25,7 +25,8 @@ pub fn server(config: &Config) -> Result<Server, RegistrationError> {
 }
 
 /// What HTTP listeners do; those beyond loopback ask for the token.
-pub fn http_options(config: &Config, authentication: Authentication<'_>) -> Options {
+pub fn http_options(config: &Config, authentication: Authentication<'_>, loopback: bool) -> Options {
+    let rate_limit = config.server.rate_limit(loopback);
     Options {
         auth: match authentication {
             Authentication::None => Auth::None,
@@ -35,6 +36,7 @@ pub fn http_options(config: &Config, authentication: Authentication<'_>) -> Opti
         allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
         trust_loopback: trust(config, config::trust::Via::Loopback),
         trust_remote: trust(config, config::trust::Via::Remote),
+        rate_limit: rate_limit.map(|limit| RateLimit { per_second: limit.per_second, burst: limit.burst }),
         ..Options::default()
     }
 }

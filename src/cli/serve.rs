@@ -54,7 +54,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
                 .server
                 .authentication(loopback)
                 .map_err(|error| loaded.mistake("server.auth", format!("{error} (for {address})")))?;
-            let http = Http::new(server.clone(), app::http_options(config, authentication));
+            let http = Http::new(server.clone(), app::http_options(config, authentication, loopback));
             let trust = app::trust(config, if loopback { Via::Loopback } else { Via::Remote });
             tracing::info!(url = %format_args!("http://{address}/mcp"), %trust, "listening");
             serving.spawn(async move { http.serve(listener).await });

@@ -35,6 +35,7 @@ pub struct NotAnAddress(&'static str);
 // === impl HostPort ===
 
 impl HostPort {
+    /// `host` is a name or a number without brackets; it is taken as it is.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self { host: host.into(), port }
     }

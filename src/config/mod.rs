@@ -35,7 +35,7 @@ use serde_json::Value;
 
 pub use layers::{Layer, Scope, Sources, State, search};
 pub use problem::{ConfigError, KeyPath, Origin, Position, Problem, Segment, Source};
-pub use read::{Format, MAX_FILE_BYTES};
+pub use read::MAX_FILE_BYTES;
 pub use schema::schema;
 
 use expand::expand;

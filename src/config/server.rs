@@ -15,8 +15,8 @@ use super::secret::Secret;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
-    /// Where HTTP and WebSocket are served, as a list of `host:port`. An empty list means `127.0.0.1:8090`
-    /// and `127.0.0.1:3000`. Nothing is served before HTTP is asked for.
+    /// Where HTTP and WebSocket are served, as a list of `host:port`. An empty list means the ports 8090 and 3000
+    /// of this machine only. Nothing is served before HTTP is asked for.
     pub listen: Vec<HostPort>,
     /// The name the server tells its clients.
     #[schemars(length(min = 1, max = 128))]
@@ -87,14 +87,6 @@ pub enum NoAuthentication {
 }
 
 impl Server {
-    /// What `listen` means: the addresses in it, or the two default ones.
-    pub fn addresses(&self) -> Vec<HostPort> {
-        match self.listen.as_slice() {
-            [] => vec![HostPort::new("127.0.0.1", 8090), HostPort::new("127.0.0.1", 3000)],
-            listen => listen.to_vec(),
-        }
-    }
-
     /// What a listener asks of its callers; an error means that it must not be opened.
     pub fn authentication(&self, loopback: bool) -> Result<Authentication<'_>, NoAuthentication> {
         match (self.auth, &self.token) {

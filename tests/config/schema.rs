@@ -60,7 +60,7 @@ fn anything() -> impl Strategy<Value = Value> {
         -1e-4..1e-2f64,
         (0i64..40_000_000).prop_map(|number| number as f64),
         Just(1e30),
-        Just(31_622_400.0004)
+        Just(31_622_400.000_4)
     ];
     let text = prop_oneof!["[0-9]{1,9}(ms|s|m|h|d|B|KiB|MiB|GiB|)", "\\PC{0,9}", "[a-z]{1,9}(:[0-9]{1,6})?"];
     let scalar = prop_oneof![

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use corbie::config::Config;
 use corbie::config::address::HostPort;
 use corbie::config::duration::{Period, Timeout};
 use corbie::config::server::{Authentication, NoAuthentication, RateLimit};
@@ -83,13 +82,6 @@ fn s06_only_loopback_addresses_count_as_loopback() {
     for text in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "localhost.evil.example:1", "127.0.0.1.example:1"] {
         assert!(!is_loopback(text), "{text}");
     }
-}
-
-#[test]
-fn x02_without_an_address_the_two_default_ports_are_meant() {
-    let addresses = |config: Config| config.server.addresses().iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(addresses(Machine::new().load()), ["127.0.0.1:8090", "127.0.0.1:3000"]);
-    assert_eq!(addresses(Machine::new().flag("server.listen", vec!["127.0.0.1:1"]).load()), ["127.0.0.1:1"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -22,6 +23,7 @@ use crate::outcome::Style;
 use crate::registry::nearest;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::transport::Bucket;
 use crate::trust::Caller;
 use crate::version::{Era, Opening, Version};
 
@@ -34,6 +36,8 @@ pub(crate) struct Exchange {
     pub(crate) opening: Opening,
     pub(crate) outlet: Outlet,
     pub(crate) cancel: CancellationToken,
+    /// What this caller may still send; none where there is no limit.
+    pub(crate) bucket: Option<Arc<Bucket>>,
 }
 
 /// A request whose peer is known, on its way into a method.
@@ -116,6 +120,11 @@ impl Server {
     ) -> Result<Reply, Error> {
         if self.is_draining() {
             return Err(Error::ShuttingDown);
+        }
+        if let Some(bucket) = &exchange.bucket
+            && let Err(wait) = bucket.take(Instant::now())
+        {
+            return Err(Error::RateLimited(format!("too many requests; try again in {} ms", wait.as_millis() + 1)));
         }
         let meta = meta?;
         let (version, client, log_level) = match meta.modern()? {

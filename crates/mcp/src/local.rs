@@ -25,6 +25,7 @@ impl Server {
             opening: Opening::JsonRpc,
             outlet: Outlet::Closed,
             cancel: CancellationToken::new(),
+            bucket: None,
         };
         let params = Params::from_value(params);
         let meta = RequestMeta::of(&params);

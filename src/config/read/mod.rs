@@ -19,9 +19,7 @@ pub const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// Deeper nesting is refused, so that nothing after the parser can run out of stack.
 const MAX_DEPTH: usize = 64;
 
-/// The formats, in the order in which they are looked for in a folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+enum Format {
     Yaml,
     Toml,
     Json,
@@ -29,7 +27,7 @@ pub enum Format {
 
 impl Format {
     /// Decided by the name alone; the content is never guessed at.
-    pub fn of(path: &Path) -> Option<Self> {
+    fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "yaml" | "yml" => Some(Self::Yaml),
             "toml" => Some(Self::Toml),
@@ -56,7 +54,7 @@ pub(super) fn file(path: &Path) -> Result<Node, Vec<Problem>> {
     parse(format, text.strip_prefix('\u{feff}').unwrap_or(&text), &path)
 }
 
-pub(super) fn parse(format: Format, text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> {
+fn parse(format: Format, text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> {
     let root = match format {
         Format::Yaml => yaml::parse(text, path)?,
         Format::Toml => toml::parse(text, path)?,

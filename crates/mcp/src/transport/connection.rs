@@ -16,6 +16,7 @@ use crate::message::{self, Bounds, Incoming, Message, Rejection, Request};
 use crate::outcome::Style;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::transport::Bucket;
 use crate::trust::Caller;
 use crate::version::{Era, Opening};
 
@@ -26,19 +27,24 @@ pub(crate) struct Connection {
     caller: Caller,
     out: mpsc::Sender<Vec<u8>>,
     running: TaskTracker,
+    bucket: Option<Arc<Bucket>>,
     _news: DropGuard,
 }
 
 impl Connection {
     /// Messages for the peer come out of the receiver, one frame each.
-    pub(crate) fn new(server: Server, caller: Caller) -> (Connection, mpsc::Receiver<Vec<u8>>) {
+    pub(crate) fn new(
+        server: Server,
+        caller: Caller,
+        bucket: Option<Arc<Bucket>>,
+    ) -> (Connection, mpsc::Receiver<Vec<u8>>) {
         let (out, outgoing) = mpsc::channel(server.limits().max_outgoing);
         let session = Arc::new(Session::new());
         let gone = CancellationToken::new();
         server.spawn(tell_news(server.clone(), session.clone(), out.clone(), gone.clone()));
         let running = TaskTracker::new();
         running.close();
-        (Connection { server, session, caller, out, running, _news: gone.drop_guard() }, outgoing)
+        (Connection { server, session, caller, out, running, bucket, _news: gone.drop_guard() }, outgoing)
     }
 
     /// Takes one frame. What can be answered at once is; the rest goes on beside the next frames (T-02).
@@ -152,6 +158,7 @@ impl Connection {
             opening: Opening::JsonRpc,
             outlet: Outlet::Open(self.out.clone()),
             cancel,
+            bucket: self.bucket.clone(),
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::message::{self, Bounds, Id, Incoming, Message, Rejection};
 use crate::outcome::Style;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::transport::Bucket;
 use crate::trust::Via;
 use crate::version::{Era, Opening, Version};
 
@@ -36,8 +37,8 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// `POST /mcp`.
 pub(crate) async fn post(State(endpoint): State<Endpoint>, request: Request) -> Response {
-    let (head, body) = request.into_parts();
-    let headers = head.headers;
+    let (mut head, body) = request.into_parts();
+    let headers = std::mem::take(&mut head.headers);
     let body = match read_body(&endpoint.server, &headers, body).await {
         Ok(body) => body,
         Err(refused) => return *refused,
@@ -46,7 +47,8 @@ pub(crate) async fn post(State(endpoint): State<Endpoint>, request: Request) -> 
     let bounds = Bounds { bare_allowed: true, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
     let incoming = message::decode(&body, bounds);
     drop(body);
-    let peer = match Peer::find(&endpoint, &headers, &incoming) {
+    let bucket = endpoint.bucket(&head.extensions);
+    let peer = match Peer::find(&endpoint, &headers, bucket, &incoming) {
         Ok(peer) => peer,
         Err(refused) => return *refused,
     };
@@ -66,7 +68,10 @@ pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> R
     let (mut head, _) = request.into_parts();
     if head.headers.contains_key(UPGRADE) {
         return match WebSocketUpgrade::from_request_parts(&mut head, &endpoint).await {
-            Ok(upgrade) => websocket::accept(endpoint, upgrade),
+            Ok(upgrade) => {
+                let bucket = endpoint.bucket(&head.extensions);
+                websocket::accept(endpoint, bucket, upgrade)
+            }
             Err(rejection) => rejection.into_response(),
         };
     }
@@ -160,10 +165,16 @@ struct Peer<'a> {
     /// The session is remembered by its sender, so a cancellation can come in another POST.
     is_known: bool,
     accepts_events: bool,
+    bucket: Option<Arc<Bucket>>,
 }
 
 impl<'a> Peer<'a> {
-    fn find(endpoint: &'a Endpoint, headers: &'a HeaderMap, incoming: &Incoming) -> Result<Peer<'a>, Box<Response>> {
+    fn find(
+        endpoint: &'a Endpoint,
+        headers: &'a HeaderMap,
+        bucket: Option<Arc<Bucket>>,
+        incoming: &Incoming,
+    ) -> Result<Peer<'a>, Box<Response>> {
         let stated = version_header(headers);
         let version = stated.and_then(Version::parse);
         let claims_modern = match incoming {
@@ -191,7 +202,7 @@ impl<'a> Peer<'a> {
                 (Arc::new(session), false)
             }
         };
-        Ok(Peer { endpoint, headers, session, is_known, accepts_events: accepts_events(headers) })
+        Ok(Peer { endpoint, headers, session, is_known, accepts_events: accepts_events(headers), bucket })
     }
 
     async fn answer(&self, request: message::Request) -> Response {
@@ -283,6 +294,7 @@ impl<'a> Peer<'a> {
             opening: Opening::JsonRpc,
             outlet,
             cancel,
+            bucket: self.bucket.clone(),
         }
     }
 }

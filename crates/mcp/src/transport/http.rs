@@ -4,7 +4,7 @@
 //! `/health`, `/live`, `/ready` and `/metrics` are for operators. Every path stands behind the same guard.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::header::{ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN};
-use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_TYPE, ORIGIN, VARY, WWW_AUTHENTICATE};
+use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_TYPE, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, StatusCode};
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -26,6 +27,7 @@ use tokio_util::task::TaskTracker;
 
 use super::auth::{Auth, Presented};
 use super::origin::Allowed;
+use super::rate::{Bucket, Buckets, RateLimit};
 use super::sessions::Sessions;
 use super::slow_reader::WriteDeadline;
 use super::{endpoint, rest, status};
@@ -47,6 +49,8 @@ pub struct Options {
     pub trust_loopback: TrustLevel,
     /// Trust of callers on any other address.
     pub trust_remote: TrustLevel,
+    /// How many requests one address may send; none for no limit.
+    pub rate_limit: Option<RateLimit>,
     /// Further paths, served behind the same guard.
     pub routes: Router,
 }
@@ -58,6 +62,7 @@ pub struct Http {
     options: Options,
     sessions: Arc<Sessions>,
     connections: Arc<Semaphore>,
+    buckets: Option<Arc<Buckets>>,
 }
 
 /// What the handlers of one listener know.
@@ -68,7 +73,12 @@ pub(crate) struct Endpoint {
     allowed: Arc<Allowed>,
     auth: Auth,
     trust: TrustLevel,
+    buckets: Option<Arc<Buckets>>,
 }
+
+/// The address a connection comes from, carried by its requests.
+#[derive(Debug, Clone, Copy)]
+struct From(IpAddr);
 
 impl Default for Options {
     fn default() -> Options {
@@ -78,6 +88,7 @@ impl Default for Options {
             allowed_origins: Vec::new(),
             trust_loopback: TrustLevel::Trusted,
             trust_remote: TrustLevel::Verified,
+            rate_limit: None,
             routes: Router::new(),
         }
     }
@@ -88,7 +99,8 @@ impl Http {
         let limits = server.limits();
         let sessions = Arc::new(Sessions::new(limits.max_sessions, limits.session_idle));
         let connections = Arc::new(Semaphore::new(limits.max_connections));
-        Http { server, options, sessions, connections }
+        let buckets = options.rate_limit.map(|limit| Arc::new(Buckets::new(limit)));
+        Http { server, options, sessions, connections, buckets }
     }
 
     /// Serves one listener until the server is drained and its last request answered.
@@ -113,10 +125,16 @@ impl Http {
                 () = &mut drained => break,
             };
             match accepted {
-                Ok((stream, _)) => match self.connections.clone().try_acquire_owned() {
+                Ok((stream, from)) => match self.connections.clone().try_acquire_owned() {
                     Ok(place) => {
-                        let connection =
-                            serve_connection(self.server.clone(), stream, routes.clone(), close.clone(), place);
+                        let connection = serve_connection(
+                            self.server.clone(),
+                            stream,
+                            From(from.ip()),
+                            routes.clone(),
+                            close.clone(),
+                            place,
+                        );
                         open.spawn(connection);
                     }
                     Err(_) => {
@@ -160,6 +178,7 @@ impl Http {
             }),
             auth: self.options.auth.clone(),
             trust: if loopback { self.options.trust_loopback } else { self.options.trust_remote },
+            buckets: self.buckets.clone(),
         };
         Router::new()
             .route("/mcp", post(endpoint::post).get(endpoint::get).delete(endpoint::delete))
@@ -181,6 +200,12 @@ impl Endpoint {
             Auth::Bearer(_) => "token",
         };
         Caller { via, identity: identity.into(), trust: self.trust }
+    }
+
+    /// What the sender of a request may still send.
+    pub(crate) fn bucket(&self, extensions: &http::Extensions) -> Option<Arc<Bucket>> {
+        let From(address) = extensions.get()?;
+        self.buckets.as_ref().map(|buckets| buckets.of(*address))
     }
 
     /// Whether the headers carry what this listener asks for.
@@ -215,6 +240,10 @@ async fn guard(State(endpoint): State<Endpoint>, request: Request, next: Next) -
             presented => unauthorized(presented),
         }
     };
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        // Whole seconds are all this header can say; the message has the milliseconds.
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
     if let Some(origin) = origin {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -248,6 +277,7 @@ fn unauthorized(presented: Presented) -> Response {
 async fn serve_connection(
     server: Server,
     stream: TcpStream,
+    from: From,
     routes: TowerToHyperService<Router>,
     close: CancellationToken,
     _place: OwnedSemaphorePermit,
@@ -264,6 +294,10 @@ async fn serve_connection(
         .header_read_timeout(limits.request_read_timeout)
         // hyper needs 8 KiB at least.
         .max_buf_size(limits.max_header_bytes.max(8192));
+    let routes = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(from);
+        routes.call(request)
+    });
     let mut connection = std::pin::pin!(builder.serve_connection(stream, routes).with_upgrades());
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -7,6 +7,7 @@ pub mod http;
 mod lines;
 mod modern_headers;
 mod origin;
+mod rate;
 mod rest;
 mod sessions;
 mod shutdown;
@@ -17,4 +18,6 @@ pub mod stdio;
 mod websocket;
 
 pub use auth::Auth;
+pub(crate) use rate::Bucket;
+pub use rate::RateLimit;
 pub use shutdown::stop_on_signal;

@@ -36,6 +36,7 @@ pub(crate) async fn call(State(endpoint): State<Endpoint>, Path(method): Path<St
         opening: Opening::Rest,
         outlet: Outlet::Closed,
         cancel: CancellationToken::new(),
+        bucket: endpoint.bucket(&head.extensions),
     };
     let params = Params::from_value(&params);
     let meta = RequestMeta::of(&params);

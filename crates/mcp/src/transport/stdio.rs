@@ -27,7 +27,7 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let caller = Caller { via: Via::Stdio, identity: "stdio".into(), trust };
-    let (connection, outgoing) = Connection::new(server.clone(), caller);
+    let (connection, outgoing) = Connection::new(server.clone(), caller, None);
     let writer = tokio::spawn(write(writer, outgoing));
     let grace = server.limits().shutdown_grace;
     let mut lines = Lines::new(BufReader::with_capacity(64 * 1024, reader), server.limits().max_message_bytes);

@@ -1,6 +1,7 @@
 //! `ws://…/mcp`: one JSON-RPC message per text frame, both ways (T-30, T-31).
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
@@ -13,20 +14,21 @@ use tokio::time::{Instant, interval_at, sleep_until, timeout};
 use super::connection::Connection;
 use super::http::Endpoint;
 use crate::server::Server;
+use crate::transport::Bucket;
 use crate::trust::Via;
 
-pub(crate) fn accept(endpoint: Endpoint, upgrade: WebSocketUpgrade) -> Response {
+pub(crate) fn accept(endpoint: Endpoint, bucket: Option<Arc<Bucket>>, upgrade: WebSocketUpgrade) -> Response {
     let max = endpoint.server.limits().max_message_bytes;
     upgrade
         .protocols([Cow::Borrowed("mcp")])
         .max_message_size(max)
         .max_frame_size(max)
-        .on_upgrade(move |socket| serve(endpoint, socket))
+        .on_upgrade(move |socket| serve(endpoint, bucket, socket))
 }
 
-async fn serve(endpoint: Endpoint, socket: WebSocket) {
+async fn serve(endpoint: Endpoint, bucket: Option<Arc<Bucket>>, socket: WebSocket) {
     let server = endpoint.server.clone();
-    let (connection, outgoing) = Connection::new(server.clone(), endpoint.caller(Via::WebSocket));
+    let (connection, outgoing) = Connection::new(server.clone(), endpoint.caller(Via::WebSocket), bucket);
     let (sink, stream) = socket.split();
     let (close, closing) = mpsc::channel(1);
     let mut writer = tokio::spawn(write(server.clone(), sink, outgoing, closing));

@@ -1,0 +1,7 @@
+//! Bytes of a stranger, given to the decoder.
+#![no_main]
+
+#[path = "../promises.rs"]
+mod promises;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::decoding_keeps(bytes));

@@ -1,0 +1,48 @@
+//! What the decoder promises for any bytes. The fuzzer looks for a counterexample; a test replays what it found.
+
+use corbie_mcp::message::{self, Bounds, Incoming, Message, Rejection};
+use serde_json::Value;
+
+const BOUNDS: [Bounds; 2] = [
+    Bounds { bare_allowed: false, max_batch: 4, max_depth: 32 },
+    Bounds { bare_allowed: true, max_batch: 100, max_depth: 128 },
+];
+
+/// Decoding never panics, keeps ids, and understands its own answers.
+pub(crate) fn decoding_keeps(bytes: &[u8]) {
+    for bounds in BOUNDS {
+        match message::decode(bytes, bounds) {
+            Incoming::One(one) => check(one),
+            Incoming::Batch(members) => {
+                assert!(!members.is_empty() && members.len() <= bounds.max_batch);
+                members.into_iter().for_each(check);
+            }
+        }
+    }
+}
+
+fn check(decoded: Result<Message, Rejection>) {
+    let id = match &decoded {
+        Ok(Message::Request(request)) => {
+            // Params are an object or nothing, whatever else is wrong with them.
+            let params: Result<Value, _> = request.params.parse();
+            assert!(params.is_err() || params.is_ok_and(|params| params.is_object()));
+            Some(request.id.clone())
+        }
+        Ok(Message::Notification(_)) => None,
+        Ok(Message::Response(response)) => response.id.clone(),
+        Err(rejection) => {
+            let object = rejection.error.to_object(corbie_mcp::Era::Legacy);
+            assert!(!message::encode_error(rejection.id.as_ref(), &object).contains(&b'\n'));
+            rejection.id.clone()
+        }
+    };
+    let Some(id) = id else { return };
+    // An answer with this id, read back, carries the same id: nothing is lost or bent on the way.
+    let answer = message::encode_result(&id, &serde_json::json!({})).expect("an id can be written");
+    assert!(!answer.contains(&b'\n'), "a message is one line");
+    match message::decode(&answer, BOUNDS[0]) {
+        Incoming::One(Ok(Message::Response(response))) => assert_eq!(response.id, Some(id)),
+        other => panic!("our own answer was not understood: {other:?}"),
+    }
+}
