@@ -36,6 +36,8 @@ pub struct Limits {
     pub page_size: usize,
     /// Messages waiting for a slow client on one stream.
     pub max_outgoing: usize,
+    /// Bytes of those messages together; a single larger message still passes, alone.
+    pub max_outgoing_bytes: usize,
     /// Tasks remembered.
     pub max_tasks: usize,
     /// How long an ended task can still be asked for.
@@ -69,6 +71,7 @@ impl Default for Limits {
             session_idle: Duration::from_secs(30 * 60),
             page_size: 100,
             max_outgoing: 1024,
+            max_outgoing_bytes: 8 * 1024 * 1024,
             max_tasks: 10_000,
             task_ttl: Duration::from_secs(3600),
             max_audit: 10_000,

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use arc_swap::ArcSwap;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{ClientCapabilities, LogLevel};
 use crate::message::Id;
+use crate::transport::Sender;
 use crate::version::Version;
 
 /// One connection (stdio, WebSocket) or one `Mcp-Session-Id` (HTTP).
@@ -31,7 +31,7 @@ pub(crate) struct Session {
 pub(crate) enum Outlet {
     /// Nothing but the answer can be sent.
     Closed,
-    Open(mpsc::Sender<Vec<u8>>),
+    Open(Sender),
 }
 
 const LEVELS: [LogLevel; 8] = [
@@ -109,14 +109,14 @@ impl Outlet {
     /// Sends if there is room: news may be dropped for a client that does not read, the work must not wait for it.
     pub(crate) fn offer(&self, message: Vec<u8>) {
         if let Outlet::Open(sender) = self {
-            let _ = sender.try_send(message);
+            sender.offer(message);
         }
     }
 
     /// Sends and waits for room; false when nobody will read it.
     pub(crate) async fn send(&self, message: Vec<u8>) -> bool {
         match self {
-            Outlet::Open(sender) => sender.send(message).await.is_ok(),
+            Outlet::Open(sender) => sender.send(message).await,
             Outlet::Closed => false,
         }
     }

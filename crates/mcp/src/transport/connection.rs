@@ -5,10 +5,10 @@ use std::task::Poll;
 
 use futures_util::future::join_all;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use super::queue::{Receiver, Sender, queue};
 use crate::client::RequestMeta;
 use crate::dispatch::Exchange;
 use crate::error::Error;
@@ -25,7 +25,7 @@ pub(crate) struct Connection {
     server: Server,
     session: Arc<Session>,
     caller: Caller,
-    out: mpsc::Sender<Vec<u8>>,
+    out: Sender,
     running: TaskTracker,
     bucket: Option<Arc<Bucket>>,
     _news: DropGuard,
@@ -37,8 +37,8 @@ impl Connection {
         server: Server,
         caller: Caller,
         bucket: Option<Arc<Bucket>>,
-    ) -> (Connection, mpsc::Receiver<Vec<u8>>) {
-        let (out, outgoing) = mpsc::channel(server.limits().max_outgoing);
+    ) -> (Connection, Receiver) {
+        let (out, outgoing) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
         let session = Arc::new(Session::new());
         let gone = CancellationToken::new();
         server.spawn(tell_news(server.clone(), session.clone(), out.clone(), gone.clone()));
@@ -182,7 +182,7 @@ pub(crate) fn reject(rejection: &Rejection) -> Vec<u8> {
 }
 
 /// Passes on what happens to a peer that opened with `initialize`; others did not ask for it.
-async fn tell_news(server: Server, session: Arc<Session>, out: mpsc::Sender<Vec<u8>>, gone: CancellationToken) {
+async fn tell_news(server: Server, session: Arc<Session>, out: Sender, gone: CancellationToken) {
     let mut events = server.events();
     loop {
         let event = tokio::select! {
@@ -193,7 +193,7 @@ async fn tell_news(server: Server, session: Arc<Session>, out: mpsc::Sender<Vec<
             Ok(event) if session.version().is_some() => {
                 let notification = event.for_legacy(&session.subscriptions());
                 if let Some(notification) = notification {
-                    let _ = out.try_send(notification);
+                    out.offer(notification);
                 }
             }
             Ok(_) | Err(RecvError::Lagged(_)) => {}

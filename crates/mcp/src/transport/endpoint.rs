@@ -14,13 +14,13 @@ use futures_util::stream::{self, StreamExt};
 use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{array, reject};
 use super::http::{Endpoint, json, refuse};
 use super::modern_headers;
+use super::queue::{Queued, Receiver, queue};
 use super::{sse, websocket};
 use crate::client::{ClientCapabilities, RequestMeta};
 use crate::dispatch::{Answer, Exchange};
@@ -215,7 +215,7 @@ impl<'a> Peer<'a> {
             return json(StatusCode::BAD_REQUEST, body);
         }
         let opens = &*request.method == "initialize" && !modern;
-        let (out, outgoing) = mpsc::channel(server.limits().max_outgoing);
+        let (out, outgoing) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
         let outlet = if self.accepts_events { Outlet::Open(out) } else { Outlet::Closed };
         let cancel = CancellationToken::new();
         let style = if request.bare { Style::Plain } else { Style::Standard };
@@ -335,10 +335,10 @@ impl Drop for Running {
 }
 
 /// What comes first decides the form: an answer is JSON, anything before it makes an event stream (T-12).
-async fn reply(mut running: Running, mut outgoing: mpsc::Receiver<Vec<u8>>, server: &Server) -> Response {
+async fn reply(mut running: Running, mut outgoing: Receiver, server: &Server) -> Response {
     enum First {
         Answer(Answer),
-        Message(Vec<u8>),
+        Message(Queued),
     }
     let first = tokio::select! {
         biased;
@@ -365,20 +365,20 @@ async fn reply(mut running: Running, mut outgoing: mpsc::Receiver<Vec<u8>>, serv
         match step {
             Step::Over => None,
             Step::Answered(answer) => match outgoing.try_recv() {
-                Ok(message) => Some((message, (Step::Answered(answer), outgoing))),
+                Ok(message) => Some((message.bytes, (Step::Answered(answer), outgoing))),
                 Err(_) => Some((answer.encode(), (Step::Over, outgoing))),
             },
             Step::Going(mut running) => tokio::select! {
                 biased;
-                Some(message) = outgoing.recv() => Some((message, (Step::Going(running), outgoing))),
+                Some(message) = outgoing.recv() => Some((message.bytes, (Step::Going(running), outgoing))),
                 answer = &mut running => match outgoing.try_recv() {
-                    Ok(message) => Some((message, (Step::Answered(answer), outgoing))),
+                    Ok(message) => Some((message.bytes, (Step::Answered(answer), outgoing))),
                     Err(_) => Some((answer.encode(), (Step::Over, outgoing))),
                 },
             },
         }
     });
-    sse::reply(stream::once(std::future::ready(message)).chain(rest), server.limits().keep_alive)
+    sse::reply(stream::once(std::future::ready(message.bytes)).chain(rest), server.limits().keep_alive)
 }
 
 fn answer_as_json(answer: &Answer) -> Response {

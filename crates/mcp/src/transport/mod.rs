@@ -7,6 +7,7 @@ pub mod http;
 mod lines;
 mod modern_headers;
 mod origin;
+mod queue;
 mod rate;
 mod rest;
 mod sessions;
@@ -18,6 +19,7 @@ pub mod stdio;
 mod websocket;
 
 pub use auth::Auth;
+pub(crate) use queue::Sender;
 pub(crate) use rate::Bucket;
 pub use rate::RateLimit;
 pub use shutdown::stop_on_signal;

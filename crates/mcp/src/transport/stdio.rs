@@ -4,11 +4,11 @@ use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use super::connection::Connection;
 use super::lines::{Line, Lines};
+use super::queue::Receiver;
 use crate::error::Error;
 use crate::server::Server;
 use crate::trust::{Caller, TrustLevel, Via};
@@ -32,25 +32,16 @@ where
     let grace = server.limits().shutdown_grace;
     let mut lines = Lines::new(BufReader::with_capacity(64 * 1024, reader), server.limits().max_message_bytes);
 
-    let ended = loop {
-        let line = tokio::select! {
-            line = lines.next() => line,
-            () = server.inner().draining.cancelled() => {
-                drain(server, &connection, &mut lines, grace).await;
-                break Ok(());
-            }
-            // Nobody reads our answers any more, so there is nobody to read for.
-            () = connection.closed() => break Ok(()),
-        };
-        match line {
-            Ok(Line::Message(message)) => connection.receive(&message).await,
-            Ok(Line::TooLong) => connection.refuse(too_long(server)).await,
-            Ok(Line::End) => break Ok(()),
-            Err(error) => break Err(error),
-        }
+    let ended = tokio::select! {
+        ended = converse(server, &connection, &mut lines) => ended,
+        // Also when a client that does not read holds everything up.
+        () = out_of_patience(server) => Ok(()),
     };
-    // Work that outlasts the grace is dropped with the connection.
-    let _ = timeout(grace, connection.finished()).await;
+    // After the end of input, what is in flight has its time; what outlasts it is dropped with the connection.
+    tokio::select! {
+        _ = timeout(grace, connection.finished()) => {}
+        () = out_of_patience(server) => {}
+    }
     drop(connection);
     // Spawned requests hold senders; the writer ends when the last is gone or the grace is over.
     let flushed = timeout(Duration::from_secs(5).min(grace), writer).await;
@@ -60,29 +51,37 @@ where
     })
 }
 
-/// Goes on reading while the last requests finish, so that new ones are told why they are refused.
-async fn drain<R>(server: &Server, connection: &Connection, lines: &mut Lines<R>, grace: Duration)
+/// Takes messages until the input ends, nobody reads our answers any more, or a drain has seen the last one answered.
+///
+/// While draining it goes on reading, so that new requests are told why they are refused.
+async fn converse<R>(server: &Server, connection: &Connection, lines: &mut Lines<R>) -> io::Result<()>
 where
     R: tokio::io::AsyncBufRead + Unpin,
 {
-    let until = Instant::now() + grace;
+    let drained = async {
+        server.inner().draining.cancelled().await;
+        connection.finished().await;
+    };
+    let mut drained = std::pin::pin!(drained);
     loop {
-        tokio::select! {
-            biased;
-            () = connection.finished() => return,
-            () = server.inner().stop_now.cancelled() => return,
-            line = timeout_at(until, lines.next()) => match line {
-                Ok(Ok(Line::Message(message))) => connection.receive(&message).await,
-                Ok(Ok(Line::TooLong)) => connection.refuse(too_long(server)).await,
-                // The input is over; only the work in flight is left to wait for.
-                Ok(Ok(Line::End) | Err(_)) => {
-                    let _ = timeout_at(until, connection.finished()).await;
-                    return;
-                }
-                Err(_) => return,
-            },
+        let line = tokio::select! {
+            line = lines.next() => line?,
+            () = &mut drained => return Ok(()),
+            () = connection.closed() => return Ok(()),
+        };
+        match line {
+            Line::Message(message) => connection.receive(&message).await,
+            Line::TooLong => connection.refuse(too_long(server)).await,
+            Line::End => return Ok(()),
         }
     }
+}
+
+/// Ends when the grace after a drain is over, or a stop at once was asked for.
+async fn out_of_patience(server: &Server) {
+    let inner = server.inner();
+    inner.draining.cancelled().await;
+    let _ = timeout(server.limits().shutdown_grace, inner.stop_now.cancelled()).await;
 }
 
 fn too_long(server: &Server) -> Error {
@@ -93,12 +92,12 @@ fn too_long(server: &Server) -> Error {
 }
 
 /// The only writer: one message a line, flushed when no more is waiting.
-async fn write(writer: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+async fn write(writer: impl AsyncWrite + Unpin, mut outgoing: Receiver) -> io::Result<()> {
     let mut writer = BufWriter::with_capacity(64 * 1024, writer);
     while let Some(message) = outgoing.recv().await {
         let mut next = Some(message);
         while let Some(message) = next {
-            writer.write_all(&message).await?;
+            writer.write_all(&message.bytes).await?;
             writer.write_all(b"\n").await?;
             next = outgoing.try_recv().ok();
         }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use super::connection::Connection;
 use super::http::Endpoint;
+use super::queue::Receiver;
 use crate::server::Server;
 use crate::transport::Bucket;
 use crate::trust::Via;
@@ -91,23 +92,24 @@ fn close_frame(code: u16, reason: &'static str) -> Option<CloseFrame> {
 async fn write(
     server: Server,
     mut sink: SplitSink<WebSocket, Message>,
-    mut outgoing: mpsc::Receiver<Vec<u8>>,
+    mut outgoing: Receiver,
     mut closing: mpsc::Receiver<CloseFrame>,
 ) {
     let limits = server.limits();
     let mut ticks = interval_at(Instant::now() + limits.keep_alive, limits.keep_alive);
     loop {
-        let frame = tokio::select! {
+        // The room a message takes is held until it has been sent.
+        let (frame, _room) = tokio::select! {
             biased;
             message = outgoing.recv() => match message {
                 // Encoded JSON is UTF-8; a frame that were not is dropped rather than sent broken.
-                Some(message) => match String::from_utf8(message) {
-                    Ok(text) => Message::Text(text.into()),
+                Some(mut message) => match String::from_utf8(std::mem::take(&mut message.bytes)) {
+                    Ok(text) => (Message::Text(text.into()), Some(message)),
                     Err(_) => continue,
                 },
-                None => Message::Close(closing.try_recv().ok()),
+                None => (Message::Close(closing.try_recv().ok()), None),
             },
-            _ = ticks.tick() => Message::Ping(Default::default()),
+            _ = ticks.tick() => (Message::Ping(Default::default()), None),
         };
         let last = matches!(frame, Message::Close(_));
         let sent = timeout(limits.write_timeout, sink.send(frame)).await;

@@ -1,0 +1,100 @@
+//! Messages on their way to one peer: bounded in number and in bytes.
+//!
+//! Counting messages alone would let a client that reads nothing pile up the largest answers there are. A message takes
+//! room for its bytes when it is queued and gives it back when it has been written.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// The end that queues. Clones share the room.
+#[derive(Debug, Clone)]
+pub(crate) struct Sender {
+    messages: mpsc::Sender<Queued>,
+    room: Arc<Semaphore>,
+    most: usize,
+}
+
+/// A message in the queue; dropping it gives its room back.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) bytes: Vec<u8>,
+    _room: OwnedSemaphorePermit,
+}
+
+pub(crate) type Receiver = mpsc::Receiver<Queued>;
+
+/// A queue for so many messages that together have so many bytes. One message may be larger: it then has the queue to
+/// itself.
+pub(crate) fn queue(max_messages: usize, max_bytes: usize) -> (Sender, Receiver) {
+    let (messages, receiver) = mpsc::channel(max_messages);
+    let most = max_bytes.clamp(1, u32::MAX as usize);
+    (Sender { messages, room: Arc::new(Semaphore::new(most)), most }, receiver)
+}
+
+impl Sender {
+    /// Waits for room; false when nobody takes messages any more.
+    pub(crate) async fn send(&self, bytes: Vec<u8>) -> bool {
+        let room = self.room.clone().acquire_many_owned(self.size(&bytes));
+        tokio::select! {
+            room = room => match room {
+                Ok(room) => self.messages.send(Queued { bytes, _room: room }).await.is_ok(),
+                Err(_) => false,
+            },
+            () = self.messages.closed() => false,
+        }
+    }
+
+    /// Queues if there is room at once.
+    pub(crate) fn offer(&self, bytes: Vec<u8>) {
+        if let Ok(room) = self.room.clone().try_acquire_many_owned(self.size(&bytes)) {
+            let _ = self.messages.try_send(Queued { bytes, _room: room });
+        }
+    }
+
+    /// Ends when nobody takes messages any more.
+    pub(crate) async fn closed(&self) {
+        self.messages.closed().await;
+    }
+
+    fn size(&self, bytes: &[u8]) -> u32 {
+        u32::try_from(bytes.len().clamp(1, self.most)).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_queue_makes_the_sender_wait_until_a_message_was_written() {
+        let (sender, mut receiver) = queue(10, 8);
+        assert!(sender.send(vec![1; 6]).await);
+        let mut second = Box::pin(sender.send(vec![2; 6]));
+        assert!(second.as_mut().now_or_never().is_none(), "there is room for two bytes only");
+        sender.offer(vec![3; 3]);
+        let first = receiver.recv().await.expect("queued");
+        assert!(second.as_mut().now_or_never().is_none(), "taken, but not written yet");
+        drop(first);
+        assert!(second.await);
+        assert_eq!(receiver.recv().await.expect("queued").bytes, [2; 6]);
+        assert!(receiver.try_recv().is_err(), "what was offered without room is gone");
+    }
+
+    #[tokio::test]
+    async fn a_message_larger_than_the_queue_passes_alone() {
+        let (sender, mut receiver) = queue(10, 8);
+        assert!(sender.send(vec![1; 100]).await);
+        assert_eq!(receiver.recv().await.expect("queued").bytes.len(), 100);
+    }
+
+    #[tokio::test]
+    async fn a_sender_is_not_stuck_when_the_reader_is_gone() {
+        let (sender, receiver) = queue(1, 1);
+        assert!(sender.send(vec![1]).await);
+        drop(receiver);
+        assert!(!sender.send(vec![2]).await);
+    }
+}
