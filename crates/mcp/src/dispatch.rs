@@ -4,10 +4,12 @@
 //! and gives back what the peer should see. Tools are run from `methods::tools_call` alone, behind the schema check
 //! and the trust gate.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
+use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -97,7 +99,11 @@ impl Server {
         let era = if claims_modern { Era::Modern } else { Era::Legacy };
         self.inner().metrics.in_flight.inc();
         let _in_flight = InFlight(self);
-        let outcome = self.serve(id.clone(), &method, params, meta, exchange).await;
+        // Handlers contain their own panics and can say more; this is for everything around them, such as a completer.
+        let served = AssertUnwindSafe(self.serve(id.clone(), &method, params, meta, exchange)).catch_unwind().await;
+        let outcome = served.unwrap_or_else(|_| {
+            Err(Error::internal("the request failed unexpectedly", format!("serving `{method}` panicked")))
+        });
         let outcome = outcome.map(|reply| reply.finish(era, self));
         tracing::debug!(%method, %id, ?era, error = outcome.as_ref().err().map(Error::error_type), "request");
         if let Err(error) = &outcome {
@@ -162,7 +168,13 @@ impl Server {
             ("resources/read", _) => Box::pin(resources_read::read(call)),
             ("prompts/get", _) => Box::pin(prompts_get::get(call)),
             ("tools/cancel", _) => ready(tasks::cancel_tool(&call)),
-            ("completion/complete", _) if complete::is_standard(&call) => ready(complete::complete(&call)),
+            ("completion/complete", _) => match (complete::form(&call)?, self.inner().methods.get(method).cloned()) {
+                (complete::Form::Standard, _) => ready(complete::complete(&call)),
+                (complete::Form::Generation, Some(run)) => Box::pin(extra::run(run, call)),
+                (complete::Form::Generation, None) => {
+                    return Err(Error::invalid_params("this server generates no text; give `ref` with `argument`"));
+                }
+            },
             ("initialize", Era::Legacy) => ready(initialize::initialize(&call)),
             ("ping", Era::Legacy) => ready(Ok(Reply::default())),
             ("logging/setLevel", Era::Legacy) => ready(logging::set_level(&call)),
@@ -179,7 +191,6 @@ impl Server {
             ("tasks/cancel", Era::Modern) => ready(tasks::cancel(&call)),
             (other, _) => match self.inner().methods.get(other).cloned() {
                 Some(run) => Box::pin(extra::run(run, call)),
-                None if other == "completion/complete" => ready(complete::complete(&call)),
                 None => {
                     let names: Vec<String> = KNOWN.iter().map(|name| (*name).to_owned()).collect();
                     let names = names.iter().chain(self.inner().methods.keys());

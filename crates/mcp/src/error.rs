@@ -32,7 +32,7 @@ pub enum Error {
     Parse(String),
     #[error("{0}")]
     InvalidRequest(String),
-    #[error("unknown method `{method}`{}", semicolon(&near(.suggestion)))]
+    #[error("unknown method `{method}`;{} `server/discover` and `initialize` tell what is served", near(.suggestion))]
     MethodNotFound { method: String, suggestion: Option<String> },
     #[error("{message}")]
     InvalidParams { message: String, details: Option<Box<Value>> },
@@ -216,10 +216,6 @@ impl Error {
 
 fn near(suggestion: &Option<String>) -> String {
     suggestion.as_ref().map(|name| format!(" did you mean `{name}`?")).unwrap_or_default()
-}
-
-fn semicolon(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(";{text}") }
 }
 
 fn list(violations: &[Violation]) -> String {

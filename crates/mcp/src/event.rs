@@ -19,6 +19,8 @@ pub enum Event {
     /// A task reached another state; the value is the task as `tasks/get` shows it.
     TaskChanged {
         id: Arc<str>,
+        /// The only caller who is told.
+        owner: Arc<str>,
         task: Arc<Value>,
     },
     /// A notification of the program's own, such as `notifications/models/list_changed` or the progress of an
@@ -82,13 +84,15 @@ impl Event {
     }
 
     /// The notification on a `subscriptions/listen` stream, if the filter lets it through.
-    pub(crate) fn for_listener(&self, filter: &Filter, subscription: &Id) -> Option<Vec<u8>> {
+    pub(crate) fn for_listener(&self, filter: &Filter, subscription: &Id, caller: &str) -> Option<Vec<u8>> {
         let wanted = match self {
             Event::ToolsChanged => filter.tools_list_changed,
             Event::PromptsChanged => filter.prompts_list_changed,
             Event::ResourcesChanged => filter.resources_list_changed,
             Event::ResourceUpdated(uri) => filter.resource_subscriptions.iter().any(|wanted| **wanted == **uri),
-            Event::TaskChanged { id, .. } => filter.task_ids.iter().any(|wanted| **wanted == **id),
+            Event::TaskChanged { id, owner, .. } => {
+                **owner == *caller && filter.task_ids.iter().any(|wanted| **wanted == **id)
+            }
             Event::Other { .. } => false,
         };
         if !wanted {

@@ -120,20 +120,20 @@ fn decode_one(text: &str, bounds: Bounds) -> Result<Message, Rejection> {
         }
         Err(error) => return Err(Rejection::unread(not_json(&error))),
     };
-    let id = match envelope.id.map(|raw| Id::parse(raw.get())) {
+    let id = match envelope.id.map(|raw| (raw.get(), Id::parse(raw.get()))) {
         None => None,
-        Some(Some(id)) => Some(id),
-        Some(None) => {
+        Some((_, Some(id))) => Some(id),
+        // An error response says so when it could not read the id it answers. Answering it would never end.
+        Some(("null", None)) if envelope.method.is_none() => None,
+        Some((_, None)) => {
             return Err(Rejection::unread(Error::InvalidRequest("`id` must be a string or an integer".into())));
         }
     };
     let reject = |error: Error| Rejection { id: id.clone(), error };
-    match envelope.jsonrpc.as_deref() {
-        Some("2.0") => {}
+    match envelope.jsonrpc.map(RawValue::get) {
+        Some("\"2.0\"") => {}
         None if bounds.bare_allowed => {}
-        Some(other) => {
-            return Err(reject(Error::InvalidRequest(format!("`jsonrpc` is `{other}`; it must be \"2.0\""))));
-        }
+        Some(_) => return Err(reject(Error::InvalidRequest("`jsonrpc` must be \"2.0\"".into()))),
         None => return Err(reject(Error::InvalidRequest("`jsonrpc` is missing; it must be \"2.0\"".into()))),
     }
     let Some(method) = envelope.method else {
@@ -145,6 +145,9 @@ fn decode_one(text: &str, bounds: Bounds) -> Result<Message, Rejection> {
             },
             _ => Err(reject(Error::InvalidRequest("`method` is missing".into()))),
         };
+    };
+    let Ok(method) = serde_json::from_str::<Cow<'_, str>>(method.get()) else {
+        return Err(reject(Error::InvalidRequest("`method` must be a string".into())));
     };
     let params = match envelope.params {
         Some(raw) if !raw.get().starts_with('{') => {
@@ -199,14 +202,15 @@ pub fn encode_call(id: Option<&Id>, method: &str, params: &impl Serialize) -> Re
     serde_json::to_vec(&Out { jsonrpc: "2.0", id, method, params })
 }
 
+/// Members are taken as they are and judged one by one, so that a refusal can carry the id it was able to read.
 #[derive(Deserialize)]
 struct Envelope<'a> {
-    #[serde(borrow, default)]
-    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -215,7 +219,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Tells `"id": null` (an error) from no `id` at all (a notification).
+/// Tells a member that is `null` from one that is not there.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

@@ -74,7 +74,7 @@ impl Registry {
         {
             return Ok(tool);
         }
-        Err(Error::ToolNotFound { name: name.to_owned(), suggestion: nearest(name, self.tools.keys()) })
+        Err(Error::ToolNotFound { name: crate::dispatch::clip(name), suggestion: nearest(name, self.tools.keys()) })
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Tool>> + Clone {

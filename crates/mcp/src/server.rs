@@ -228,6 +228,16 @@ impl Server {
         &self.0
     }
 
+    /// Adds what the program declared; where both have an object, the members are put together.
+    pub(crate) fn add_own_capabilities(&self, all: &mut Map<String, Value>) {
+        for (name, value) in &self.0.capabilities {
+            match (all.get_mut(name), value) {
+                (Some(Value::Object(ours)), Value::Object(theirs)) => ours.extend(theirs.clone()),
+                _ => drop(all.insert(name.clone(), value.clone())),
+            }
+        }
+    }
+
     /// Begins the drain: in-flight work goes on, new requests are refused.
     pub fn drain(&self) {
         self.0.draining.cancel();

@@ -217,6 +217,7 @@ impl Server {
             tracing::error!(task = id, %error, "task state could not be kept");
             return;
         }
-        self.publish(Event::TaskChanged { id: task.id.clone(), task: Arc::new(Value::Object(task.detailed())) });
+        let shown = Arc::new(Value::Object(task.detailed()));
+        self.publish(Event::TaskChanged { id: task.id, owner: task.owner, task: shown });
     }
 }

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::error::{Error, RegistrationError};
 use crate::metrics::ToolStats;
 use crate::outcome::{Dialect, IntoOutcome, Outcome, ToolError, core_dialect};
-use crate::schema::{self, Schema};
+use crate::schema::{self, Schema, Violation};
 use crate::trust::Effect;
 
 /// Something a caller can run by name.
@@ -303,10 +303,10 @@ impl Arguments {
     /// Reads the arguments in the handler's own type.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         T::deserialize(&*self.0).map_err(|error| {
-            ToolError::Protocol(Error::InvalidParams {
-                message: format!("the arguments fit the schema but not the tool: {error}"),
-                details: None,
-            })
+            // The schema let through what the type does not: still a mistake in the arguments, told as one.
+            let violation =
+                Violation { path: String::new(), keyword: "type".into(), parameter: None, message: error.to_string() };
+            ToolError::Protocol(Error::Schema { tool: String::new(), violations: vec![violation] })
         })
     }
 }

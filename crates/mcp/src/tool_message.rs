@@ -13,6 +13,7 @@ pub struct ToolCall {
     pub id: Id,
     pub name: String,
     pub arguments: Map<String, Value>,
+    pub meta: Option<Map<String, Value>>,
 }
 
 /// `MCPToolResult`: the response to it.
@@ -34,6 +35,8 @@ struct CallOnTheWire {
 struct CallParams {
     name: String,
     arguments: Map<String, Value>,
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    meta: Option<Map<String, Value>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -60,11 +63,13 @@ impl ToolCall {
         let wire: CallOnTheWire = read(text)?;
         check("jsonrpc", &wire.jsonrpc, "2.0")?;
         check("method", &wire.method, "tools/call")?;
-        Ok(ToolCall { id: wire.id, name: wire.params.name, arguments: wire.params.arguments })
+        let CallParams { name, arguments, meta } = wire.params;
+        Ok(ToolCall { id: wire.id, name, arguments, meta })
     }
 
     pub fn to_json(&self) -> String {
-        let params = CallParams { name: self.name.clone(), arguments: self.arguments.clone() };
+        let ToolCall { name, arguments, meta, .. } = self.clone();
+        let params = CallParams { name, arguments, meta };
         let wire = CallOnTheWire { jsonrpc: "2.0".into(), method: "tools/call".into(), id: self.id.clone(), params };
         serde_json::to_string(&wire).expect("a call has string keys and JSON values only")
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::completion::MAX_VALUES;
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::{Call, Reply, clip};
 use crate::error::Error;
 
 #[derive(Deserialize)]
@@ -38,16 +38,28 @@ struct Settled {
     arguments: HashMap<String, String>,
 }
 
-/// `ref` and `argument` make the standard form; `prompt` makes the other.
-pub(crate) fn is_standard(call: &Call) -> bool {
+/// Which of the two meanings of `completion/complete` a request has.
+pub(crate) enum Form {
+    /// `ref` with `argument`: suggestions, served here.
+    Standard,
+    /// `prompt`: text generation, served by a program that adds the method.
+    Generation,
+}
+
+/// `ref` and `argument` make the standard form, `prompt` the other; both or neither are nobody's.
+pub(crate) fn form(call: &Call) -> Result<Form, Error> {
     #[derive(Deserialize)]
     struct Shape {
         r#ref: Option<Value>,
         argument: Option<Value>,
         prompt: Option<Value>,
     }
-    let shape: Result<Shape, _> = call.params.parse();
-    shape.is_ok_and(|shape| shape.prompt.is_none() && (shape.r#ref.is_some() || shape.argument.is_some()))
+    let shape: Shape = call.params.parse()?;
+    match (shape.prompt.is_some(), shape.r#ref.is_some(), shape.argument.is_some()) {
+        (true, false, false) => Ok(Form::Generation),
+        (false, true, true) => Ok(Form::Standard),
+        _ => Err(Error::invalid_params("give either `ref` with `argument`, or `prompt`")),
+    }
 }
 
 pub(crate) fn complete(call: &Call) -> Result<Reply, Error> {
@@ -56,14 +68,14 @@ pub(crate) fn complete(call: &Call) -> Result<Reply, Error> {
     let of = match params.r#ref {
         Reference::Prompt { name } => {
             if !server.prompts().contains_key(&name) {
-                return Err(Error::PromptNotFound { name });
+                return Err(Error::PromptNotFound { name: clip(&name) });
             }
             name
         }
         Reference::Resource { uri } => {
             let known = server.inner().templates.iter().any(|template| template.uri_template == uri);
             if !known && !server.resources().contains_key(&uri) {
-                return Err(Error::ResourceNotFound { uri });
+                return Err(Error::ResourceNotFound { uri: clip(&uri) });
             }
             uri
         }

@@ -18,7 +18,7 @@ pub(crate) fn discover(call: &Call) -> Result<Reply, Error> {
         "extensions": { TASKS_EXTENSION: {} },
     });
     if let Value::Object(all) = &mut capabilities {
-        all.extend(server.inner().capabilities.clone());
+        server.add_own_capabilities(all);
     }
     let mut members = json!({ "supportedVersions": Version::ALL, "capabilities": capabilities });
     if let Some(instructions) = &server.inner().instructions {

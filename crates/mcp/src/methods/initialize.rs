@@ -49,6 +49,6 @@ fn capabilities(server: &Server, version: Version) -> Map<String, Value> {
     if version >= Version::V2025_03_26 || !server.inner().completers.is_empty() {
         all.insert("completions".into(), json!({}));
     }
-    all.extend(server.inner().capabilities.clone());
+    server.add_own_capabilities(&mut all);
     all
 }

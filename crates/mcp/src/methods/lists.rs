@@ -53,7 +53,9 @@ fn page(
         cursor: Option<String>,
     }
     let Params { cursor } = call.params.parse()?;
-    let (start, size, total) = (offset(cursor.as_deref())?, call.server.limits().page_size, entries.len());
+    // A page without room would never end.
+    let size = call.server.limits().page_size.max(1);
+    let (start, total) = (offset(cursor.as_deref())?, entries.len());
     if start > total {
         return Err(bad_cursor());
     }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::rounds::{Brought, Round, Stopped};
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::{Call, Reply, clip};
 use crate::error::Error;
 use crate::prompt::PromptArguments;
 
@@ -21,7 +21,7 @@ pub(crate) async fn get(call: Call) -> Result<Reply, Error> {
     let Params { name, arguments, brought } = call.params.parse()?;
     let arguments = arguments.unwrap_or_default();
     let Some(prompt) = call.server.prompts().get(&name).cloned() else {
-        return Err(Error::PromptNotFound { name });
+        return Err(Error::PromptNotFound { name: clip(&name) });
     };
     prompt.check(&arguments)?;
     let given = json!(arguments);

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::rounds::{Brought, Round, Stopped};
-use crate::dispatch::{Cache, Call, Reply};
+use crate::dispatch::{Cache, Call, Reply, clip};
 use crate::error::Error;
 
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ pub(crate) async fn read(call: Call) -> Result<Reply, Error> {
         templates.find_map(|template| Some((template.read.clone(), template.matches(&uri)?)))
     });
     let Some((read, variables)) = found else {
-        return Err(Error::ResourceNotFound { uri });
+        return Err(Error::ResourceNotFound { uri: clip(&uri) });
     };
     let round = Round::begin(&call, "resources/read", &uri, &Value::Null, brought)?;
     let context = call.context(round.asking.clone());

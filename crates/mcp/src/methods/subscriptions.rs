@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::client::{ClientFeature, META_SUBSCRIPTION};
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::{Call, Reply, clip};
 use crate::error::Error;
 use crate::event::Filter;
 use crate::message;
@@ -30,7 +30,7 @@ pub(crate) fn subscribe(call: &Call) -> Result<Reply, Error> {
     let known = server.resources().contains_key(&uri)
         || server.inner().templates.iter().any(|template| template.matches(&uri).is_some());
     if !known {
-        return Err(Error::ResourceNotFound { uri });
+        return Err(Error::ResourceNotFound { uri: clip(&uri) });
     }
     let mut subscriptions = call.exchange.session.subscriptions();
     if subscriptions.len() >= MAX_SUBSCRIPTIONS {
@@ -80,7 +80,7 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
             Err(RecvError::Lagged(_)) => continue,
             Err(RecvError::Closed) => break,
         };
-        if let Some(notification) = event.for_listener(&filter, &call.id)
+        if let Some(notification) = event.for_listener(&filter, &call.id, &call.exchange.caller.identity)
             && !call.exchange.outlet.send(notification).await
         {
             return Err(Error::Cancelled);

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::queue::{Receiver, Sender, queue};
 use crate::client::RequestMeta;
-use crate::dispatch::Exchange;
+use crate::dispatch::{Answer, Exchange};
 use crate::error::Error;
-use crate::message::{self, Bounds, Incoming, Message, Rejection, Request};
+use crate::message::{self, Bounds, Id, Incoming, Message, Rejection, Request};
 use crate::outcome::Style;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
@@ -27,24 +28,30 @@ pub(crate) struct Connection {
     caller: Caller,
     out: Sender,
     running: TaskTracker,
+    in_flight: Arc<Semaphore>,
     bucket: Option<Arc<Bucket>>,
     _news: DropGuard,
 }
 
+/// A request that is being worked on.
+struct Started {
+    id: Id,
+    cancel: CancellationToken,
+    work: BoxFuture<'static, Answer>,
+    _place: OwnedSemaphorePermit,
+}
+
 impl Connection {
     /// Messages for the peer come out of the receiver, one frame each.
-    pub(crate) fn new(
-        server: Server,
-        caller: Caller,
-        bucket: Option<Arc<Bucket>>,
-    ) -> (Connection, Receiver) {
+    pub(crate) fn new(server: Server, caller: Caller, bucket: Option<Arc<Bucket>>) -> (Connection, Receiver) {
         let (out, outgoing) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
         let session = Arc::new(Session::new());
         let gone = CancellationToken::new();
         server.spawn(tell_news(server.clone(), session.clone(), out.clone(), gone.clone()));
         let running = TaskTracker::new();
         running.close();
-        (Connection { server, session, caller, out, running, bucket, _news: gone.drop_guard() }, outgoing)
+        let in_flight = Arc::new(Semaphore::new(server.limits().max_in_flight));
+        (Connection { server, session, caller, out, running, in_flight, bucket, _news: gone.drop_guard() }, outgoing)
     }
 
     /// Takes one frame. What can be answered at once is; the rest goes on beside the next frames (T-02).
@@ -55,7 +62,7 @@ impl Connection {
             Incoming::One(Ok(Message::Request(request))) => self.start(request).await,
             Incoming::One(Ok(other)) => self.take(other),
             Incoming::One(Err(rejection)) => self.send(reject(&rejection)).await,
-            Incoming::Batch(members) => self.start_batch(members).await,
+            Incoming::Batch(members) => self.start_batch(members),
         }
     }
 
@@ -79,60 +86,67 @@ impl Connection {
     }
 
     async fn start(&self, request: Request) {
-        if self.running.len() >= self.server.limits().max_in_flight {
-            let error = Error::RateLimited(format!(
-                "{} requests are in flight on this connection; wait for answers before sending more",
-                self.running.len()
-            ));
-            return self.send(reject(&Rejection { id: Some(request.id), error })).await;
-        }
-        let cancel = CancellationToken::new();
-        let id = request.id.clone();
-        let meta = RequestMeta::of(&request.params);
-        let server = self.server.clone();
-        let exchange = self.exchange(cancel.clone());
-        let mut work = Box::pin(async move { server.answer(request, meta, exchange).await });
+        let mut started = match self.begin(request) {
+            Ok(started) => started,
+            Err(rejection) => return self.send(reject(&rejection)).await,
+        };
         // Polled once where it was read: most calls are done by then and need no task of their own.
-        if let Poll::Ready(answer) = futures_util::poll!(&mut work) {
+        if let Poll::Ready(answer) = futures_util::poll!(&mut started.work) {
             return self.send(answer.encode()).await;
         }
-        self.session.started(id.clone(), cancel.clone());
         let (session, out) = (self.session.clone(), self.out.clone());
+        session.started(started.id.clone(), started.cancel.clone());
         self.running.spawn(async move {
-            let answer = work.await;
-            session.ended(&id);
-            // A cancelled request is not answered: its sender has stopped listening for it.
-            if !cancel.is_cancelled() {
-                let _ = out.send(answer.encode()).await;
+            if let Some(answer) = started.finish(&session).await {
+                out.send(answer).await;
             }
         });
     }
 
     /// Members run side by side; their answers come as one array, without entries for notifications (M-08).
-    async fn start_batch(&self, members: Vec<Result<Message, Rejection>>) {
-        let mut answers = Vec::new();
+    fn start_batch(&self, members: Vec<Result<Message, Rejection>>) {
+        let mut answers: Vec<BoxFuture<'static, Option<Vec<u8>>>> = Vec::new();
         for member in members {
-            match member {
-                Ok(Message::Request(request)) => {
-                    let (server, exchange) = (self.server.clone(), self.exchange(CancellationToken::new()));
-                    let meta = RequestMeta::of(&request.params);
-                    answers.push(futures_util::future::Either::Left(async move {
-                        server.answer(request, meta, exchange).await.encode()
-                    }));
+            let begun = match member {
+                Ok(Message::Request(request)) => self.begin(request),
+                Ok(other) => {
+                    self.take(other);
+                    continue;
                 }
-                Ok(other) => self.take(other),
-                Err(rejection) => {
-                    answers.push(futures_util::future::Either::Right(std::future::ready(reject(&rejection))));
+                Err(rejection) => Err(rejection),
+            };
+            answers.push(match begun {
+                Ok(started) => {
+                    let session = self.session.clone();
+                    session.started(started.id.clone(), started.cancel.clone());
+                    Box::pin(async move { started.finish(&session).await })
                 }
-            }
-        }
-        if answers.is_empty() {
-            return;
+                Err(rejection) => Box::pin(std::future::ready(Some(reject(&rejection)))),
+            });
         }
         let out = self.out.clone();
         self.running.spawn(async move {
-            let _ = out.send(array(join_all(answers).await)).await;
+            let answers: Vec<_> = join_all(answers).await.into_iter().flatten().collect();
+            if !answers.is_empty() {
+                out.send(array(answers)).await;
+            }
         });
+    }
+
+    /// Gives a request its place among those in flight, or refuses it.
+    fn begin(&self, request: Request) -> Result<Started, Rejection> {
+        let Ok(place) = self.in_flight.clone().try_acquire_owned() else {
+            let most = self.server.limits().max_in_flight;
+            let error = Error::RateLimited(format!(
+                "{most} requests are in flight on this connection; wait for answers before sending more"
+            ));
+            return Err(Rejection { id: Some(request.id), error });
+        };
+        let (id, cancel) = (request.id.clone(), CancellationToken::new());
+        let meta = RequestMeta::of(&request.params);
+        let (server, exchange) = (self.server.clone(), self.exchange(cancel.clone()));
+        let work = Box::pin(async move { server.answer(request, meta, exchange).await });
+        Ok(Started { id, cancel, work, _place: place })
     }
 
     fn take(&self, message: Message) {
@@ -147,7 +161,7 @@ impl Connection {
 
     async fn send(&self, frame: Vec<u8>) {
         // An error means that the writer is gone; the reader will notice by itself.
-        let _ = self.out.send(frame).await;
+        self.out.send(frame).await;
     }
 
     fn exchange(&self, cancel: CancellationToken) -> Exchange {
@@ -160,6 +174,15 @@ impl Connection {
             cancel,
             bucket: self.bucket.clone(),
         }
+    }
+}
+
+impl Started {
+    /// Waits for the answer. A cancelled request has none: its sender has stopped listening for it.
+    async fn finish(self, session: &Session) -> Option<Vec<u8>> {
+        let answer = self.work.await;
+        session.ended(&self.id);
+        (!self.cancel.is_cancelled()).then(|| answer.encode())
     }
 }
 

@@ -13,12 +13,13 @@ use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::{self, StreamExt};
 use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use hyper::body::Body as _;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{array, reject};
-use super::http::{Endpoint, json, refuse};
+use super::http::{Endpoint, Place, json, refuse};
 use super::modern_headers;
 use super::queue::{Queued, Receiver, queue};
 use super::{sse, websocket};
@@ -70,10 +71,14 @@ pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> R
         return match WebSocketUpgrade::from_request_parts(&mut head, &endpoint).await {
             Ok(upgrade) => {
                 let bucket = endpoint.bucket(&head.extensions);
-                websocket::accept(endpoint, bucket, upgrade)
+                let place = head.extensions.get::<Place>().cloned();
+                websocket::accept(endpoint, bucket, place, upgrade)
             }
             Err(rejection) => rejection.into_response(),
         };
+    }
+    if let Err(refused) = check_version(&head.headers) {
+        return *refused;
     }
     let modern = version_header(&head.headers).is_some_and(|text| text == Version::V2026_07_28.as_str());
     if modern || !accepts_events(&head.headers) {
@@ -116,6 +121,9 @@ pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> R
 
 /// `DELETE /mcp`: ends a legacy session.
 pub(crate) async fn delete(State(endpoint): State<Endpoint>, headers: HeaderMap) -> Response {
+    if let Err(refused) = check_version(&headers) {
+        return *refused;
+    }
     match headers.get(SESSION).map(|id| id.to_str().is_ok_and(|id| endpoint.sessions.end(id))) {
         Some(true) => StatusCode::NO_CONTENT.into_response(),
         Some(false) => no_session(),
@@ -138,18 +146,16 @@ pub(crate) async fn read_body(server: &Server, headers: &HeaderMap, body: Body) 
     }
     let limits = server.limits();
     let max = limits.max_message_bytes;
+    let too_large =
+        || format!("the body is larger than {max} bytes; raise `server.limits.max_message_bytes` or send less");
+    if body.size_hint().lower() > max as u64 {
+        return fail(StatusCode::PAYLOAD_TOO_LARGE, too_large());
+    }
     match timeout(limits.request_read_timeout, axum::body::to_bytes(body, max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) => {
-            let too_large =
-                std::error::Error::source(&error).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
-            if too_large {
-                return fail(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    format!(
-                        "the body is larger than {max} bytes; raise `server.limits.max_message_bytes` or send less"
-                    ),
-                );
+            if std::error::Error::source(&error).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>()) {
+                return fail(StatusCode::PAYLOAD_TOO_LARGE, too_large());
             }
             fail(StatusCode::BAD_REQUEST, "the body ended too early".into())
         }
@@ -175,8 +181,7 @@ impl<'a> Peer<'a> {
         bucket: Option<Arc<Bucket>>,
         incoming: &Incoming,
     ) -> Result<Peer<'a>, Box<Response>> {
-        let stated = version_header(headers);
-        let version = stated.and_then(Version::parse);
+        let version = version_header(headers).and_then(Version::parse);
         let claims_modern = match incoming {
             Incoming::One(Ok(Message::Request(request))) => {
                 RequestMeta::of(&request.params).is_ok_and(|meta| meta.version.is_some())
@@ -184,9 +189,8 @@ impl<'a> Peer<'a> {
             _ => false,
         };
         // A modern request is told of its version in the modern way, further on.
-        if let (Some(stated), None, false) = (stated, version, claims_modern) {
-            let error = Error::UnsupportedVersion { requested: stated.to_owned() };
-            return Err(Box::new(refuse(StatusCode::BAD_REQUEST, &error, Era::Legacy)));
+        if !claims_modern {
+            check_version(headers)?;
         }
         let modern = claims_modern || version.is_some_and(|version| version.era() == Era::Modern);
         let (session, is_known) = match headers.get(SESSION).filter(|_| !modern) {
@@ -387,6 +391,17 @@ fn answer_as_json(answer: &Answer) -> Response {
         Err(error) => error.code().json_rpc_status(answer.era),
     };
     json(status, answer.encode())
+}
+
+/// A version header that names no version we know.
+fn check_version(headers: &HeaderMap) -> Result<(), Box<Response>> {
+    match version_header(headers) {
+        Some(stated) if Version::parse(stated).is_none() => {
+            let error = Error::UnsupportedVersion { requested: crate::dispatch::clip(stated) };
+            Err(Box::new(refuse(StatusCode::BAD_REQUEST, &error, Era::Legacy)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A session that a restart has forgotten: with 404 clients open a new one, with anything else they hang.

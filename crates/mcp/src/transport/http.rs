@@ -24,6 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::auth::{Auth, Presented};
 use super::origin::Allowed;
@@ -76,9 +77,18 @@ pub(crate) struct Endpoint {
     buckets: Option<Arc<Buckets>>,
 }
 
-/// The address a connection comes from, carried by its requests.
-#[derive(Debug, Clone, Copy)]
-struct From(IpAddr);
+/// A connection's place among those allowed, carried by its requests: a WebSocket keeps it after the upgrade.
+#[derive(Debug, Clone)]
+pub(crate) struct Place(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    from: IpAddr,
+    server: Server,
+    _permit: OwnedSemaphorePermit,
+    /// The listener waits for this when it stops.
+    _open: TaskTrackerToken,
+}
 
 impl Default for Options {
     fn default() -> Options {
@@ -126,16 +136,9 @@ impl Http {
             };
             match accepted {
                 Ok((stream, from)) => match self.connections.clone().try_acquire_owned() {
-                    Ok(place) => {
-                        let connection = serve_connection(
-                            self.server.clone(),
-                            stream,
-                            From(from.ip()),
-                            routes.clone(),
-                            close.clone(),
-                            place,
-                        );
-                        open.spawn(connection);
+                    Ok(permit) => {
+                        let place = Place::new(&self.server, from.ip(), permit, open.token());
+                        open.spawn(serve_connection(stream, place, routes.clone(), close.clone()));
                     }
                     Err(_) => {
                         self.server.inner().metrics.rejected_connections.inc();
@@ -189,7 +192,21 @@ impl Http {
             .route("/metrics", get(status::metrics))
             .with_state(endpoint.clone())
             .merge(self.options.routes.clone())
+            .fallback(nowhere)
             .layer(middleware::from_fn_with_state(endpoint, guard))
+    }
+}
+
+impl Place {
+    fn new(server: &Server, from: IpAddr, permit: OwnedSemaphorePermit, open: TaskTrackerToken) -> Place {
+        server.inner().metrics.connections.inc();
+        Place(Arc::new(Held { from, server: server.clone(), _permit: permit, _open: open }))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.server.inner().metrics.connections.dec();
     }
 }
 
@@ -204,8 +221,8 @@ impl Endpoint {
 
     /// What the sender of a request may still send.
     pub(crate) fn bucket(&self, extensions: &http::Extensions) -> Option<Arc<Bucket>> {
-        let From(address) = extensions.get()?;
-        self.buckets.as_ref().map(|buckets| buckets.of(*address))
+        let Place(held) = extensions.get()?;
+        self.buckets.as_ref().map(|buckets| buckets.of(held.from))
     }
 
     /// Whether the headers carry what this listener asks for.
@@ -274,19 +291,23 @@ fn unauthorized(presented: Presented) -> Response {
     response
 }
 
+/// A path that leads nowhere, told as any other failure is.
+async fn nowhere(uri: http::Uri) -> Response {
+    let error = Error::MethodNotFound { method: crate::dispatch::clip(uri.path()), suggestion: None };
+    refuse(StatusCode::NOT_FOUND, &error, Era::Legacy)
+}
+
 async fn serve_connection(
-    server: Server,
     stream: TcpStream,
-    from: From,
+    place: Place,
     routes: TowerToHyperService<Router>,
     close: CancellationToken,
-    _place: OwnedSemaphorePermit,
 ) {
+    let server = place.0.server.clone();
     let limits = server.limits();
     // Answers are small and waited for; Nagle's algorithm would hold them back.
     let _ = stream.set_nodelay(true);
     let stream = TokioIo::new(WriteDeadline::new(stream, limits.write_timeout));
-    server.inner().metrics.connections.inc();
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -295,7 +316,7 @@ async fn serve_connection(
         // hyper needs 8 KiB at least.
         .max_buf_size(limits.max_header_bytes.max(8192));
     let routes = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(from);
+        request.extensions_mut().insert(place.clone());
         routes.call(request)
     });
     let mut connection = std::pin::pin!(builder.serve_connection(stream, routes).with_upgrades());
@@ -306,7 +327,6 @@ async fn serve_connection(
             connection.await
         }
     };
-    server.inner().metrics.connections.dec();
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended early");
     }

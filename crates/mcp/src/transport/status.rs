@@ -1,5 +1,7 @@
 //! Pages for operators: is it alive, is it ready, is it well, what has it done.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
@@ -7,12 +9,17 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::http::{Endpoint, json as reply};
+use crate::server::Health;
 use crate::version::Version;
 
 /// 200 always; `degraded` names the impaired part (T-40, T-41). Strangers get the word alone.
 pub(crate) async fn health(State(endpoint): State<Endpoint>, headers: HeaderMap) -> Response {
     let server = &endpoint.server;
-    let health = server.inner().health.as_ref().map(|check| check()).unwrap_or_default();
+    let check = || server.inner().health.as_ref().map(|check| check()).unwrap_or_default();
+    let health = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Health {
+        impaired: vec![("health".into(), "the health check itself failed".into())],
+        members: Map::new(),
+    });
     let status = if health.impaired.is_empty() { "ok" } else { "degraded" };
     if !endpoint.is_known(&headers) {
         return page(StatusCode::OK, json!({ "status": status }));

@@ -14,8 +14,25 @@ use crate::server::Server;
 use crate::trust::{Caller, TrustLevel, Via};
 
 /// Serves the process's own stdin and stdout until the input ends or the server is drained.
+///
+/// Takes stdout for itself: what anything else in the process prints goes to stderr from then on.
 pub async fn serve(server: &Server, trust: TrustLevel) -> io::Result<()> {
-    serve_streams(server, tokio::io::stdin(), tokio::io::stdout(), trust).await
+    serve_streams(server, tokio::io::stdin(), own_stdout()?, trust).await
+}
+
+/// The real stdout under a number of its own; number 1 becomes stderr.
+///
+/// A stray `println!` in a tool, a C library or a child process would otherwise break the protocol.
+#[cfg(unix)]
+fn own_stdout() -> io::Result<tokio::fs::File> {
+    let kept = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    Ok(tokio::fs::File::from_std(kept.into()))
+}
+
+#[cfg(not(unix))]
+fn own_stdout() -> io::Result<tokio::io::Stdout> {
+    Ok(tokio::io::stdout())
 }
 
 /// Serves one peer over any byte streams: a pipe, a Unix socket, a test.
@@ -32,16 +49,17 @@ where
     let grace = server.limits().shutdown_grace;
     let mut lines = Lines::new(BufReader::with_capacity(64 * 1024, reader), server.limits().max_message_bytes);
 
+    let conversation = async {
+        let ended = converse(server, &connection, &mut lines).await;
+        // After the end of input, what is in flight has its time; what outlasts it is dropped with the connection.
+        let _ = timeout(grace, connection.finished()).await;
+        ended
+    };
     let ended = tokio::select! {
-        ended = converse(server, &connection, &mut lines) => ended,
+        ended = conversation => ended,
         // Also when a client that does not read holds everything up.
         () = out_of_patience(server) => Ok(()),
     };
-    // After the end of input, what is in flight has its time; what outlasts it is dropped with the connection.
-    tokio::select! {
-        _ = timeout(grace, connection.finished()) => {}
-        () = out_of_patience(server) => {}
-    }
     drop(connection);
     // Spawned requests hold senders; the writer ends when the last is gone or the grace is over.
     let flushed = timeout(Duration::from_secs(5).min(grace), writer).await;

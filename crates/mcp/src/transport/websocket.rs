@@ -12,19 +12,25 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use super::connection::Connection;
-use super::http::Endpoint;
+use super::http::{Endpoint, Place};
 use super::queue::Receiver;
 use crate::server::Server;
 use crate::transport::Bucket;
 use crate::trust::Via;
 
-pub(crate) fn accept(endpoint: Endpoint, bucket: Option<Arc<Bucket>>, upgrade: WebSocketUpgrade) -> Response {
+pub(crate) fn accept(
+    endpoint: Endpoint,
+    bucket: Option<Arc<Bucket>>,
+    place: Option<Place>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     let max = endpoint.server.limits().max_message_bytes;
-    upgrade
-        .protocols([Cow::Borrowed("mcp")])
-        .max_message_size(max)
-        .max_frame_size(max)
-        .on_upgrade(move |socket| serve(endpoint, bucket, socket))
+    upgrade.protocols([Cow::Borrowed("mcp")]).max_message_size(max).max_frame_size(max).on_upgrade(
+        async move |socket| {
+            serve(endpoint, bucket, socket).await;
+            drop(place);
+        },
+    )
 }
 
 async fn serve(endpoint: Endpoint, bucket: Option<Arc<Bucket>>, socket: WebSocket) {
@@ -78,7 +84,12 @@ async fn read(server: &Server, connection: &Connection, mut frames: SplitStream<
             Some(Ok(Message::Close(_))) | None => return None,
             Some(Err(error)) => {
                 tracing::debug!(%error, "WebSocket broke");
-                return close_frame(close_code::SIZE, "the frame is too large or not valid");
+                // The layer below tells the two apart in its text alone.
+                return if error.to_string().contains("UTF-8") {
+                    close_frame(close_code::INVALID, "the frame is not valid UTF-8")
+                } else {
+                    close_frame(close_code::SIZE, "the frame is too large or not valid")
+                };
             }
         }
     }

@@ -1,0 +1,79 @@
+//! A tool call that is answered with a task handle and goes on in the background.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::future::BoxFuture;
+
+use super::measure::Measure;
+use super::rounds::{Round, Stopped};
+use super::tools_call::finish;
+use crate::ask::Asking;
+use crate::client::RequestMeta;
+use crate::context::Context;
+use crate::dispatch::{Call, Reply, ResultType};
+use crate::error::Error;
+use crate::message::Params;
+use crate::outcome::Outcome;
+use crate::server::random_id;
+use crate::session::Outlet;
+use crate::tasks::{RunningTask, Task, TaskState};
+use crate::tool::Tool;
+
+/// Keeps a task, answers with its handle, and lets the work go on.
+pub(crate) fn start(
+    call: &Call,
+    tool: Arc<Tool>,
+    sent: &str,
+    work: impl FnOnce(Context) -> BoxFuture<'static, Outcome>,
+) -> Result<Reply, Error> {
+    let server = call.server.clone();
+    let (id, now, ttl): (Arc<str>, _, _) = (random_id().into(), SystemTime::now(), server.limits().task_ttl);
+    let owner = call.exchange.caller.identity.clone();
+    let task = Task { id: id.clone(), owner, state: TaskState::Working, created: now, updated: now, ttl };
+    // Durable before the handle is given away.
+    server.task_store().put(&task)?;
+    let running = Arc::new(RunningTask::new(id.clone(), server.clone()));
+    server.running_tasks().insert(id.clone(), running.clone());
+
+    let asking = Asking::Task(running.clone());
+    let detached = detach(call, &running);
+    let context = detached.context(asking.clone());
+    let (work, sent) = (work(context.clone()), sent.to_owned());
+    server.clone().spawn(async move {
+        let measure = Measure::begin(&server, &tool, &sent, &detached.exchange.caller);
+        // A task has as long as it is remembered; the tool's own limit is for callers that wait.
+        let ended = match Round::detached(asking).run(&context, tool.name(), Some(ttl), work).await {
+            Ok(Stopped::Finished(outcome)) => Ok(outcome),
+            // A task asks through its state and never stops for rounds.
+            Ok(Stopped::Asks(_)) => Err(Error::Cancelled),
+            Err(error) => Err(error),
+        };
+        let era = detached.version.era();
+        let state = match finish(&tool, &detached, &measure, ended) {
+            Ok(reply) => TaskState::Completed(reply.finish(era, &server)),
+            Err(Error::Cancelled) => TaskState::Cancelled,
+            Err(error) => TaskState::Failed(error.to_object(era)),
+        };
+        server.update_task(&id, state);
+        server.running_tasks().remove(&id);
+    });
+    Ok(Reply { kind: ResultType::Task, members: task.handle(), cache: None })
+}
+
+/// The call without its connection: its stream ends with the handle, and the task speaks through its state.
+fn detach(call: &Call, running: &RunningTask) -> Call {
+    let mut exchange = call.exchange.clone();
+    exchange.outlet = Outlet::Closed;
+    exchange.cancel = running.cancel.clone();
+    Call {
+        server: call.server.clone(),
+        id: call.id.clone(),
+        params: Params::default(),
+        exchange,
+        version: call.version,
+        client: call.client.clone(),
+        log_level: None,
+        meta: RequestMeta { progress_token: None, ..call.meta.clone() },
+    }
+}

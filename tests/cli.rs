@@ -1,0 +1,26 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! The program as its users meet it: a process with arguments, variables, streams, ports, signals and an exit code.
+
+#[path = "cli/access.rs"]
+mod access;
+#[path = "cli/commands.rs"]
+mod commands;
+#[path = "cli/documents.rs"]
+mod documents;
+#[path = "cli/http.rs"]
+mod http;
+#[cfg(unix)]
+#[path = "cli/lifecycle.rs"]
+mod lifecycle;
+#[path = "cli/listening.rs"]
+mod listening;
+#[path = "cli/logging.rs"]
+mod logging;
+#[path = "cli/process.rs"]
+mod process;
+#[path = "cli/settings.rs"]
+mod settings;
+#[path = "cli/spec_examples.rs"]
+mod spec_examples;
+#[path = "cli/websocket.rs"]
+mod websocket;

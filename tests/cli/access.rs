@@ -1,0 +1,163 @@
+//! Who may call: addresses beyond this machine, and the token.
+
+use serde_json::json;
+
+use crate::process::{Running, Setup, call, corbie};
+
+const TOKEN: &str = "mark-0815-token";
+
+/// All of this machine's addresses, on any free port. Loopback is one of them, so a test can reach it.
+fn open_to_others() -> Setup {
+    corbie("serve").variable("CORBIE_SERVER__LISTEN", "0.0.0.0:0")
+}
+
+/// The client of a listener on all addresses.
+fn client_of(server: &mut Running) -> crate::http::Client {
+    let line = server.logged("listening");
+    let port = line.split("http://0.0.0.0:").nth(1).and_then(|rest| rest.split('/').next());
+    crate::http::Client::v4(port.and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("no port in {line:?}")))
+}
+
+#[test]
+fn s06_an_address_others_can_reach_is_refused_without_a_token() {
+    for setup in [
+        open_to_others(),
+        open_to_others().variable("MCP_API_KEY", ""),
+        open_to_others().variable("CORBIE_SERVER__AUTH", "bearer"),
+        open_to_others().variable("CORBIE_SERVER__AUTH", "none"),
+        open_to_others().variable("CORBIE_SERVER__AUTH", "none").variable("MCP_API_KEY", TOKEN),
+        corbie("--http").variable("CORBIE_SERVER__LISTEN", "[::]:0"),
+        corbie("serve --trust untrusted").variable("CORBIE_SERVER__LISTEN", "0.0.0.0:0"),
+    ] {
+        let ended = setup.run("");
+        let line = ended.refusal();
+        assert!(line.contains("server.auth"), "{line}");
+        assert!(!line.contains(TOKEN), "{line}");
+    }
+}
+
+#[test]
+fn s06_without_configuration_only_this_machine_is_listened_on() {
+    let mut server = corbie("--http --port 0").start();
+    let port = server.port();
+    server.client().get("/live");
+    server.signal_to_end();
+    let ended = server.end();
+    for line in ended.err.lines().filter(|line| line.contains("listening")) {
+        let loopback = [format!("http://127.0.0.1:{port}/mcp"), format!("http://[::1]:{port}/mcp")];
+        assert!(loopback.iter().any(|url| line.contains(url)), "{line}");
+    }
+}
+
+#[test]
+fn s05_f04_beyond_this_machine_the_key_is_the_token() {
+    let mut server = open_to_others().variable("MCP_API_KEY", TOKEN).start();
+    let client = client_of(&mut server);
+    let body = json!({ "name": "inspect_server" }).to_string();
+    assert_eq!(client.call("POST", "/mcp/tools/call", &[], &body).status, 401);
+    let reply = client.call("POST", "/mcp/tools/call", &[("Authorization", &format!("Bearer {TOKEN}"))], &body);
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.json()["structuredContent"]["trust"], "VERIFIED", "X-16: beyond loopback callers are verified");
+}
+
+#[test]
+fn x45_f04_the_key_alone_does_not_ask_local_callers_for_it() {
+    let mut server = corbie("serve --port 0").variable("MCP_API_KEY", TOKEN).start();
+    let client = server.client();
+    assert_eq!(client.post("/mcp/tools/list", &json!({})).status, 200);
+    assert_eq!(client.post("/mcp", &call(1, "inspect_server", json!({}))).json()["result"]["isError"], false);
+    assert_eq!(client.get("/metrics").status, 200);
+    let health = client.get("/health").json();
+    assert!(health["tools_count"].is_u64(), "callers of this machine see the whole page: {health}");
+}
+
+#[test]
+fn x45_s05_with_bearer_every_path_needs_the_token() {
+    let mut server =
+        corbie("serve --port 0").variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer").start();
+    let client = server.client();
+    let body = call(1, "inspect_server", json!({})).to_string();
+    for (method, path) in [
+        ("POST", "/mcp"),
+        ("GET", "/mcp"),
+        ("DELETE", "/mcp"),
+        ("POST", "/mcp/tools/call"),
+        ("POST", "/mcp/initialize"),
+        ("GET", "/metrics"),
+        ("GET", "/nowhere"),
+    ] {
+        let reply = client.call(method, path, &[], &body);
+        assert_eq!(reply.status, 401, "{method} {path}");
+        assert_eq!(reply.header("www-authenticate"), Some("Bearer"), "{method} {path}");
+        let error = reply.json()["error"].clone();
+        assert_eq!((&error["code"], &error["data"]["error_type"]), (&json!(-32001), &json!("AuthenticationError")));
+
+        for wrong in [format!("Bearer {TOKEN}x"), format!("Basic {TOKEN}"), "Bearer".into(), TOKEN.into()] {
+            let reply = client.call(method, path, &[("Authorization", &wrong)], &body);
+            assert_eq!(reply.status, 401, "{wrong}");
+            assert!(reply.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer")), "{reply:?}");
+            assert!(!reply.body.contains(TOKEN), "{reply:?}");
+        }
+    }
+    let known = [("Authorization", format!("Bearer {TOKEN}"))];
+    let known = known.each_ref().map(|(name, value)| (*name, value.as_str()));
+    assert_eq!(client.call("POST", "/mcp", &known, &body).json()["result"]["isError"], false);
+    assert_eq!(client.call("GET", "/metrics", &known, "").status, 200);
+    let health = client.call("GET", "/health", &known, "").json();
+    assert_eq!(health["name"], "corbie");
+}
+
+#[test]
+fn s05_without_the_token_health_pages_tell_the_status_word_only() {
+    let mut server =
+        corbie("serve --port 0").variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer").start();
+    let client = server.client();
+    for path in ["/health", "/live", "/ready"] {
+        for headers in [&[][..], &[("Authorization", "Bearer wrong")]] {
+            let reply = client.call("GET", path, headers, "");
+            assert_eq!((reply.status, reply.json()), (200, json!({ "status": "ok" })), "{path}");
+        }
+    }
+}
+
+#[test]
+fn x45_bearer_without_a_token_is_a_mistake_on_loopback_too() {
+    let ended = corbie("serve --port 0").file("corbie.yaml", "server:\n  auth: bearer\n").run("");
+    let line = ended.refusal();
+    assert!(line.contains("corbie.yaml:2:") && line.contains("server.auth: "), "{line}");
+    assert!(line.contains("MCP_API_KEY"), "it says what to do: {line}");
+}
+
+#[test]
+fn x45_stdio_never_asks_for_the_token() {
+    let setup = corbie("").variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer");
+    let answer = setup.start().ask(&call(1, "inspect_server", json!({})));
+    assert_eq!(answer["result"]["isError"], false);
+}
+
+#[test]
+fn s01_v12_the_token_is_in_no_output_whatever_goes_wrong() {
+    let token = |setup: Setup| setup.variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer");
+    let mut server = token(corbie("serve --stdio --port 0 --log-level debug")).start();
+    let client = server.client();
+    let known = format!("Bearer {TOKEN}");
+    let mut replies = Vec::new();
+    for headers in [[("Authorization", known.as_str())], [("Authorization", "Bearer mark-0815")]] {
+        for path in ["/health", "/metrics"] {
+            replies.push(client.call("GET", path, &headers, "").body);
+        }
+        for body in ["{", "{}", r#"{"name":"no_such_tool"}"#, r#"{"name":"inspect_server"}"#] {
+            replies.push(client.call("POST", "/mcp", &headers, body).body);
+            replies.push(client.call("POST", "/mcp/tools/call", &headers, body).body);
+        }
+    }
+    let inspected = server.ask(&call(1, "inspect_server", json!({}))).to_string();
+    server.signal_to_end();
+    let ended = server.end();
+    let mistaken = token(corbie("serve").variable("CORBIE_SERVER__TOKEN", format!("{TOKEN}\n"))).run("");
+    let shown = token(corbie("config show")).run("");
+    for text in replies.iter().chain([&inspected, &ended.out, &ended.err, &mistaken.err, &shown.out, &shown.err]) {
+        assert!(!text.contains(TOKEN), "{text}");
+    }
+    assert!(mistaken.refusal().contains("CORBIE_SERVER__TOKEN"), "{mistaken:?}");
+}

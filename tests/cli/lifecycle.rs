@@ -1,0 +1,346 @@
+//! Stopping: signals and the end of stdin, with and without requests that run.
+//!
+//! The product has no tool that takes long. Where one is needed, the library's example server stands in, which is
+//! stopped by the same code; a request of the product that runs until the server stops is `subscriptions/listen`.
+
+use std::io::{ErrorKind, Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::http::{Client, Stream};
+use crate::process::{Running, Setup, call, corbie, example_server, modern_meta, request, wait_for};
+use crate::websocket::{Frame, WebSocket};
+
+/// What a stop may take beyond what it waits for, on a busy machine.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// Opens a request that is answered when the server stops.
+fn listen(id: &str) -> Value {
+    request(
+        id,
+        "subscriptions/listen",
+        json!({ "_meta": modern_meta(), "notifications": { "toolsListChanged": true } }),
+    )
+}
+
+/// Calls a tool that takes that long, on a thread of its own; returns when it runs.
+fn call_slow_tool(client: Client, seconds: u64) -> thread::JoinHandle<std::io::Result<Value>> {
+    let arguments = json!({ "seconds": seconds, "label": "Slow work" });
+    let calling = thread::spawn(move || {
+        let reply = client.try_call("POST", "/mcp", &[], &call("slow", "slow_compute", arguments).to_string())?;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        Ok(reply.json())
+    });
+    wait_until_running(client);
+    calling
+}
+
+fn wait_until_running(client: Client) {
+    wait_for("the request to run", || {
+        client.get("/metrics").body.contains("corbie_requests_in_flight 1").then_some(())
+    });
+}
+
+fn wait_until_draining(client: Client) {
+    wait_for("the drain to begin", || (client.get("/ready").status == 503).then_some(()));
+}
+
+/// `corbie`, to be stopped within this many seconds.
+fn with_grace(arguments: &str, seconds: u64) -> Setup {
+    corbie(arguments).variable("CORBIE_SERVER__SHUTDOWN_GRACE_SECONDS", seconds)
+}
+
+// === a stop when nothing runs ===
+
+#[test]
+fn a07_a_signal_ends_an_idle_server_at_once_and_well() {
+    for signal in ["TERM", "INT"] {
+        for arguments in ["stdio", "serve --port 0", "serve --stdio --port 0"] {
+            let mut server = corbie(arguments).start();
+            if arguments.contains("stdio") {
+                server.ask(&request(1, "ping", json!({})));
+            }
+            if arguments.contains("serve") {
+                server.client().get("/ready");
+            }
+            server.signal(signal);
+            let ended = server.end_within(SLACK);
+            assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{signal} {arguments:?}: {ended:?}");
+            assert!(ended.err.contains("stopping"), "{ended:?}");
+        }
+    }
+}
+
+/// Whoever starts it and reads the log may stop it as soon as it says that it serves.
+#[test]
+fn a07_a_signal_is_heard_from_the_first_line_of_the_log_on() {
+    for (arguments, line) in [("stdio", "serving"), ("serve --port 0", "listening")].repeat(10) {
+        let mut server = corbie(arguments).start();
+        server.logged(line);
+        server.signal("TERM");
+        let ended = server.end_within(SLACK);
+        assert_eq!(ended.code, Some(0), "no exit code means that the signal killed it: {ended:?}");
+    }
+}
+
+#[test]
+fn a07_the_end_of_stdin_ends_it_when_all_is_answered() {
+    let count = 500;
+    let mut input: String = (0..count).map(|id| format!("{}\n", call(id, "inspect_server", json!({})))).collect();
+    input += &json!([request("a", "ping", json!({})), request("b", "tools/list", json!({}))]).to_string();
+    // The last line has no newline: it counts all the same.
+    let ended = corbie("").run(&input);
+    assert_eq!(ended.code, Some(0));
+    let answers = ended.messages();
+    assert_eq!(answers.len(), count + 1);
+    let mut ids: Vec<u64> = answers.iter().filter_map(|answer| answer["id"].as_u64()).collect();
+    ids.sort_unstable();
+    assert!(ids.into_iter().eq(0..count as u64), "each request has its answer");
+    assert!(answers.iter().any(|answer| answer.as_array().is_some_and(|batch| batch.len() == 2)));
+}
+
+#[test]
+fn a07_where_ports_are_served_too_the_end_of_stdin_leaves_them_open() {
+    let mut server = corbie("serve --stdio --port 0").start();
+    let client = server.client();
+    server.ask(&request(1, "ping", json!({})));
+    server.close_stdin();
+    for _ in 0..20 {
+        assert_eq!(client.get("/ready").status, 200);
+    }
+    server.signal("TERM");
+    assert_eq!(server.end_within(SLACK).code, Some(0));
+}
+
+#[test]
+fn a07_connections_that_are_kept_open_do_not_hold_it_up() {
+    let mut server = corbie("serve --port 0").start();
+    let client = server.client();
+    let mut silent = client.connect().unwrap();
+    let mut idle = client.connect().unwrap();
+    idle.write_all(format!("GET /live HTTP/1.1\r\nHost: {}\r\n\r\n", client.0).as_bytes()).unwrap();
+    let mut reply = [0; 12];
+    idle.read_exact(&mut reply).unwrap();
+    assert_eq!(&reply, b"HTTP/1.1 200");
+    let mut news = client.open("GET", "/mcp", &[("Accept", "text/event-stream")], "").unwrap();
+    assert_eq!(news.head.status, 200);
+
+    server.signal("TERM");
+    let ended = server.end_within(SLACK);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(news.read_event().unwrap().is_none(), "the stream of news ends whole");
+    assert!(matches!(silent.read(&mut reply), Ok(0)) || silent.take_error().unwrap().is_some());
+}
+
+#[test]
+fn a07_an_open_websocket_is_told_that_the_server_goes_away() {
+    let mut server = corbie("serve --port 0").start();
+    let mut socket = WebSocket::connect(server.client());
+    socket.send(&request(1, "ping", json!({})));
+    assert_eq!(socket.message()["id"], 1);
+    server.signal("TERM");
+    assert_eq!(socket.receive().expect("a close frame, not a broken connection"), Frame::Close(Some(1001)));
+    assert_eq!(server.end_within(SLACK).code, Some(0));
+}
+
+// === a stop with a request that runs ===
+
+#[test]
+fn a07_v08_a_request_that_runs_over_stdio_is_answered_before_the_end() {
+    for signal in ["TERM", "INT"] {
+        let mut server = corbie("").start();
+        let acknowledged = server.ask(&listen("running"));
+        assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+        server.signal(signal);
+        let answer = server.receive();
+        assert_eq!((&answer["id"], &answer["result"]["resultType"]), (&json!("running"), &json!("complete")));
+        let ended = server.end_within(SLACK);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn a07_v08_a_request_that_runs_over_http_is_answered_before_the_end() {
+    let mut server = corbie("serve --port 0").start();
+    let headers = [
+        ("Accept", "application/json, text/event-stream"),
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "subscriptions/listen"),
+    ];
+    let mut stream = server.client().open("POST", "/mcp", &headers, &listen("running").to_string()).unwrap();
+    let acknowledged = stream.read_event().unwrap().expect("an event");
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    server.signal("TERM");
+    let answer = stream.read_event().unwrap().expect("the answer");
+    assert_eq!((&answer["id"], &answer["result"]["resultType"]), (&json!("running"), &json!("complete")));
+    assert!(stream.read_event().unwrap().is_none());
+    assert_eq!(server.end_within(SLACK).code, Some(0));
+}
+
+#[test]
+fn a07_v08_a_slow_call_is_answered_and_new_ones_are_refused_meanwhile() {
+    for signal in ["TERM", "INT"] {
+        let mut server = example_server().start();
+        let client = server.client();
+        let slow = call_slow_tool(client, 2);
+        server.signal(signal);
+        wait_until_draining(client);
+
+        // new requests get a server error, not silence.
+        let refused = client.post("/mcp/tools/call", &json!({ "name": "greet", "arguments": { "name": "late" } }));
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (503, &json!(-32012)));
+        let refused = client.post("/mcp", &request("late", "ping", json!({}))).json();
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("late"), &json!(-32012)));
+
+        let answer = slow.join().unwrap().expect("the slow call is answered");
+        assert_eq!(answer["id"], "slow");
+        assert_eq!(answer["result"]["content"][0]["text"], "Slow work done after 2 s");
+        assert_eq!(server.end_within(SLACK).code, Some(0));
+    }
+}
+
+#[test]
+fn a07_a08_over_a_websocket_the_slow_call_is_answered_and_new_ones_are_refused() {
+    let mut server = example_server().start();
+    let client = server.client();
+    let mut socket = WebSocket::connect(client);
+    socket.send(&call("slow", "slow_compute", json!({ "seconds": 1, "label": "Slow work" })));
+    wait_until_running(client);
+    server.signal("TERM");
+    wait_until_draining(client);
+    socket.send(&request("late", "ping", json!({})));
+    let refused = socket.message();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("late"), &json!(-32012)));
+    let answer = socket.message();
+    assert_eq!(answer["result"]["content"][0]["text"], "Slow work done after 1 s");
+    assert_eq!(server.end_within(SLACK).code, Some(0));
+}
+
+#[test]
+fn a08_a_request_half_sent_when_the_stop_comes_is_answered_when_it_is_whole() {
+    let mut server = corbie("serve --port 0").start();
+    let client = server.client();
+    let body = json!({ "name": "inspect_server" }).to_string();
+    let (first, second) = body.split_at(10);
+    let mut connection = client.connect().unwrap();
+    let head = client.head("POST", "/mcp/tools/call", &[], body.len());
+    connection.write_all(format!("{head}{first}").as_bytes()).unwrap();
+    wait_for("the connection to be known", || {
+        client.get("/metrics").body.contains("corbie_connections 2").then_some(())
+    });
+    server.signal("TERM");
+    server.logged("stopping");
+    connection.write_all(second.as_bytes()).unwrap();
+    let mut reply = Stream::of(connection).expect("an answer, not silence");
+    reply.read_body().unwrap();
+    // Taken as running it is served; taken as new it is refused. Either is an answer.
+    match reply.head.status {
+        200 => assert_eq!(reply.head.json()["isError"], false),
+        503 => assert_eq!(reply.head.json()["error"]["code"], -32012),
+        other => panic!("{other}: {:?}", reply.head),
+    }
+    assert_eq!(server.end_within(SLACK).code, Some(0));
+}
+
+// === the bound of the drain ===
+
+#[test]
+fn a08_a_request_that_is_never_sent_whole_is_not_waited_for_longer_than_the_grace() {
+    let mut server = with_grace("serve --port 0", 1).start();
+    let client = server.client();
+    let mut connection = client.connect().unwrap();
+    connection.write_all(client.head("POST", "/mcp", &[], 1000).as_bytes()).unwrap();
+    connection.write_all(b"{").unwrap();
+    wait_for("the connection to be known", || {
+        client.get("/metrics").body.contains("corbie_connections 2").then_some(())
+    });
+    server.signal("TERM");
+    assert_eq!(server.end_within(Duration::from_secs(1) + SLACK).code, Some(0));
+}
+
+/// A client that sends and never reads, until no more fits between the two.
+fn with_a_client_that_does_not_read(grace: u64, message: &Value) -> Running {
+    let mut server = with_grace("", grace).start();
+    server.logged("serving");
+    let line = format!("{message}\n");
+    server.flood(line.repeat(1024 * 1024 / line.len()));
+    server
+}
+
+fn is_stopped_within_the_grace(message: &Value) {
+    let grace = 3;
+    let mut server = with_a_client_that_does_not_read(grace, message);
+    server.signal("TERM");
+    server.logged("stopping");
+    server.end_within(Duration::from_secs(grace) + SLACK);
+}
+
+fn is_stopped_by_a_second_signal(message: &Value) {
+    let mut server = with_a_client_that_does_not_read(30, message);
+    server.signal("TERM");
+    server.logged("stopping");
+    server.signal("TERM");
+    server.end_within(SLACK);
+}
+
+fn single() -> Value {
+    request(1, "tools/list", json!({}))
+}
+
+fn batch() -> Value {
+    json!((0..50).map(|id| request(id, "tools/list", json!({}))).collect::<Vec<_>>())
+}
+
+#[test]
+fn a08_a_client_that_does_not_read_is_not_waited_for_longer_than_the_grace() {
+    is_stopped_within_the_grace(&single());
+}
+
+#[test]
+fn a08_a_client_that_does_not_read_its_batches_is_not_waited_for_longer_than_the_grace() {
+    is_stopped_within_the_grace(&batch());
+}
+
+#[test]
+fn a08_a_second_signal_ends_it_at_once_when_a_client_does_not_read() {
+    is_stopped_by_a_second_signal(&single());
+}
+
+#[test]
+fn a08_a_second_signal_ends_it_at_once_when_a_client_does_not_read_its_batches() {
+    is_stopped_by_a_second_signal(&batch());
+}
+
+#[test]
+fn a08_a_second_signal_ends_it_at_once_when_a_call_is_slow() {
+    for (first, second) in [("TERM", "TERM"), ("INT", "INT"), ("TERM", "INT")] {
+        let mut server = example_server().start();
+        let client = server.client();
+        let slow = call_slow_tool(client, 25);
+        server.signal(first);
+        wait_until_draining(client);
+        server.signal(second);
+        let asked = Instant::now();
+        server.end_within(SLACK);
+        assert!(asked.elapsed() < Duration::from_secs(1), "at once, not after {:?}", asked.elapsed());
+        let broken = slow.join().unwrap().expect_err("there was no time to answer");
+        assert!(matches!(broken.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{broken}");
+    }
+}
+
+#[test]
+fn a08_a_second_signal_ends_it_at_once_when_a_request_is_half_sent() {
+    let mut server = corbie("serve --port 0").start();
+    let client = server.client();
+    let mut connection = client.connect().unwrap();
+    connection.write_all(client.head("POST", "/mcp", &[], 1000).as_bytes()).unwrap();
+    wait_for("the connection to be known", || {
+        client.get("/metrics").body.contains("corbie_connections 2").then_some(())
+    });
+    server.signal("TERM");
+    server.logged("stopping");
+    server.signal("TERM");
+    server.end_within(Duration::from_secs(1));
+}

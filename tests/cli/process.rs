@@ -1,0 +1,404 @@
+//! Starts the real program, speaks with it over its standard streams, and never leaves it behind.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::http::Client;
+
+/// How long anything may take before a test gives up; far more than it needs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A program about to be started: in an empty folder, with no variables but those a test gives it.
+pub(crate) struct Setup {
+    program: PathBuf,
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
+    folder: TempDir,
+}
+
+/// A program that runs. Its stdout is left unread until a test asks for a message.
+pub(crate) struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    unread: Option<ChildStdout>,
+    out: Option<Lines>,
+    err: Lines,
+    _folder: TempDir,
+}
+
+/// A program that ran.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    /// What was written to stdout and not yet received.
+    pub(crate) out: String,
+    /// Everything that was written to stderr.
+    pub(crate) err: String,
+}
+
+/// A stream of the program, read line by line on a thread of its own.
+struct Lines {
+    incoming: mpsc::Receiver<String>,
+    seen: Vec<String>,
+}
+
+/// `corbie` with these arguments, separated by spaces.
+pub(crate) fn corbie(arguments: &str) -> Setup {
+    Setup::new(env!("CARGO_BIN_EXE_corbie").into()).arguments(arguments)
+}
+
+/// The library's example server. It has a tool that takes as long as it is told to, which the product has not.
+pub(crate) fn example_server() -> Setup {
+    let test = std::env::current_exe().expect("the path of this test");
+    let built = test.ancestors().nth(2).expect("the folder of the build profile");
+    let program = built.join("examples").join(format!("conformance{}", std::env::consts::EXE_SUFFIX));
+    // Testing the product does not build it; one that is older than the product may be of older sources.
+    let age = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    if age(&program) < age(Path::new(env!("CARGO_BIN_EXE_corbie"))) {
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.current_dir(env!("CARGO_MANIFEST_DIR"));
+        build.args(["build", "--quiet", "-p", "corbie-mcp", "--examples", "--target-dir"]);
+        build.arg(built.parent().expect("the folder of all builds"));
+        if built.ends_with("release") {
+            build.arg("--release");
+        }
+        let output = build.output().expect("cargo");
+        assert!(output.status.success(), "the examples can be built: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Setup::new(program).arguments("--port 0")
+}
+
+/// A port of this machine that nobody uses, over IPv4 and IPv6.
+pub(crate) fn free_port() -> u16 {
+    loop {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        if !has_ipv6() || std::net::TcpListener::bind(("::1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+pub(crate) fn has_ipv6() -> bool {
+    std::net::TcpListener::bind("[::1]:0").is_ok()
+}
+
+/// Says why a test, or a part of it, was not run.
+pub(crate) fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// A request in the protocol's legacy form.
+pub(crate) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params })
+}
+
+pub(crate) fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
+    request(id, "tools/call", json!({ "name": tool, "arguments": arguments }))
+}
+
+/// What every modern request carries.
+pub(crate) fn modern_meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+/// Asks `until` again and again, and fails when it has not been satisfied in time.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut until: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = until() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "still waiting for {what}");
+        thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+// === impl Setup ===
+
+impl Setup {
+    pub(crate) fn new(program: PathBuf) -> Setup {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Setup { program, arguments: Vec::new(), variables: Vec::new(), folder }
+    }
+
+    pub(crate) fn arguments(mut self, arguments: &str) -> Setup {
+        self.arguments.extend(arguments.split_whitespace().map(String::from));
+        self
+    }
+
+    /// One argument that may hold spaces.
+    pub(crate) fn argument(mut self, argument: impl Into<String>) -> Setup {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    pub(crate) fn variable(mut self, name: &str, value: impl ToString) -> Setup {
+        self.variables.push((name.into(), value.to_string()));
+        self
+    }
+
+    /// Writes a file in the working folder.
+    pub(crate) fn file(self, name: &str, content: &str) -> Setup {
+        std::fs::write(self.folder().join(name), content).expect("a new file");
+        self
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn start(self) -> Running {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .envs(self.variables)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.program.display()));
+        let stderr = child.stderr.take().expect("stderr is piped");
+        Running {
+            stdin: child.stdin.take(),
+            unread: child.stdout.take(),
+            out: None,
+            err: Lines::of(stderr),
+            child,
+            _folder: self.folder,
+        }
+    }
+
+    /// Starts it, gives it all of `input`, and waits for its end.
+    #[track_caller]
+    pub(crate) fn run(self, input: &str) -> Ended {
+        let mut running = self.start();
+        running.read_stdout();
+        // It may have ended already, without reading.
+        let _ = running.stdin.as_mut().expect("stdin is open").write_all(input.as_bytes());
+        running.close_stdin();
+        running.end()
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Writes one message.
+    #[track_caller]
+    pub(crate) fn send(&mut self, message: &Value) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        stdin.write_all(format!("{message}\n").as_bytes()).expect("the program reads its stdin");
+    }
+
+    /// Writes until all is written or no more is taken; stdin stays open.
+    pub(crate) fn flood(&mut self, input: String) {
+        const QUIET: Duration = Duration::from_millis(500);
+        let mut stdin = self.stdin.take().expect("stdin is open");
+        let written = Arc::new(AtomicUsize::new(0));
+        let counter = written.clone();
+        thread::spawn(move || {
+            for chunk in input.as_bytes().chunks(4096) {
+                if stdin.write_all(chunk).is_err() {
+                    return;
+                }
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            thread::park_timeout(2 * PATIENCE);
+        });
+        let (mut last, mut since) = (0, Instant::now());
+        wait_for("the writing to end", || {
+            let now = written.load(Ordering::Relaxed);
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+            (since.elapsed() > QUIET).then_some(())
+        });
+    }
+
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// The next message on stdout.
+    #[track_caller]
+    pub(crate) fn receive(&mut self) -> Value {
+        let line = self.read_stdout().next().expect("one more message on stdout");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("stdout has {line:?}, which is not JSON: {error}"))
+    }
+
+    /// Sends a request and gives back the message that follows.
+    #[track_caller]
+    pub(crate) fn ask(&mut self, message: &Value) -> Value {
+        self.send(message);
+        self.receive()
+    }
+
+    /// Waits for a line on stderr that holds `text`, and gives it back.
+    #[track_caller]
+    pub(crate) fn logged(&mut self, text: &str) -> String {
+        if let Some(line) = self.err.seen.iter().find(|line| line.contains(text)) {
+            return line.clone();
+        }
+        loop {
+            match self.err.next() {
+                Some(line) if line.contains(text) => return line,
+                Some(_) => {}
+                None => panic!("stderr ended without {text:?}: {:#?}", self.err.seen),
+            }
+        }
+    }
+
+    /// The port of the first listener, when it listens.
+    #[track_caller]
+    pub(crate) fn port(&mut self) -> u16 {
+        let line = self.logged("listening");
+        let port = line.split("http://127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next());
+        port.and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("no port in {line:?}"))
+    }
+
+    /// A client of the first listener.
+    #[track_caller]
+    pub(crate) fn client(&mut self) -> Client {
+        Client::v4(self.port())
+    }
+
+    /// Sends `TERM` or `INT`.
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, name: &str) {
+        // The shell's own `kill` is there on every Unix.
+        let kill = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
+    }
+
+    /// Asks it to end in the way this system has.
+    pub(crate) fn signal_to_end(&mut self) {
+        #[cfg(unix)]
+        self.signal("TERM");
+        #[cfg(not(unix))]
+        self.child.kill().expect("a running child");
+    }
+
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.try_wait().expect("the state of a child").is_some()
+    }
+
+    /// Waits for its end, which stdin being open must not hold up.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Ended {
+        self.end_within(PATIENCE)
+    }
+
+    /// Waits for its end, and fails when that takes longer than `most`.
+    #[track_caller]
+    pub(crate) fn end_within(&mut self, most: Duration) -> Ended {
+        let asked = Instant::now();
+        while !self.is_over() {
+            if asked.elapsed() > most {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                panic!("it still ran after {most:?}; stderr: {}", self.err.rest());
+            }
+            thread::park_timeout(Duration::from_millis(5));
+        }
+        let code = self.child.wait().expect("the state of a child").code();
+        let seen = self.out.as_ref().map_or(0, |lines| lines.seen.len());
+        self.read_stdout().rest();
+        let out = self.out.as_ref().map(|lines| lines.seen[seen..].concat()).unwrap_or_default();
+        Ended { code, out, err: self.err.rest() }
+    }
+
+    fn read_stdout(&mut self) -> &mut Lines {
+        let unread = self.unread.take();
+        self.out.get_or_insert_with(|| Lines::of(unread.expect("stdout is piped")))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+// === impl Ended ===
+
+impl Ended {
+    /// Every line of stdout as JSON.
+    #[track_caller]
+    pub(crate) fn messages(&self) -> Vec<Value> {
+        let read = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line:?} is not JSON: {error}"));
+        self.out.lines().map(read).collect()
+    }
+
+    /// stderr, which must be one line.
+    #[track_caller]
+    pub(crate) fn complaint(&self) -> &str {
+        match self.err.lines().collect::<Vec<_>>()[..] {
+            [line] => line,
+            _ => panic!("stderr should be one line, but is:\n{}", self.err),
+        }
+    }
+
+    /// A start that was refused: not 0, nothing on stdout, one line on stderr, which is given back.
+    #[track_caller]
+    pub(crate) fn refusal(&self) -> &str {
+        assert!(self.code.is_some_and(|code| code != 0), "{self:?}");
+        assert_eq!(self.out, "", "stdout belongs to the protocol");
+        self.complaint()
+    }
+}
+
+// === impl Lines ===
+
+impl Lines {
+    fn of(stream: impl Read + Send + 'static) -> Lines {
+        let (sender, incoming) = mpsc::channel();
+        thread::spawn(move || {
+            let mut reader = BufReader::new(stream);
+            let mut line = Vec::new();
+            while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+                if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                    return;
+                }
+                line.clear();
+            }
+        });
+        Lines { incoming, seen: Vec::new() }
+    }
+
+    /// The next line; nothing at the end of the stream.
+    #[track_caller]
+    fn next(&mut self) -> Option<String> {
+        match self.incoming.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                self.seen.push(line.clone());
+                Some(line)
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => None,
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("nothing was written; so far: {:#?}", self.seen),
+        }
+    }
+
+    /// Reads to the end of the stream; gives back everything that ever came.
+    #[track_caller]
+    fn rest(&mut self) -> String {
+        while self.next().is_some() {}
+        self.seen.concat()
+    }
+}

@@ -1,0 +1,97 @@
+//! A small WebSocket client: enough for text frames of a test's size.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+use crate::http::Client;
+
+pub(crate) struct WebSocket(TcpStream);
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Frame {
+    Message(Value),
+    /// With the code it gives, if any.
+    Close(Option<u16>),
+}
+
+const TEXT: u8 = 1;
+const CLOSE: u8 = 8;
+const FINAL: u8 = 0x80;
+const MASKED: u8 = 0x80;
+
+impl WebSocket {
+    #[track_caller]
+    pub(crate) fn connect(client: Client) -> WebSocket {
+        let mut connection = client.connect().unwrap();
+        let head = format!(
+            "GET /mcp HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            client.0
+        );
+        connection.write_all(head.as_bytes()).unwrap();
+        let mut reply = Vec::new();
+        while !reply.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            connection.read_exact(&mut byte).unwrap();
+            reply.push(byte[0]);
+        }
+        let reply = String::from_utf8_lossy(&reply).to_lowercase();
+        assert!(reply.starts_with("http/1.1 101 "), "{reply}");
+        // The key above and this answer to it are the example of RFC 6455.
+        assert!(reply.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{reply}");
+        WebSocket(connection)
+    }
+
+    #[track_caller]
+    pub(crate) fn send(&mut self, message: &Value) {
+        let text = message.to_string();
+        let length = u16::try_from(text.len()).expect("a short message");
+        let mut frame = vec![FINAL | TEXT];
+        match u8::try_from(length) {
+            Ok(length) if length < 126 => frame.push(MASKED | length),
+            _ => {
+                frame.push(MASKED | 126);
+                frame.extend(length.to_be_bytes());
+            }
+        }
+        // A mask of zeros leaves the text as it is.
+        frame.extend([0; 4]);
+        frame.extend(text.as_bytes());
+        self.0.write_all(&frame).unwrap();
+    }
+
+    /// The next message or the close frame; pings are passed over.
+    pub(crate) fn receive(&mut self) -> io::Result<Frame> {
+        loop {
+            let [first, length] = self.read()?;
+            let length = match length {
+                126 => u16::from_be_bytes(self.read()?).into(),
+                127 => u64::from_be_bytes(self.read()?),
+                length => length.into(),
+            };
+            let mut payload = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+            self.0.read_exact(&mut payload)?;
+            match first & 0x0f {
+                TEXT => return serde_json::from_slice(&payload).map(Frame::Message).map_err(io::Error::other),
+                CLOSE => return Ok(Frame::Close(payload.first_chunk().map(|code| u16::from_be_bytes(*code)))),
+                _ => {}
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn message(&mut self) -> Value {
+        match self.receive().unwrap() {
+            Frame::Message(message) => message,
+            other => panic!("{other:?} instead of a message"),
+        }
+    }
+
+    fn read<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.0.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+}
