@@ -29,6 +29,7 @@ mod outcome;
 mod prompt;
 mod registry;
 mod resource;
+pub mod retry;
 pub mod schema;
 mod seal;
 mod server;

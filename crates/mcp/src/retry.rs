@@ -1,0 +1,115 @@
+//! Trying again: how often, after how long, and for which failures.
+//!
+//! For programs that call other servers. A failure that trying again cannot mend is given back at once; the last of
+//! several is given back as it is.
+
+use std::time::Duration;
+
+/// One first try, then a retry after each of these waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    waits: Vec<Duration>,
+}
+
+/// What a failure says about trying again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// The same call cannot succeed.
+    Never,
+    /// It may, after the usual wait.
+    Later,
+    /// It may, but not before this long: what a server's `Retry-After` asks for.
+    After(Duration),
+}
+
+impl Default for Retry {
+    /// Three retries, after 1, 2 and 4 seconds.
+    fn default() -> Retry {
+        Retry::doubling(3, Duration::from_secs(1))
+    }
+}
+
+impl Retry {
+    /// So many retries, each wait twice the one before.
+    pub fn doubling(retries: u32, first: Duration) -> Retry {
+        Retry { waits: (0..retries).map(|step| first.saturating_mul(2u32.saturating_pow(step))).collect() }
+    }
+
+    pub fn waits(&self) -> &[Duration] {
+        &self.waits
+    }
+
+    /// Runs `attempt` until it succeeds, fails for good, or has been retried often enough. Dropping it stops.
+    pub async fn run<T, E>(
+        &self,
+        again: impl Fn(&E) -> Again,
+        mut attempt: impl AsyncFnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        for wait in &self.waits {
+            let error = match attempt().await {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            match again(&error) {
+                Again::Never => return Err(error),
+                Again::Later => tokio::time::sleep(*wait).await,
+                Again::After(asked) => tokio::time::sleep(asked.max(*wait)).await,
+            }
+        }
+        attempt().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    async fn fails(again: Again) -> (u32, Duration) {
+        let (calls, start) = (Cell::new(0), Instant::now());
+        let ended: Result<(), &str> = Retry::default()
+            .run(
+                |_| again,
+                async || {
+                    calls.set(calls.get() + 1);
+                    Err("down")
+                },
+            )
+            .await;
+        assert_eq!(ended, Err("down"));
+        (calls.get(), start.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn x22_one_first_try_and_three_retries_after_one_two_and_four_seconds() {
+        assert_eq!(fails(Again::Later).await, (4, Duration::from_secs(7)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn x22_a_failure_for_good_is_not_retried() {
+        assert_eq!(fails(Again::Never).await, (1, Duration::ZERO));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn x22_a_longer_wait_that_was_asked_for_is_kept() {
+        assert_eq!(fails(Again::After(Duration::from_secs(3))).await, (4, Duration::from_secs(3 + 3 + 4)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn success_ends_the_trying() {
+        let calls = Cell::new(0);
+        let ended: Result<u32, &str> = Retry::default()
+            .run(
+                |_| Again::Later,
+                async || {
+                    calls.set(calls.get() + 1);
+                    if calls.get() < 3 { Err("not yet") } else { Ok(calls.get()) }
+                },
+            )
+            .await;
+        assert_eq!(ended, Ok(3));
+    }
+}
