@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use corbie_mcp::transport::http::Options;
-use corbie_mcp::transport::{Auth, RateLimit};
+use corbie_mcp::transport::{Auth, RateLimit, Token};
 use corbie_mcp::{Limits, RegistrationError, Server, TrustLevel};
 
 use crate::config::server::Authentication;
@@ -24,25 +24,40 @@ pub fn server(config: &Config) -> Result<Server, RegistrationError> {
         .build()
 }
 
-/// What HTTP listeners do; those beyond loopback ask for the token.
-pub fn http_options(config: &Config, authentication: Authentication<'_>, loopback: bool) -> Options {
-    let rate_limit = config.server.rate_limit(loopback);
+/// What all HTTP listeners have in common.
+pub fn http_options(config: &Config) -> Options {
     Options {
-        auth: match authentication {
-            Authentication::None => Auth::None,
-            Authentication::Bearer(token) => Auth::bearer([token.expose()]),
-        },
         allowed_hosts: config.server.allowed_hosts.iter().map(|host| host.as_str().to_owned()).collect(),
         allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
         trust_loopback: trust(config, config::trust::Via::Loopback),
         trust_remote: trust(config, config::trust::Via::Remote),
-        rate_limit: rate_limit.map(|limit| RateLimit { per_second: limit.per_second, burst: limit.burst }),
         ..Options::default()
     }
 }
 
+/// What one listener asks of its callers.
+pub fn auth(config: &Config, authentication: Authentication<'_>) -> Auth {
+    match authentication {
+        Authentication::None => Auth::None,
+        Authentication::Bearer(token) => {
+            let trust = config.trust.all.or(config.trust.token).map(level);
+            Auth::Bearer(vec![Token::new("operator", token.expose(), trust)])
+        }
+    }
+}
+
+/// How many requests one address may send to a listener.
+pub fn rate_limit(config: &Config, loopback: bool) -> Option<RateLimit> {
+    let limit = config.server.rate_limit(loopback)?;
+    Some(RateLimit { per_second: limit.per_second, burst: limit.burst })
+}
+
 pub fn trust(config: &Config, via: config::trust::Via) -> TrustLevel {
-    match config.trust.level(via) {
+    level(config.trust.level(via))
+}
+
+fn level(level: config::trust::Level) -> TrustLevel {
+    match level {
         config::trust::Level::Untrusted => TrustLevel::Untrusted,
         config::trust::Level::Verified => TrustLevel::Verified,
         config::trust::Level::Trusted => TrustLevel::Trusted,

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use corbie_mcp::Server;
 use corbie_mcp::transport::http::Http;
-use corbie_mcp::transport::{stdio, stop_on_signal};
+use corbie_mcp::transport::{Auth, stdio, stop_on_signal};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::End;
 use crate::app;
-use crate::config::Loaded;
 use crate::config::address::HostPort;
+use crate::config::server::NoAuthentication;
 use crate::config::trust::Via;
+use crate::config::{ConfigError, Loaded};
 
 /// Which ways in are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,13 @@ struct Wanted {
     explicit: bool,
 }
 
+/// An open address, and what it asks of its callers.
+struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+    auth: Auth,
+}
+
 const DEFAULT_PORTS: [u16; 2] = [8090, 3000];
 
 /// Serves until a signal, or the end of stdin where stdin is served, and drains before it returns.
@@ -46,19 +54,17 @@ pub(super) fn serve(loaded: &Loaded, ports: &[u16], with: With) -> End {
 async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
     let server = app::server(config)?;
+    // Before the first line of the log: whoever reads it may stop us at once.
+    let stopping = stop_on_signal(server.clone());
+    let listeners = if with == With::Stdio { Vec::new() } else { listeners(loaded, ports).await? };
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
-    if with != With::Stdio {
-        for (listener, address) in listeners(loaded, ports).await? {
-            let loopback = address.ip().is_loopback();
-            let authentication = config
-                .server
-                .authentication(loopback)
-                .map_err(|error| loaded.mistake("server.auth", format!("{error} (for {address})")))?;
-            let http = Http::new(server.clone(), app::http_options(config, authentication, loopback));
-            let trust = app::trust(config, if loopback { Via::Loopback } else { Via::Remote });
-            tracing::info!(url = %format_args!("http://{address}/mcp"), %trust, "listening");
-            serving.spawn(async move { http.serve(listener).await });
-        }
+    let http = Http::new(server.clone(), app::http_options(config));
+    for Listening { listener, address, auth } in listeners {
+        let loopback = address.ip().is_loopback();
+        let trust = app::trust(config, if loopback { Via::Loopback } else { Via::Remote });
+        tracing::info!(url = %format_args!("http://{address}/mcp"), %trust, "listening");
+        let http = http.asking(auth, app::rate_limit(config, loopback));
+        serving.spawn(async move { http.serve(listener).await });
     }
     if with != With::Http {
         let (server, trust) = (server.clone(), app::trust(config, Via::Stdio));
@@ -72,7 +78,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
             ended
         });
     }
-    tokio::spawn(stop_on_signal(server.clone()));
+    tokio::spawn(stopping);
     let mut end = Ok(ExitCode::SUCCESS);
     while let Some(ended) = serving.join_next().await {
         if let Err(error) = ended? {
@@ -93,34 +99,46 @@ async fn finish(server: &Server) {
     }
 }
 
-/// Opens every address. A default port that is taken is passed over as long as another could be opened.
-async fn listeners(
-    loaded: &Loaded,
-    ports: &[u16],
-) -> Result<Vec<(TcpListener, SocketAddr)>, Box<dyn std::error::Error>> {
+/// Opens every address, after all of them were found fit to be opened. A default port that is taken is passed over as
+/// long as another could be opened.
+async fn listeners(loaded: &Loaded, ports: &[u16]) -> Result<Vec<Listening>, ConfigError> {
+    let key = if ports.is_empty() { "server.listen" } else { "--port" };
+    let unfit = |address: &dyn std::fmt::Display, error: NoAuthentication| match loaded.config.server.auth {
+        Some(_) => loaded.mistake("server.auth", format!("{error} (for {address})")),
+        None => loaded.mistake(key, format!("asks for {address}, and `server.auth` {error}")),
+    };
+    let wanted = wanted(loaded, ports);
+    for Wanted { address, .. } in &wanted {
+        loaded.config.server.authentication(address.is_loopback()).map_err(|error| unfit(address, error))?;
+    }
     let mut open = Vec::new();
     let mut last_failure = None;
-    for Wanted { address, explicit } in wanted(loaded, ports) {
+    for Wanted { address, explicit } in wanted {
         match bind(&address).await {
             Ok(bound) => open.extend(bound),
             Err(error) => {
-                let key = if ports.is_empty() { "server.listen" } else { "--port" };
-                let failure = loaded.mistake(
-                    key,
-                    format!("cannot listen on {address}: {error}; stop what uses it or choose another port"),
-                );
+                let advice = "stop what uses it or choose another port";
+                let failure = loaded.mistake(key, format!("cannot listen on {address}: {error}; {advice}"));
                 if explicit {
-                    return Err(failure.into());
+                    return Err(failure);
                 }
                 tracing::warn!(%address, %error, "default port is taken");
                 last_failure = Some(failure);
             }
         }
     }
-    match last_failure {
-        Some(failure) if open.is_empty() => Err(failure.into()),
-        _ => Ok(open),
+    if open.is_empty()
+        && let Some(failure) = last_failure
+    {
+        return Err(failure);
     }
+    // A name may have turned out to be another kind of address than it looked like, so each is asked for again.
+    let ask = |(listener, address): (TcpListener, SocketAddr)| {
+        let authentication = loaded.config.server.authentication(address.ip().is_loopback());
+        let authentication = authentication.map_err(|error| unfit(&address, error))?;
+        Ok(Listening { listener, address, auth: app::auth(&loaded.config, authentication) })
+    };
+    open.into_iter().map(ask).collect()
 }
 
 fn wanted(loaded: &Loaded, ports: &[u16]) -> Vec<Wanted> {
@@ -142,7 +160,13 @@ async fn bind(address: &HostPort) -> io::Result<Vec<(TcpListener, SocketAddr)>> 
         bound.push(TcpListener::bind(("127.0.0.1", address.port())).await?);
         // Port 0 means "any": the second listener takes the number the first was given.
         let port = bound[0].local_addr()?.port();
-        bound.extend(TcpListener::bind(("::1", port)).await.ok());
+        match TcpListener::bind(("::1", port)).await {
+            Ok(listener) => bound.push(listener),
+            // Somebody else has the other half of the port, and clients that say `localhost` might reach them.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(error),
+            // This machine has no IPv6.
+            Err(_) => {}
+        }
     } else {
         bound.push(TcpListener::bind((address.host(), address.port())).await?);
     }

@@ -19,7 +19,7 @@ pub struct Log {
 pub enum Level {
     /// Everything, for finding a fault.
     Debug,
-    /// One line for each request, and what the server is doing.
+    /// What the server is doing: where it listens, what it refuses, when it stops. Requests are told at `debug`.
     #[default]
     Info,
     /// What went wrong but could be coped with.

@@ -13,7 +13,10 @@ pub struct Trust {
     pub loopback: Level,
     /// Callers on HTTP and WebSocket from other machines.
     pub remote: Level,
-    /// Overrides the three above for every caller. The flag `--trust` sets it.
+    /// Callers who send the token, wherever they come from. Left out, it is as for any caller from there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<Level>,
+    /// Overrides all of the above for every caller. The flag `--trust` sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<Level>,
 }
@@ -51,6 +54,6 @@ impl Trust {
 
 impl Default for Trust {
     fn default() -> Self {
-        Self { stdio: Level::Trusted, loopback: Level::Trusted, remote: Level::Verified, all: None }
+        Self { stdio: Level::Trusted, loopback: Level::Trusted, remote: Level::Verified, token: None, all: None }
     }
 }

@@ -125,14 +125,17 @@ fn a11_the_flag_wins_over_the_variable_and_the_variable_over_the_file() {
     assert_eq!(log("--log-level info", "warn"), "INFO WARN");
 }
 
-/// `log.level` in the schema of the settings: "info: One line for each request, and what the server is doing".
+/// The schema of the settings says so: requests are told at `debug`, one line each, and not before.
 #[test]
-fn a11_at_info_each_request_has_one_line() {
+fn a11_each_request_has_one_line_at_debug_and_none_at_info() {
     let requests = [call("first", "inspect_server", json!({})), request("second", "tools/list", json!({}))];
-    let ended = corbie("").variable("LOG_LEVEL", "info").run(&requests.map(|request| format!("{request}\n")).concat());
-    for method in ["tools/call", "tools/list"] {
-        let lines: Vec<&str> = ended.err.lines().filter(|line| line.contains(method)).collect();
-        assert_eq!(lines.len(), 1, "{method}: {}", ended.err);
+    let input = requests.map(|request| format!("{request}\n")).concat();
+    for (level, expected) in [("debug", 1), ("info", 0)] {
+        let ended = corbie("").variable("LOG_LEVEL", level).run(&input);
+        for method in ["tools/call", "tools/list"] {
+            let lines: Vec<&str> = ended.err.lines().filter(|line| line.contains(method)).collect();
+            assert_eq!(lines.len(), expected, "{level} {method}: {}", ended.err);
+        }
     }
 }
 
@@ -148,8 +151,8 @@ fn s15_what_a_tool_is_given_is_not_logged_at_info() {
     let marker = "mark-4711";
     let input = [
         call(1, "get_tool_schema", json!({ "name": marker })),
-        call(2, marker, json!({ "name": marker })),
-        call(3, "get_tool_schema", json!({ "name": [marker] })),
+        call(2, "get_tool_schema", json!({ "name": [marker] })),
+        call(3, "inspect_server", json!({ marker: marker })),
     ];
     let ended = corbie("").run(&input.map(|message| format!("{message}\n")).concat());
     assert_eq!(ended.messages().len(), 3);

@@ -57,12 +57,12 @@ pub(crate) fn corbie(arguments: &str) -> Setup {
 
 /// The library's example server. It has a tool that takes as long as it is told to, which the product has not.
 pub(crate) fn example_server() -> Setup {
-    let test = std::env::current_exe().expect("the path of this test");
-    let built = test.ancestors().nth(2).expect("the folder of the build profile");
+    let product = Path::new(env!("CARGO_BIN_EXE_corbie"));
+    let built = product.parent().expect("the folder of the build profile");
     let program = built.join("examples").join(format!("conformance{}", std::env::consts::EXE_SUFFIX));
     // Testing the product does not build it; one that is older than the product may be of older sources.
     let age = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    if age(&program) < age(Path::new(env!("CARGO_BIN_EXE_corbie"))) {
+    if age(&program) < age(product) {
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.current_dir(env!("CARGO_MANIFEST_DIR"));
         build.args(["build", "--quiet", "-p", "corbie-mcp", "--examples", "--target-dir"]);

@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(refusal(quote!(effect = "reads")), "`effect` takes a bare word, one of: reads, changes, destroys");
         assert_eq!(
             refusal(quote!(task = nevr)),
-            "unknown task `nevr`; did you mean `never`? known: never, optional, always"
+            "unknown task `nevr`; did you mean `never`? known: never, optional, always, handoff"
         );
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct Inner {
     /// Writers of `registry` take turns; readers never wait.
     registering: Mutex<()>,
     modules: Vec<Module>,
-    discovery_ttl: Duration,
+    pub(crate) discovery_ttl: Duration,
     last_scan: Mutex<Option<LastScan>>,
     resources: ArcSwap<IndexMap<String, Resource>>,
     pub(crate) templates: Vec<ResourceTemplate>,

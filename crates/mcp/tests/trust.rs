@@ -2,11 +2,11 @@
 
 mod fixture;
 
-use corbie_mcp::transport::Auth;
 use corbie_mcp::transport::http::{Http, Options};
+use corbie_mcp::transport::{Auth, Token};
 use corbie_mcp::{AuditOutcome, Server, TrustLevel};
 use fixture::Wiped;
-use fixture::peer::{self, Way, call, json_of, request, text_of};
+use fixture::peer::{self, JSON, Way, call, json_of, request, text_of};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -221,4 +221,23 @@ fn x16_an_operator_writes_the_state_in_one_word() {
     }
     let refused = "root".parse::<TrustLevel>().expect_err("not a state");
     assert!(["root", "untrusted", "verified", "trusted"].iter().all(|word| refused.contains(word)), "{refused}");
+}
+
+#[tokio::test]
+async fn x16_f35_a_token_can_be_trusted_further_than_its_listener() {
+    let wiped = Wiped::default();
+    let server = fixture::builder(wiped.clone()).build().expect("valid");
+    let tokens = vec![
+        Token::new("guest", "guest-secret", None),
+        Token::new("operator", "operator-secret", Some(TrustLevel::Trusted)),
+    ];
+    let options = Options { auth: Auth::Bearer(tokens), ..fixture::with_trust(TrustLevel::Untrusted) };
+    let port = fixture::listen(&server, options).await;
+    let wipe = peer::call(1, "wipe", json!({})).to_string();
+    let guest = peer::http(port, "POST", "/mcp", &[JSON, ("authorization", "Bearer guest-secret")], &wipe).await;
+    assert_eq!((guest.json()["error"]["code"].clone(), wiped.times()), (json!(-32010), 0));
+    let operator = peer::http(port, "POST", "/mcp", &[JSON, ("authorization", "Bearer operator-secret")], &wipe).await;
+    assert_eq!((operator.json()["result"]["isError"].clone(), wiped.times()), (json!(false), 1));
+    let callers: Vec<_> = server.audit().latest(2).into_iter().map(|entry| entry.caller.to_string()).collect();
+    assert_eq!(callers, ["token:operator", "token:guest"]);
 }

@@ -9,10 +9,13 @@ use crate::dispatch::{Cache, Call, Reply};
 use crate::error::Error;
 use crate::version::Version;
 
-/// Lists change rarely and clients are told when they do.
-const LIST_TTL_MS: u64 = 300_000;
-const SHARED: Cache = Cache { ttl_ms: LIST_TTL_MS, scope: "public" };
 const OWN: Cache = Cache { ttl_ms: 0, scope: "private" };
+
+/// Lists change rarely, and clients are told when they do: they may keep one as long as we keep a discovery.
+fn shared(call: &Call) -> Cache {
+    let ttl_ms = u64::try_from(call.server.inner().discovery_ttl.as_millis()).unwrap_or(u64::MAX);
+    Cache { ttl_ms, scope: "public" }
+}
 
 pub(crate) fn tools(call: &Call) -> Result<Reply, Error> {
     let registry = call.server.registry();
@@ -25,7 +28,7 @@ pub(crate) fn tools(call: &Call) -> Result<Reply, Error> {
         }
         entry
     });
-    page(call, "tools", entries, SHARED)
+    page(call, "tools", entries, shared(call))
 }
 
 pub(crate) fn resources(call: &Call) -> Result<Reply, Error> {
@@ -34,12 +37,17 @@ pub(crate) fn resources(call: &Call) -> Result<Reply, Error> {
 }
 
 pub(crate) fn templates(call: &Call) -> Result<Reply, Error> {
-    page(call, "resourceTemplates", call.server.inner().templates.iter().map(|template| template.listing()), SHARED)
+    page(
+        call,
+        "resourceTemplates",
+        call.server.inner().templates.iter().map(|template| template.listing()),
+        shared(call),
+    )
 }
 
 pub(crate) fn prompts(call: &Call) -> Result<Reply, Error> {
     let prompts = call.server.prompts();
-    page(call, "prompts", prompts.values().map(|prompt| prompt.listing()), SHARED)
+    page(call, "prompts", prompts.values().map(|prompt| prompt.listing()), shared(call))
 }
 
 fn page(

@@ -9,14 +9,12 @@ use super::measure::Measure;
 use super::rounds::{Round, Stopped};
 use super::tools_call::finish;
 use crate::ask::Asking;
-use crate::client::RequestMeta;
 use crate::context::Context;
 use crate::dispatch::{Call, Reply, ResultType};
 use crate::error::Error;
 use crate::message::Params;
 use crate::outcome::Outcome;
 use crate::server::random_id;
-use crate::session::Outlet;
 use crate::tasks::{RunningTask, Task, TaskState};
 use crate::tool::Tool;
 
@@ -61,10 +59,10 @@ pub(crate) fn start(
     Ok(Reply { kind: ResultType::Task, members: task.handle(), cache: None })
 }
 
-/// The call without its connection: its stream ends with the handle, and the task speaks through its state.
+/// The call without its request. Progress still goes to its sender while the line is open; an HTTP stream ends
+/// with the handle, and what is offered to it then is dropped.
 fn detach(call: &Call, running: &RunningTask) -> Call {
     let mut exchange = call.exchange.clone();
-    exchange.outlet = Outlet::Closed;
     exchange.cancel = running.cancel.clone();
     Call {
         server: call.server.clone(),
@@ -74,6 +72,6 @@ fn detach(call: &Call, running: &RunningTask) -> Call {
         version: call.version,
         client: call.client.clone(),
         log_level: None,
-        meta: RequestMeta { progress_token: None, ..call.meta.clone() },
+        meta: call.meta.clone(),
     }
 }

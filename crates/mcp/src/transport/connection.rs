@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::future::{BoxFuture, join_all};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use super::queue::{Receiver, Sender, queue};
+use super::queue::{self, Sender, queue};
 use crate::client::RequestMeta;
 use crate::dispatch::{Answer, Exchange};
 use crate::error::Error;
+use crate::event::Event;
 use crate::message::{self, Bounds, Id, Incoming, Message, Rejection, Request};
 use crate::outcome::Style;
 use crate::server::Server;
@@ -43,11 +45,12 @@ struct Started {
 
 impl Connection {
     /// Messages for the peer come out of the receiver, one frame each.
-    pub(crate) fn new(server: Server, caller: Caller, bucket: Option<Arc<Bucket>>) -> (Connection, Receiver) {
+    pub(crate) fn new(server: Server, caller: Caller, bucket: Option<Arc<Bucket>>) -> (Connection, queue::Receiver) {
         let (out, outgoing) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
         let session = Arc::new(Session::new());
         let gone = CancellationToken::new();
-        server.spawn(tell_news(server.clone(), session.clone(), out.clone(), gone.clone()));
+        // Subscribed here, so that nothing that happens from now on is missed.
+        server.spawn(tell_news(server.events(), session.clone(), out.clone(), gone.clone()));
         let running = TaskTracker::new();
         running.close();
         let in_flight = Arc::new(Semaphore::new(server.limits().max_in_flight));
@@ -205,8 +208,7 @@ pub(crate) fn reject(rejection: &Rejection) -> Vec<u8> {
 }
 
 /// Passes on what happens to a peer that opened with `initialize`; others did not ask for it.
-async fn tell_news(server: Server, session: Arc<Session>, out: Sender, gone: CancellationToken) {
-    let mut events = server.events();
+async fn tell_news(mut events: Receiver<Event>, session: Arc<Session>, out: Sender, gone: CancellationToken) {
     loop {
         let event = tokio::select! {
             event = events.recv() => event,

@@ -31,7 +31,7 @@ use crate::outcome::Style;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
 use crate::transport::Bucket;
-use crate::trust::Via;
+use crate::trust::{Caller, Via};
 use crate::version::{Era, Opening, Version};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -48,8 +48,7 @@ pub(crate) async fn post(State(endpoint): State<Endpoint>, request: Request) -> 
     let bounds = Bounds { bare_allowed: true, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
     let incoming = message::decode(&body, bounds);
     drop(body);
-    let bucket = endpoint.bucket(&head.extensions);
-    let peer = match Peer::find(&endpoint, &headers, bucket, &incoming) {
+    let peer = match Peer::find(&endpoint, &headers, &head.extensions, &incoming) {
         Ok(peer) => peer,
         Err(refused) => return *refused,
     };
@@ -72,7 +71,8 @@ pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> R
             Ok(upgrade) => {
                 let bucket = endpoint.bucket(&head.extensions);
                 let place = head.extensions.get::<Place>().cloned();
-                websocket::accept(endpoint, bucket, place, upgrade)
+                let caller = endpoint.caller(Via::WebSocket, &head.extensions);
+                websocket::accept(endpoint.server, caller, bucket, place, upgrade)
             }
             Err(rejection) => rejection.into_response(),
         };
@@ -171,6 +171,7 @@ struct Peer<'a> {
     /// The session is remembered by its sender, so a cancellation can come in another POST.
     is_known: bool,
     accepts_events: bool,
+    caller: Caller,
     bucket: Option<Arc<Bucket>>,
 }
 
@@ -178,7 +179,7 @@ impl<'a> Peer<'a> {
     fn find(
         endpoint: &'a Endpoint,
         headers: &'a HeaderMap,
-        bucket: Option<Arc<Bucket>>,
+        extensions: &http::Extensions,
         incoming: &Incoming,
     ) -> Result<Peer<'a>, Box<Response>> {
         let version = version_header(headers).and_then(Version::parse);
@@ -206,7 +207,15 @@ impl<'a> Peer<'a> {
                 (Arc::new(session), false)
             }
         };
-        Ok(Peer { endpoint, headers, session, is_known, accepts_events: accepts_events(headers), bucket })
+        Ok(Peer {
+            endpoint,
+            headers,
+            session,
+            is_known,
+            accepts_events: accepts_events(headers),
+            caller: endpoint.caller(Via::Http, extensions),
+            bucket: endpoint.bucket(extensions),
+        })
     }
 
     async fn answer(&self, request: message::Request) -> Response {
@@ -229,11 +238,12 @@ impl<'a> Peer<'a> {
             let server = server.clone();
             Box::pin(async move { server.answer(request, meta, exchange).await })
         };
-        let registered = (self.is_known && !modern).then(|| self.session.clone());
-        if let Some(session) = &registered {
-            session.started(id.clone(), cancel.clone());
+        let mut running = Running::new(work, (!modern).then(|| server.clone()));
+        running.cancel = cancel.clone();
+        if self.is_known && !modern {
+            self.session.started(id.clone(), cancel);
+            running.registered = Some((self.session.clone(), id));
         }
-        let running = Running { work: Some(work), id, registered, cancel, detach: (!modern).then(|| server.clone()) };
         let mut response = reply(running, outgoing, server).await;
         if opens
             && response.status() == StatusCode::OK
@@ -285,14 +295,14 @@ impl<'a> Peer<'a> {
                 let exchange = self.exchange(Style::Standard, Outlet::Closed, CancellationToken::new());
                 server.notified(&notification, &exchange);
             }
-            Message::Response(response) => server.answered(response, &self.endpoint.caller(Via::Http)),
+            Message::Response(response) => server.answered(response, &self.caller),
             Message::Request(_) => {}
         }
     }
 
     fn exchange(&self, style: Style, outlet: Outlet, cancel: CancellationToken) -> Exchange {
         Exchange {
-            caller: self.endpoint.caller(Via::Http),
+            caller: self.caller.clone(),
             session: self.session.clone(),
             style,
             opening: Opening::JsonRpc,
@@ -306,12 +316,19 @@ impl<'a> Peer<'a> {
 /// A request being worked on for a client that may go away.
 ///
 /// A modern client that closes the stream has cancelled. A legacy client has not: its work goes on without it.
-struct Running {
+pub(crate) struct Running {
     work: Option<BoxFuture<'static, Answer>>,
-    id: Id,
-    registered: Option<Arc<Session>>,
+    /// Where the request can be cancelled while it runs.
+    registered: Option<(Arc<Session>, Id)>,
     cancel: CancellationToken,
+    /// Who goes on with the work when the client is gone; nobody, if that means cancel.
     detach: Option<Server>,
+}
+
+impl Running {
+    pub(crate) fn new(work: BoxFuture<'static, Answer>, detach: Option<Server>) -> Running {
+        Running { work: Some(work), registered: None, cancel: CancellationToken::new(), detach }
+    }
 }
 
 impl Future for Running {
@@ -327,8 +344,8 @@ impl Future for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(session) = &self.registered {
-            session.ended(&self.id);
+        if let Some((session, id)) = &self.registered {
+            session.ended(id);
         }
         match (self.work.take(), &self.detach) {
             (Some(work), Some(server)) => server.spawn(async move { drop(work.await) }),

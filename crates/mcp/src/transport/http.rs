@@ -21,12 +21,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::auth::{Auth, Presented};
+use super::auth::{Auth, Bearer, Presented};
 use super::origin::Allowed;
 use super::rate::{Bucket, Buckets, RateLimit};
 use super::sessions::Sessions;
@@ -74,6 +74,8 @@ pub(crate) struct Endpoint {
     allowed: Arc<Allowed>,
     auth: Auth,
     trust: TrustLevel,
+    /// The identity of callers who need no token.
+    anonymous: Arc<str>,
     buckets: Option<Arc<Buckets>>,
 }
 
@@ -113,6 +115,12 @@ impl Http {
         Http { server, options, sessions, connections, buckets }
     }
 
+    /// The same server for another listener: sessions and connections are counted together, callers are asked for this.
+    pub fn asking(&self, auth: Auth, rate_limit: Option<RateLimit>) -> Http {
+        let buckets = rate_limit.map(|limit| Arc::new(Buckets::new(limit)));
+        Http { options: Options { auth, rate_limit, ..self.options.clone() }, buckets, ..self.clone() }
+    }
+
     /// Serves one listener until the server is drained and its last request answered.
     ///
     /// An address beyond loopback without authentication is refused (S-06).
@@ -129,10 +137,10 @@ impl Http {
         let routes = TowerToHyperService::new(self.routes(address));
         let (open, close) = (TaskTracker::new(), CancellationToken::new());
         let mut drained = std::pin::pin!(self.drained());
-        loop {
+        let grace_ends = loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                () = &mut drained => break,
+                grace_ends = &mut drained => break grace_ends,
             };
             match accepted {
                 Ok((stream, from)) => match self.connections.clone().try_acquire_owned() {
@@ -151,22 +159,26 @@ impl Http {
                     sleep(Duration::from_millis(50)).await;
                 }
             }
-        }
+        };
         close.cancel();
         open.close();
-        // What is still open now has no request in flight; a moment lets the last bytes leave.
-        let _ = timeout(Duration::from_secs(2), open.wait()).await;
+        // No request is in flight any more, but their last bytes may still be leaving.
+        tokio::select! {
+            _ = timeout_at(grace_ends, open.wait()) => {}
+            () = self.server.stopped() => {}
+        }
         Ok(())
     }
 
-    /// Ends when a drain was asked for and no request is in flight, or the grace is over.
-    async fn drained(&self) {
+    /// Ends when a drain was asked for and no request is in flight, or the grace is over; says when that is.
+    async fn drained(&self) -> Instant {
         let inner = self.server.inner();
         inner.draining.cancelled().await;
         let until = Instant::now() + self.server.limits().shutdown_grace;
         while inner.metrics.in_flight.get() > 0 && Instant::now() < until && !inner.stop_now.is_cancelled() {
             sleep(Duration::from_millis(5)).await;
         }
+        until
     }
 
     fn routes(&self, address: SocketAddr) -> Router {
@@ -182,6 +194,7 @@ impl Http {
             auth: self.options.auth.clone(),
             trust: if loopback { self.options.trust_loopback } else { self.options.trust_remote },
             buckets: self.buckets.clone(),
+            anonymous: "loopback".into(),
         };
         Router::new()
             .route("/mcp", post(endpoint::post).get(endpoint::get).delete(endpoint::delete))
@@ -211,12 +224,14 @@ impl Drop for Held {
 }
 
 impl Endpoint {
-    pub(crate) fn caller(&self, via: Via) -> Caller {
-        let identity = match self.auth {
-            Auth::None => "loopback",
-            Auth::Bearer(_) => "token",
-        };
-        Caller { via, identity: identity.into(), trust: self.trust }
+    /// Who sent a request, as the guard found out.
+    pub(crate) fn caller(&self, via: Via, extensions: &http::Extensions) -> Caller {
+        match extensions.get::<Bearer>() {
+            Some(bearer) => {
+                Caller { via, identity: bearer.identity.clone(), trust: bearer.trust.unwrap_or(self.trust) }
+            }
+            None => Caller { via, identity: self.anonymous.clone(), trust: self.trust },
+        }
     }
 
     /// What the sender of a request may still send.
@@ -227,7 +242,7 @@ impl Endpoint {
 
     /// Whether the headers carry what this listener asks for.
     pub(crate) fn is_known(&self, headers: &http::HeaderMap) -> bool {
-        matches!(self.auth.check(headers), Presented::NotAsked | Presented::Valid)
+        matches!(self.auth.check(headers), Presented::NotAsked | Presented::Valid(_))
     }
 }
 
@@ -241,7 +256,7 @@ pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
 }
 
 /// Stands before every path: host, origin, token; and tells browsers of allowed origins that they may read the reply.
-async fn guard(State(endpoint): State<Endpoint>, request: Request, next: Next) -> Response {
+async fn guard(State(endpoint): State<Endpoint>, mut request: Request, next: Next) -> Response {
     if let Err(why) = endpoint.allowed.check(request.headers()) {
         return refuse(StatusCode::FORBIDDEN, &Error::InvalidRequest(why.into()), Era::Legacy);
     }
@@ -252,7 +267,11 @@ async fn guard(State(endpoint): State<Endpoint>, request: Request, next: Next) -
         // Health pages answer strangers too, in one word (S-05).
         let public = matches!(request.uri().path(), "/health" | "/live" | "/ready");
         match endpoint.auth.check(request.headers()) {
-            Presented::NotAsked | Presented::Valid => next.run(request).await,
+            Presented::NotAsked => next.run(request).await,
+            Presented::Valid(bearer) => {
+                request.extensions_mut().insert(bearer);
+                next.run(request).await
+            }
             _ if public => next.run(request).await,
             presented => unauthorized(presented),
         }

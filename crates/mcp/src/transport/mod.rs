@@ -18,7 +18,7 @@ mod status;
 pub mod stdio;
 mod websocket;
 
-pub use auth::Auth;
+pub use auth::{Auth, Token};
 pub(crate) use queue::Sender;
 pub(crate) use rate::Bucket;
 pub use rate::RateLimit;

@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::endpoint::read_body;
+use super::endpoint::{Running, read_body};
 use super::http::{Endpoint, json, refuse};
 use crate::client::RequestMeta;
 use crate::dispatch::Exchange;
@@ -30,7 +30,7 @@ pub(crate) async fn call(State(endpoint): State<Endpoint>, Path(method): Path<St
         Err(error) => return refuse(error.rest_status(), &error, Era::Legacy),
     };
     let exchange = Exchange {
-        caller: endpoint.caller(Via::Rest),
+        caller: endpoint.caller(Via::Rest, &head.extensions),
         session: Arc::new(Session::new()),
         style: Style::Plain,
         opening: Opening::Rest,
@@ -41,7 +41,9 @@ pub(crate) async fn call(State(endpoint): State<Endpoint>, Path(method): Path<St
     let params = Params::from_value(&params);
     let meta = RequestMeta::of(&params);
     let request = message::Request { id: Id::Integer(0), method: method.into(), params, bare: true };
-    let answer = endpoint.server.answer(request, meta, exchange).await;
+    let server = endpoint.server.clone();
+    let work = Box::pin(async move { server.answer(request, meta, exchange).await });
+    let answer = Running::new(work, Some(endpoint.server.clone())).await;
     match answer.outcome {
         Ok(result) => json(StatusCode::OK, result.to_string().into_bytes()),
         Err(error) => refuse(error.rest_status(), &error, answer.era),

@@ -2,36 +2,57 @@
 
 use crate::server::Server;
 
-/// Waits for SIGTERM or SIGINT for as long as the program runs.
-pub async fn stop_on_signal(server: Server) {
-    signal().await;
-    tracing::info!(
-        grace_seconds = server.limits().shutdown_grace.as_secs(),
-        "stopping: waiting for requests in flight; send the signal again to stop at once"
-    );
-    server.drain();
-    signal().await;
-    tracing::warn!("stopped at once");
-    server.stop_now();
+/// Listens for SIGTERM and SIGINT from this call on; the future acts on them for as long as the program runs.
+pub fn stop_on_signal(server: Server) -> impl Future<Output = ()> + Send {
+    let mut signals = Signals::listen();
+    async move {
+        signals.next().await;
+        tracing::info!(
+            grace_seconds = server.limits().shutdown_grace.as_secs(),
+            "stopping: waiting for requests in flight; send the signal again to stop at once"
+        );
+        server.drain();
+        signals.next().await;
+        tracing::warn!("stopped at once");
+        server.stop_now();
+    }
+}
+
+/// The signals that ask for a stop. Where they cannot be listened for, they end the process as they always did.
+struct Signals {
+    #[cfg(unix)]
+    listeners: Option<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,
 }
 
 #[cfg(unix)]
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-        (Ok(mut terminate), Ok(mut interrupt)) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+impl Signals {
+    fn listen() -> Signals {
+        use tokio::signal::unix::{SignalKind, signal};
+        Signals { listeners: signal(SignalKind::terminate()).ok().zip(signal(SignalKind::interrupt()).ok()) }
+    }
+
+    async fn next(&mut self) {
+        match &mut self.listeners {
+            Some((terminate, interrupt)) => {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
             }
+            None => std::future::pending().await,
         }
-        _ => std::future::pending().await,
     }
 }
 
 #[cfg(not(unix))]
-async fn signal() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+impl Signals {
+    fn listen() -> Signals {
+        Signals {}
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Newline-delimited JSON-RPC over standard streams, or any pair of byte streams.
 
 use std::io;
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::time::timeout;
@@ -45,28 +44,27 @@ where
 {
     let caller = Caller { via: Via::Stdio, identity: "stdio".into(), trust };
     let (connection, outgoing) = Connection::new(server.clone(), caller, None);
-    let writer = tokio::spawn(write(writer, outgoing));
+    let mut writer = tokio::spawn(write(writer, outgoing));
     let grace = server.limits().shutdown_grace;
     let mut lines = Lines::new(BufReader::with_capacity(64 * 1024, reader), server.limits().max_message_bytes);
-
-    let conversation = async {
+    let whole = async {
         let ended = converse(server, &connection, &mut lines).await;
         // After the end of input, what is in flight has its time; what outlasts it is dropped with the connection.
         let _ = timeout(grace, connection.finished()).await;
-        ended
+        drop(connection);
+        // The writer ends when the last message is out. A client that reads no more is not waited for longer.
+        match timeout(grace, &mut writer).await {
+            Ok(Ok(written)) => ended.and(written),
+            _ => ended,
+        }
     };
     let ended = tokio::select! {
-        ended = conversation => ended,
+        ended = whole => ended,
         // Also when a client that does not read holds everything up.
         () = out_of_patience(server) => Ok(()),
     };
-    drop(connection);
-    // Spawned requests hold senders; the writer ends when the last is gone or the grace is over.
-    let flushed = timeout(Duration::from_secs(5).min(grace), writer).await;
-    ended.and(match flushed {
-        Ok(Ok(written)) => written,
-        _ => Ok(()),
-    })
+    writer.abort();
+    ended
 }
 
 /// Takes messages until the input ends, nobody reads our answers any more, or a drain has seen the last one answered.

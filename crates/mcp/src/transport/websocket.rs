@@ -12,30 +12,30 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use super::connection::Connection;
-use super::http::{Endpoint, Place};
+use super::http::Place;
 use super::queue::Receiver;
 use crate::server::Server;
 use crate::transport::Bucket;
-use crate::trust::Via;
+use crate::trust::Caller;
 
 pub(crate) fn accept(
-    endpoint: Endpoint,
+    server: Server,
+    caller: Caller,
     bucket: Option<Arc<Bucket>>,
     place: Option<Place>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let max = endpoint.server.limits().max_message_bytes;
+    let max = server.limits().max_message_bytes;
     upgrade.protocols([Cow::Borrowed("mcp")]).max_message_size(max).max_frame_size(max).on_upgrade(
         async move |socket| {
-            serve(endpoint, bucket, socket).await;
+            serve(server, caller, bucket, socket).await;
             drop(place);
         },
     )
 }
 
-async fn serve(endpoint: Endpoint, bucket: Option<Arc<Bucket>>, socket: WebSocket) {
-    let server = endpoint.server.clone();
-    let (connection, outgoing) = Connection::new(server.clone(), endpoint.caller(Via::WebSocket), bucket);
+async fn serve(server: Server, caller: Caller, bucket: Option<Arc<Bucket>>, socket: WebSocket) {
+    let (connection, outgoing) = Connection::new(server.clone(), caller, bucket);
     let (sink, stream) = socket.split();
     let (close, closing) = mpsc::channel(1);
     let mut writer = tokio::spawn(write(server.clone(), sink, outgoing, closing));
