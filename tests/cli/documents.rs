@@ -190,3 +190,11 @@ fn a18_the_errors_agents_are_told_of_have_their_numbers() {
     let answer = server.ask(&crate::process::call(2, "inspect-server", json!({})));
     assert_eq!(answer["result"]["isError"], false, "names may be written with `-` or `_`");
 }
+
+#[test]
+fn v16_the_tests_of_the_core_run_by_name_with_one_command() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("test");
+    let listed = std::process::Command::new(script).arg("--list").output().expect("the script runs");
+    let listed = String::from_utf8(listed.stdout).expect("text");
+    assert!(listed.lines().any(|line| line.trim_start().starts_with("core")), "{listed}");
+}
