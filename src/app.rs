@@ -1,7 +1,5 @@
 //! The composition root: the only place that turns settings into a server.
 
-use std::collections::HashMap;
-
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{Auth, RateLimit, Token};
 use corbie_mcp::{Limits, RegistrationError, Server, TrustLevel};
@@ -64,7 +62,8 @@ fn level(level: config::trust::Level) -> TrustLevel {
     }
 }
 
-fn limits(config: &Config) -> Limits {
+/// The bounds the settings ask for.
+pub fn limits(config: &Config) -> Limits {
     let (server, limits) = (&config.server, &config.server.limits);
     Limits {
         max_message_bytes: limits.max_message_bytes.bytes(),
@@ -82,11 +81,7 @@ fn limits(config: &Config) -> Limits {
         session_idle: limits.session_idle.get(),
         page_size: limits.page_size,
         tool_timeout: server.tool_timeout_seconds.get(),
-        tool_timeouts: server
-            .tool_timeouts
-            .iter()
-            .map(|(tool, limit)| (tool.clone(), limit.get()))
-            .collect::<HashMap<_, _>>(),
+        tool_timeouts: server.tool_timeouts.iter().map(|(tool, limit)| (tool.clone(), limit.get())).collect(),
         shutdown_grace: server.shutdown_grace_seconds.get(),
         ..Limits::default()
     }

@@ -92,9 +92,8 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
 
 /// Waits for work no connection waits for, such as tasks, within what is left of the grace.
 async fn finish(server: &Server) {
-    let grace = server.limits().shutdown_grace;
     tokio::select! {
-        _ = tokio::time::timeout(grace, server.finished()) => {}
+        _ = tokio::time::timeout_at(server.grace_ends(), server.finished()) => {}
         () = server.stopped() => {}
     }
 }

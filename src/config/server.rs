@@ -1,7 +1,6 @@
 //! `server`: where it listens, who may call, and how long things may take.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,16 +95,6 @@ impl Server {
             (_, Some(token)) => Ok(Authentication::Bearer(token)),
             (_, None) => Err(NoAuthentication::NoToken),
         }
-    }
-
-    /// How long a tool may run: as configured for it, else as it asks for itself, else the general limit.
-    ///
-    /// `-` and `_` are the same in a tool's name, because a variable's name cannot have the former.
-    pub fn tool_timeout(&self, tool: &str, its_own: Option<Duration>) -> Duration {
-        let same = |name: &str| name.replace('-', "_").eq_ignore_ascii_case(&tool.replace('-', "_"));
-        let exact = self.tool_timeouts.get(tool);
-        let configured = exact.or_else(|| self.tool_timeouts.iter().find(|(name, _)| same(name)).map(|(_, time)| time));
-        configured.map(|time| time.get()).or(its_own).unwrap_or(self.tool_timeout_seconds.get())
     }
 
     /// The limit for callers of one listener, if there is one.

@@ -154,6 +154,7 @@ fn a07_v08_a_request_that_runs_over_stdio_is_answered_before_the_end() {
         let acknowledged = server.ask(&listen("running"));
         assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
         server.signal(signal);
+        assert_eq!(server.receive()["method"], "notifications/cancelled");
         let answer = server.receive();
         assert_eq!((&answer["id"], &answer["result"]["resultType"]), (&json!("running"), &json!("complete")));
         let ended = server.end_within(SLACK);
@@ -173,6 +174,7 @@ fn a07_v08_a_request_that_runs_over_http_is_answered_before_the_end() {
     let acknowledged = stream.read_event().unwrap().expect("an event");
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
     server.signal("TERM");
+    assert_eq!(stream.read_event().unwrap().expect("a goodbye")["method"], "notifications/cancelled");
     let answer = stream.read_event().unwrap().expect("the answer");
     assert_eq!((&answer["id"], &answer["result"]["resultType"]), (&json!("running"), &json!("complete")));
     assert!(stream.read_event().unwrap().is_none());

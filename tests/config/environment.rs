@@ -45,9 +45,10 @@ fn f05_the_type_comes_from_the_key_and_not_from_the_look_of_the_text() {
 
 #[test]
 fn f05_a_timeout_set_by_a_variable_counts_for_the_tool_with_a_hyphen() {
-    let server = Machine::new().variable("CORBIE_SERVER__TOOL_TIMEOUTS__KNOWLEDGE_ADD", "90").load().server;
-    assert_eq!(server.tool_timeout("knowledge-add", None).as_secs(), 90);
-    assert_eq!(server.tool_timeout("knowledge-remove", None).as_secs(), 30);
+    let server = Machine::new().variable("CORBIE_SERVER__TOOL_TIMEOUTS__KNOWLEDGE_ADD", "90").load();
+    let limits = corbie::app::limits(&server);
+    assert_eq!(limits.timeout_of("knowledge-add", None).as_secs(), 90);
+    assert_eq!(limits.timeout_of("knowledge-remove", None).as_secs(), 30);
 }
 
 #[test]

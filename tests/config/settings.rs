@@ -136,11 +136,11 @@ fn x16_trust_belongs_to_the_way_a_caller_came() {
 
 #[test]
 fn f34_a_tools_own_timeout_yields_to_the_configured_one() {
-    let server = Machine::new().project("server: {tool_timeouts: {chat: 2m}, tool_timeout_seconds: 10}").load().server;
-    let own = Some(Duration::from_secs(300));
-    assert_eq!(server.tool_timeout("chat", own).as_secs(), 120);
-    assert_eq!(server.tool_timeout("knowledge-add", own).as_secs(), 300);
-    assert_eq!(server.tool_timeout("other", None).as_secs(), 10);
+    let config = Machine::new().project("server: {tool_timeouts: {chat: 2m}, tool_timeout_seconds: 10}").load();
+    let (limits, own) = (corbie::app::limits(&config), Some(Duration::from_secs(300)));
+    assert_eq!(limits.timeout_of("chat", own).as_secs(), 120);
+    assert_eq!(limits.timeout_of("knowledge-add", own).as_secs(), 300);
+    assert_eq!(limits.timeout_of("other", None).as_secs(), 10);
 }
 
 proptest! {

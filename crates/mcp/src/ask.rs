@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
 
 use crate::client::{ClientCapabilities, ClientFeature};
 use crate::content::Content;
@@ -18,7 +19,7 @@ use crate::error::{Error, ErrorObject};
 use crate::outcome::ToolError;
 use crate::schema;
 use crate::tasks::RunningTask;
-use crate::version::Era;
+use crate::version::{Era, Version};
 
 /// A question, as it goes to the client.
 #[derive(Debug, Clone)]
@@ -98,6 +99,8 @@ pub(crate) enum Asking {
 pub(crate) struct Rounds {
     answers: Map<String, Value>,
     open: Mutex<Map<String, Value>>,
+    /// Wakes the dispatcher when a question was put from a task of the handler's own.
+    pub(crate) asked: Notify,
 }
 
 impl Question {
@@ -130,8 +133,13 @@ impl Question {
         Question { feature: ClientFeature::Roots, method: "roots/list", params: json!({}), form: None }
     }
 
-    fn request(&self, era: Era) -> Value {
+    fn request(&self, version: Version) -> Value {
+        let era = version.era();
         let mut params = self.params.clone();
+        // 2025-11-25 alone wants an id for pages; we need none, so any will do.
+        if version == Version::V2025_11_25 && self.feature == ClientFeature::ElicitationUrl {
+            params["elicitationId"] = crate::server::random_id().into();
+        }
         // `mode` is younger than forms; clients before 2025-11-25 know forms only and need no word for it.
         if era == Era::Legacy
             && params.get("mode").is_some_and(|mode| mode == "form")
@@ -193,21 +201,21 @@ impl Context {
         match self.asking() {
             Asking::Nowhere => Err(AskError::NoWay),
             Asking::Wire => {
-                let answer = self.ask_on_the_wire(question.method, &question.request(era)["params"]).await?;
+                let answer = self.ask_on_the_wire(question.method, &question.request(self.version())["params"]).await?;
                 question.check(&answer).map_err(AskError::Unusable)?;
                 Ok(answer)
             }
             Asking::Rounds(rounds) => match rounds.answers.get(key).filter(|answer| question.check(answer).is_ok()) {
                 Some(answer) => Ok(answer.clone()),
                 None => {
-                    rounds.lock().insert(key.to_owned(), question.request(era));
-                    // Dispatch sees the open question when this poll returns, answers `input_required` and drops
-                    // the handler. There is nothing to wake up for.
+                    rounds.lock().insert(key.to_owned(), question.request(self.version()));
+                    rounds.asked.notify_one();
+                    // Dispatch sees the open question, answers `input_required` and drops the handler.
                     std::future::pending().await
                 }
             },
             Asking::Task(task) => loop {
-                let answer = task.ask(key, question.request(era)).await.ok_or(AskError::TimedOut)?;
+                let answer = task.ask(key, question.request(self.version())).await.ok_or(AskError::TimedOut)?;
                 if question.check(&answer).is_ok() {
                     return Ok(answer);
                 }
@@ -248,7 +256,7 @@ impl Rounds {
     /// `earlier` are the sealed answers of past rounds; `now` came with this request and wins.
     pub(crate) fn new(mut earlier: Map<String, Value>, now: Map<String, Value>) -> Rounds {
         earlier.extend(now);
-        Rounds { answers: earlier, open: Mutex::default() }
+        Rounds { answers: earlier, open: Mutex::default(), asked: Notify::new() }
     }
 
     /// Questions no answer was there for, taken out; none if the handler does not wait for the client.

@@ -24,8 +24,9 @@ pub struct AuditEntry {
     /// RFC 3339, UTC.
     #[serde(serialize_with = "rfc3339")]
     pub time: SystemTime,
-    pub tool: String,
-    pub arguments_hash: String,
+    pub tool: std::sync::Arc<str>,
+    #[serde(serialize_with = "hex")]
+    pub arguments_hash: u64,
     pub outcome: AuditOutcome,
     pub trust: TrustLevel,
     pub via: Via,
@@ -48,7 +49,7 @@ impl AuditLog {
 
     pub(crate) fn record(
         &self,
-        tool: &str,
+        tool: &std::sync::Arc<str>,
         arguments: &str,
         caller: &Caller,
         outcome: AuditOutcome,
@@ -56,8 +57,8 @@ impl AuditLog {
     ) {
         let entry = AuditEntry {
             time: SystemTime::now(),
-            tool: tool.to_owned(),
-            arguments_hash: format!("{:016x}", self.hasher.hash_one(arguments)),
+            tool: tool.clone(),
+            arguments_hash: self.hasher.hash_one(arguments),
             outcome,
             trust: caller.trust,
             via: caller.via,
@@ -87,6 +88,10 @@ impl AuditLog {
     }
 }
 
+fn hex<S: serde::Serializer>(hash: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{hash:016x}"))
+}
+
 pub(crate) fn rfc3339<S: serde::Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&humantime::format_rfc3339_millis(*time))
 }
@@ -100,7 +105,7 @@ mod tests {
         let log = AuditLog::new(2);
         let caller = Caller { via: Via::Stdio, identity: "stdio".into(), trust: TrustLevel::Trusted };
         for text in ["first", "second", "second"] {
-            log.record("echo", text, &caller, AuditOutcome::Success, Duration::from_micros(7));
+            log.record(&"echo".into(), text, &caller, AuditOutcome::Success, Duration::from_micros(7));
         }
         let latest = log.latest(10);
         assert_eq!(latest.len(), 2);

@@ -126,6 +126,11 @@ impl RequestMeta {
         Ok(RequestMeta { version, capabilities, log_level, progress_token, all })
     }
 
+    /// The era this request claims, right or wrong.
+    pub(crate) fn era(&self) -> Era {
+        if self.version.is_some() { Era::Modern } else { Era::Legacy }
+    }
+
     /// The era this request says it is in, with what that era requires checked.
     pub(crate) fn modern(&self) -> Result<Option<(Version, &ClientCapabilities)>, Error> {
         let Some(text) = &self.version else { return Ok(None) };

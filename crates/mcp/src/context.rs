@@ -27,7 +27,7 @@ pub(crate) struct Inner {
     pub(crate) version: Version,
     pub(crate) style: Style,
     pub(crate) client: Arc<ClientCapabilities>,
-    pub(crate) meta: RequestMeta,
+    pub(crate) meta: Arc<RequestMeta>,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) outlet: Outlet,
     pub(crate) cancel: CancellationToken,

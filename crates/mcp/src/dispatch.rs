@@ -7,22 +7,22 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
 
 use futures_util::FutureExt;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::Asking;
-use crate::client::{ClientCapabilities, LogLevel, META_SERVER_INFO, META_VERSION, RequestMeta};
+use crate::client::{ClientCapabilities, LogLevel, META_VERSION, RequestMeta};
 use crate::context::{self, Context};
 use crate::error::Error;
-use crate::message::{self, Id, Notification, Params, Request};
+use crate::message::{Id, Notification, Params, Request};
 use crate::methods;
-use crate::metrics::{CodeLabel, MethodLabel};
+use crate::metrics::CodeLabel;
 use crate::outcome::Style;
 use crate::registry::nearest;
+use crate::reply::{Answer, Reply};
 use crate::server::Server;
 use crate::session::{Outlet, Session};
 use crate::transport::Bucket;
@@ -38,6 +38,8 @@ pub(crate) struct Exchange {
     pub(crate) opening: Opening,
     pub(crate) outlet: Outlet,
     pub(crate) cancel: CancellationToken,
+    /// The peer sends no more: streams that only wait for news end well, other work goes on.
+    pub(crate) closing: CancellationToken,
     /// What this caller may still send; none where there is no limit.
     pub(crate) bucket: Option<Arc<Bucket>>,
 }
@@ -52,38 +54,7 @@ pub(crate) struct Call {
     pub(crate) version: Version,
     pub(crate) client: Arc<ClientCapabilities>,
     pub(crate) log_level: Option<LogLevel>,
-    pub(crate) meta: RequestMeta,
-}
-
-/// What a method gives back: a result's members, and what the modern era adds to them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Reply {
-    pub(crate) members: Map<String, Value>,
-    pub(crate) kind: ResultType,
-    pub(crate) cache: Option<Cache>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum ResultType {
-    #[default]
-    Complete,
-    InputRequired,
-    Task,
-}
-
-/// How long, and by whom, a result may be kept.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cache {
-    pub(crate) ttl_ms: u64,
-    pub(crate) scope: &'static str,
-}
-
-/// The end of a request.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) id: Id,
-    pub(crate) era: Era,
-    pub(crate) outcome: Result<Value, Error>,
+    pub(crate) meta: Arc<RequestMeta>,
 }
 
 impl Server {
@@ -95,8 +66,7 @@ impl Server {
         exchange: Exchange,
     ) -> Answer {
         let Request { id, method, params, .. } = request;
-        let claims_modern = meta.as_ref().is_ok_and(|meta| meta.version.is_some());
-        let era = if claims_modern { Era::Modern } else { Era::Legacy };
+        let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
         self.inner().metrics.in_flight.inc();
         let _in_flight = InFlight(self);
         // Handlers contain their own panics and can say more; this is for everything around them, such as a completer.
@@ -104,8 +74,7 @@ impl Server {
         let outcome = served.unwrap_or_else(|_| {
             Err(Error::internal("the request failed unexpectedly", format!("serving `{method}` panicked")))
         });
-        let outcome = outcome.map(|reply| reply.finish(era, self));
-        tracing::debug!(%method, %id, ?era, error = outcome.as_ref().err().map(Error::error_type), "request");
+        tracing::debug!(method = ?clip(&method), id = ?clip(&id.to_string()), ?era, error = outcome.as_ref().err().map(Error::error_type), "request");
         if let Err(error) = &outcome {
             let label = CodeLabel { error_type: error.error_type().to_owned() };
             self.inner().metrics.errors.get_or_create(&label).inc();
@@ -113,7 +82,7 @@ impl Server {
                 tracing::error!(%method, %inward, "internal error");
             }
         }
-        Answer { id, era, outcome }
+        Answer { id, era, outcome, server: self.clone() }
     }
 
     async fn serve(
@@ -127,11 +96,10 @@ impl Server {
         if self.is_draining() {
             return Err(Error::ShuttingDown);
         }
-        if let Some(bucket) = &exchange.bucket
-            && let Err(wait) = bucket.take(Instant::now())
-        {
-            return Err(Error::RateLimited(format!("too many requests; try again in {} ms", wait.as_millis() + 1)));
+        if let Some(bucket) = &exchange.bucket {
+            bucket.charge()?;
         }
+        let _working = self.working()?;
         let meta = meta?;
         let (version, client, log_level) = match meta.modern()? {
             Some((version, client)) => (version, Arc::new(client.clone()), meta.log_level),
@@ -141,12 +109,10 @@ impl Server {
                 Some(exchange.session.log_level()),
             ),
         };
+        let meta = Arc::new(meta);
         let call = Call { server: self.clone(), id, params, exchange, version, client, log_level, meta };
-        let known = self.route(method, call);
-        // Only names we serve become labels: a peer must not grow the metrics by inventing methods.
-        let label = if known.is_ok() { method } else { "unknown" };
-        self.inner().metrics.requests.get_or_create(&MethodLabel { method: label.to_owned() }).inc();
-        known?.await
+        self.inner().metrics.count_request(method);
+        self.route(method, call)?.await
     }
 
     /// The table of methods.
@@ -170,7 +136,7 @@ impl Server {
             ("tools/cancel", _) => ready(tasks::cancel_tool(&call)),
             ("completion/complete", _) => match (complete::form(&call)?, self.inner().methods.get(method).cloned()) {
                 (complete::Form::Standard, _) => ready(complete::complete(&call)),
-                (complete::Form::Generation, Some(run)) => Box::pin(extra::run(run, call)),
+                (complete::Form::Generation, Some(run)) => Box::pin(extra::run(method.to_owned(), run, call)),
                 (complete::Form::Generation, None) => {
                     return Err(Error::invalid_params("this server generates no text; give `ref` with `argument`"));
                 }
@@ -190,7 +156,7 @@ impl Server {
             ("tasks/update", Era::Modern) => ready(tasks::update(&call)),
             ("tasks/cancel", Era::Modern) => ready(tasks::cancel(&call)),
             (other, _) => match self.inner().methods.get(other).cloned() {
-                Some(run) => Box::pin(extra::run(run, call)),
+                Some(run) => Box::pin(extra::run(other.to_owned(), run, call)),
                 None => {
                     let names: Vec<String> = KNOWN.iter().map(|name| (*name).to_owned()).collect();
                     let names = names.iter().chain(self.inner().methods.keys());
@@ -222,7 +188,7 @@ impl Server {
 }
 
 /// Methods of the protocol, for suggestions.
-const KNOWN: [&str; 19] = [
+pub(crate) const KNOWN: [&str; 19] = [
     "initialize",
     "ping",
     "tools/list",
@@ -270,52 +236,6 @@ impl Call {
             waited_ns: AtomicU64::new(0),
             questions_open: AtomicU64::new(0),
         })
-    }
-}
-
-impl Reply {
-    pub(crate) fn new(members: Value) -> Reply {
-        let members = match members {
-            Value::Object(members) => members,
-            _ => Map::new(),
-        };
-        Reply { members, ..Reply::default() }
-    }
-
-    pub(crate) fn cached(self, cache: Cache) -> Reply {
-        Reply { cache: Some(cache), ..self }
-    }
-
-    /// The result object a peer of this era gets.
-    pub(crate) fn finish(self, era: Era, server: &Server) -> Value {
-        let Reply { mut members, kind, cache } = self;
-        if era == Era::Legacy {
-            return Value::Object(members);
-        }
-        let kind = match kind {
-            ResultType::Complete => "complete",
-            ResultType::InputRequired => "input_required",
-            ResultType::Task => "task",
-        };
-        members.insert("resultType".into(), kind.into());
-        if let Some(cache) = cache {
-            members.insert("ttlMs".into(), cache.ttl_ms.into());
-            members.insert("cacheScope".into(), cache.scope.into());
-        }
-        let meta = members.entry("_meta").or_insert_with(|| json!({}));
-        if let Some(meta) = meta.as_object_mut() {
-            meta.insert(META_SERVER_INFO.into(), json!({ "name": server.name(), "version": server.version() }));
-        }
-        Value::Object(members)
-    }
-}
-
-impl Answer {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        match &self.outcome {
-            Ok(result) => message::encode_result(&self.id, result).expect("a JSON value can be written"),
-            Err(error) => message::encode_error(Some(&self.id), &error.to_object(self.era)),
-        }
     }
 }
 

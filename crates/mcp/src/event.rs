@@ -28,6 +28,8 @@ pub enum Event {
     Other {
         method: Arc<str>,
         params: Arc<Value>,
+        /// The only caller who is told; everyone, if there is none.
+        owner: Option<Arc<str>>,
     },
 }
 
@@ -75,10 +77,11 @@ impl Event {
     }
 
     /// The notification on a connection that opened with `initialize`, if it concerns that connection.
-    pub(crate) fn for_legacy(&self, subscribed: &HashSet<String>) -> Option<Vec<u8>> {
+    pub(crate) fn for_legacy(&self, subscribed: &HashSet<String>, caller: &str) -> Option<Vec<u8>> {
         match self {
             Event::ResourceUpdated(uri) if !subscribed.contains(&**uri) => None,
             Event::TaskChanged { .. } => None,
+            Event::Other { owner: Some(owner), .. } if **owner != *caller => None,
             _ => message::encode_call(None, self.method(), &self.params()).ok(),
         }
     }

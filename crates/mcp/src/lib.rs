@@ -28,6 +28,7 @@ mod metrics;
 mod outcome;
 mod prompt;
 mod registry;
+mod reply;
 mod resource;
 pub mod retry;
 pub mod schema;
@@ -77,6 +78,9 @@ pub mod __private {
 
     /// Runs a blocking function where it does not hold up others; a panic in it fails that call.
     pub async fn run_blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, ToolError> {
+        // The runtime's blocking threads also serve files and names; tools may not take them all.
+        static PLACES: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(128);
+        let _place = PLACES.acquire().await;
         tokio::task::spawn_blocking(work).await.map_err(|error| {
             ToolError::Protocol(crate::Error::internal("the call failed unexpectedly", error.to_string()))
         })

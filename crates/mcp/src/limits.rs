@@ -1,6 +1,6 @@
 //! Every bound there is (invariant 11), with its default. Each is a setting.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How much a peer may send, hold or make us wait.
@@ -18,6 +18,8 @@ pub struct Limits {
     pub max_connections: usize,
     /// Requests in flight on one connection; more are refused, not queued.
     pub max_in_flight: usize,
+    /// Requests in flight over all connections, also those whose client has gone.
+    pub max_requests: usize,
     /// Time a client has to send a request's head, and then its body.
     pub request_read_timeout: Duration,
     /// A connection that does nothing for this long is closed.
@@ -48,9 +50,30 @@ pub struct Limits {
     pub max_listeners: usize,
     pub tool_timeout: Duration,
     /// Time limits of single tools, by name; they win over what the tool itself declares.
-    pub tool_timeouts: HashMap<String, Duration>,
+    pub tool_timeouts: BTreeMap<String, Duration>,
     /// How long in-flight work may go on after a stop was asked for.
     pub shutdown_grace: Duration,
+}
+
+impl Limits {
+    /// How long one tool or method may run: as configured for it, else as it asks for itself, else as all.
+    ///
+    /// `-` and `_` are the same here, because an environment variable cannot hold the former; an exact name wins.
+    pub fn timeout_of(&self, name: &str, its_own: Option<Duration>) -> Duration {
+        let same = |other: &String| other.replace('-', "_").eq_ignore_ascii_case(&name.replace('-', "_"));
+        let by_any_separator = || self.tool_timeouts.iter().find(|(other, _)| same(other)).map(|(_, limit)| limit);
+        let configured = self.tool_timeouts.get(name).or_else(by_any_separator);
+        configured.copied().or(its_own).unwrap_or(self.tool_timeout)
+    }
+
+    /// Bounds of zero that would stop everything become one.
+    pub(crate) fn usable(mut self) -> Limits {
+        for bound in [&mut self.max_outgoing, &mut self.max_in_flight, &mut self.page_size, &mut self.max_batch] {
+            *bound = (*bound).max(1);
+        }
+        self.keep_alive = self.keep_alive.max(Duration::from_millis(1));
+        self
+    }
 }
 
 impl Default for Limits {
@@ -62,6 +85,7 @@ impl Default for Limits {
             max_header_bytes: 16 * 1024,
             max_connections: 1024,
             max_in_flight: 1024,
+            max_requests: 10_000,
             request_read_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(300),
             write_timeout: Duration::from_secs(30),
@@ -77,7 +101,7 @@ impl Default for Limits {
             max_audit: 10_000,
             max_listeners: 1024,
             tool_timeout: Duration::from_secs(30),
-            tool_timeouts: HashMap::new(),
+            tool_timeouts: BTreeMap::new(),
             shutdown_grace: Duration::from_secs(30),
         }
     }

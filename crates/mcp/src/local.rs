@@ -25,11 +25,13 @@ impl Server {
             opening: Opening::JsonRpc,
             outlet: Outlet::Closed,
             cancel: CancellationToken::new(),
+            closing: CancellationToken::new(),
             bucket: None,
         };
         let params = Params::from_value(params);
         let meta = RequestMeta::of(&params);
         let request = Request { id: Id::Integer(0), method: method.into(), params, bare: false };
-        self.answer(request, meta, exchange).await.outcome
+        let answer = self.answer(request, meta, exchange).await;
+        answer.outcome.map(|reply| reply.to_value(answer.era, self))
     }
 }

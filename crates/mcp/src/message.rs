@@ -141,7 +141,11 @@ fn decode_one(text: &str, bounds: Bounds) -> Result<Message, Rejection> {
             (Some(result), None) => Ok(Message::Response(Response { id, outcome: Ok(result.to_owned()) })),
             (None, Some(error)) => match serde_json::from_str::<ErrorObject>(error.get()) {
                 Ok(error) => Ok(Message::Response(Response { id, outcome: Err(error) })),
-                Err(_) => Err(reject(Error::InvalidRequest("`error` is not a JSON-RPC error object".into()))),
+                // A failure all the same; and an answer must not be answered.
+                Err(_) => {
+                    let (code, message) = (crate::code::Code::Internal.legacy_number(), error.get().to_owned());
+                    Ok(Message::Response(Response { id, outcome: Err(ErrorObject { code, message, data: None }) }))
+                }
             },
             _ => Err(reject(Error::InvalidRequest("`method` is missing".into()))),
         };
@@ -169,13 +173,19 @@ fn decode_one(text: &str, bounds: Bounds) -> Result<Message, Rejection> {
 
 /// Writes a successful response.
 pub fn encode_result(id: &Id, result: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let mut response = Vec::new();
+    write_result(&mut response, id, result)?;
+    Ok(response)
+}
+
+pub(crate) fn write_result(out: &mut Vec<u8>, id: &Id, result: &impl Serialize) -> Result<(), serde_json::Error> {
     #[derive(Serialize)]
     struct Out<'a, R> {
         jsonrpc: &'static str,
         id: &'a Id,
         result: &'a R,
     }
-    serde_json::to_vec(&Out { jsonrpc: "2.0", id, result })
+    serde_json::to_writer(out, &Out { jsonrpc: "2.0", id, result })
 }
 
 /// Writes an error response; `None` when the request's id could not be read.

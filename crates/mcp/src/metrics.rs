@@ -1,6 +1,6 @@
 //! Counting what happens: per tool, per method, per connection; shown as Prometheus text and as a resource.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub struct Metrics {
     prometheus: Mutex<Prometheus>,
-    pub(crate) requests: Family<MethodLabel, Counter>,
+    /// One counter a method, looked up without a lock: it sits on the path of every request.
+    requests: HashMap<String, Counter>,
+    unknown_method: Counter,
     pub(crate) errors: Family<CodeLabel, Counter>,
     pub(crate) connections: Gauge,
     pub(crate) rejected_connections: Counter,
@@ -51,17 +53,21 @@ const BUCKETS: [f64; 10] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 
 const MAX_KINDS: usize = 64;
 
 impl Metrics {
-    pub(crate) fn new() -> Metrics {
+    /// Only methods that are served become labels: a peer must not grow the metrics by inventing names.
+    pub(crate) fn new<'a>(methods: impl Iterator<Item = &'a str>) -> Metrics {
         let mut prometheus = Prometheus::with_prefix("corbie");
+        let requests = Family::<MethodLabel, Counter>::default();
+        let counter = |method: &str| requests.get_or_create(&MethodLabel { method: method.to_owned() }).clone();
         let metrics = Metrics {
-            requests: Family::default(),
+            requests: methods.map(|method| (method.to_owned(), counter(method))).collect(),
+            unknown_method: counter("unknown"),
             errors: Family::default(),
             connections: Gauge::default(),
             rejected_connections: Counter::default(),
             in_flight: Gauge::default(),
             prometheus: Mutex::default(),
         };
-        prometheus.register("requests", "Requests by method", metrics.requests.clone());
+        prometheus.register("requests", "Requests by method", requests);
         prometheus.register("errors", "JSON-RPC errors by type", metrics.errors.clone());
         prometheus.register("connections", "Open HTTP and WebSocket connections", metrics.connections.clone());
         prometheus.register(
@@ -71,6 +77,10 @@ impl Metrics {
         );
         prometheus.register("requests_in_flight", "Requests being worked on", metrics.in_flight.clone());
         Metrics { prometheus: Mutex::new(prometheus), ..metrics }
+    }
+
+    pub(crate) fn count_request(&self, method: &str) {
+        self.requests.get(method).unwrap_or(&self.unknown_method).inc();
     }
 
     /// Lets a part of the program add metrics of its own.

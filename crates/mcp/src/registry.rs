@@ -1,10 +1,11 @@
 //! The set of tools at one moment: an immutable value that a change replaces whole.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use indexmap::IndexMap;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::error::{Error, RegistrationError};
 use crate::tool::Tool;
@@ -15,6 +16,21 @@ pub struct Registry {
     tools: IndexMap<String, Arc<Tool>>,
     /// Names with `-` and `_` exchanged, where that is unambiguous.
     aliases: HashMap<String, Alias>,
+    written: Written,
+}
+
+/// `tools/list` is the largest answer most clients get and changes least, so it is written once for each form it has.
+#[derive(Debug, Default)]
+struct Written {
+    current: OnceLock<Arc<RawValue>>,
+    without_output_schemas: OnceLock<Arc<RawValue>>,
+}
+
+/// A changed registry writes its own.
+impl Clone for Written {
+    fn clone(&self) -> Written {
+        Written::default()
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -87,6 +103,15 @@ impl Registry {
 
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
+    }
+
+    /// The array of all listings as JSON; clients before 2025-06-18 are spared `outputSchema`, which they cannot read.
+    pub(crate) fn written(&self, with_output_schemas: bool) -> &Arc<RawValue> {
+        let cell = if with_output_schemas { &self.written.current } else { &self.written.without_output_schemas };
+        cell.get_or_init(|| {
+            let listings: Vec<Value> = self.iter().map(|tool| tool.listing_for(with_output_schemas)).collect();
+            serde_json::value::to_raw_value(&listings).expect("listings are JSON values").into()
+        })
     }
 
     /// `list_registered_tools()` (M-67).

@@ -104,7 +104,7 @@ fn update_sorted(hash: &mut Sha256, value: &Value) {
             members.sort_by_key(|(name, _)| *name);
             hash.update(b"{");
             for (name, value) in members {
-                hash.update(name.as_bytes());
+                hash.update(Value::from(name.as_str()).to_string());
                 hash.update([0]);
                 update_sorted(hash, value);
             }

@@ -2,21 +2,23 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use indexmap::IndexMap;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::AuditLog;
+use crate::client::META_SERVER_INFO;
 use crate::completion::Completer;
 use crate::context::Context;
 use crate::discovery::{self, LastScan, Module, Report};
+use crate::dispatch::KNOWN;
 use crate::error::{Error, RegistrationError};
 use crate::event::Event;
 use crate::limits::Limits;
@@ -28,7 +30,7 @@ use crate::resource::{Resource, ResourceTemplate};
 use crate::seal::StateKey;
 use crate::tasks::{MemoryTasks, RunningTask, TaskStore};
 use crate::tool::{DEFAULT_CACHE_TTL, Tool};
-use crate::trust::Caller;
+use crate::trust::{Caller, Effect};
 
 /// An MCP server, ready to be served over any transport. Cheap to clone; all clones are the same server.
 #[derive(Clone)]
@@ -38,6 +40,7 @@ pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) instructions: Option<String>,
+    own_meta: Value,
     pub(crate) limits: Limits,
     registry: ArcSwap<Registry>,
     /// Writers of `registry` take turns; readers never wait.
@@ -56,12 +59,17 @@ pub(crate) struct Inner {
     expected: Mutex<HashMap<Id, Expected>>,
     tasks: Arc<dyn TaskStore>,
     running_tasks: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
+    /// Changes of task states take turns, so that a final state stays final.
+    pub(crate) task_turn: Mutex<()>,
+    /// Every request being worked on, also those whose client is gone.
+    requests: Arc<Semaphore>,
     pub(crate) metrics: Metrics,
     pub(crate) audit: AuditLog,
     pub(crate) state_key: StateKey,
     pub(crate) started: Instant,
     pub(crate) health: Option<HealthCheck>,
     pub(crate) draining: CancellationToken,
+    grace_ends: OnceLock<Instant>,
     pub(crate) stop_now: CancellationToken,
     listeners: Arc<Semaphore>,
     /// Everything spawned on behalf of this server, so that a stop can wait for it.
@@ -69,7 +77,13 @@ pub(crate) struct Inner {
 }
 
 /// A method beyond the protocol's own, such as `models/list`.
-pub(crate) type Method = Arc<dyn Fn(Context, Params) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
+#[derive(Clone)]
+pub(crate) struct Method {
+    pub(crate) effect: Effect,
+    pub(crate) run: Arc<MethodHandler>,
+}
+
+type MethodHandler = dyn Fn(Context, Params) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync;
 
 /// Adds members to `GET /health`; `status` becomes `degraded` when it names an impaired part (T-41).
 pub(crate) type HealthCheck = Arc<dyn Fn() -> Health + Send + Sync>;
@@ -148,6 +162,11 @@ impl Server {
         self.0.registry.load_full()
     }
 
+    /// The tools at this moment, without a shared count: for a look-up, not to be kept.
+    pub(crate) fn tools(&self) -> arc_swap::Guard<Arc<Registry>> {
+        self.0.registry.load()
+    }
+
     /// Adds a tool while the server runs; clients are told.
     pub fn register(&self, tool: Tool) -> Result<Registered, RegistrationError> {
         let _turn = lock(&self.0.registering);
@@ -224,6 +243,11 @@ impl Server {
         self.0.prompts.load_full()
     }
 
+    /// The `_meta` of every modern result: who we are.
+    pub(crate) fn own_meta(&self) -> &Value {
+        &self.0.own_meta
+    }
+
     pub(crate) fn inner(&self) -> &Inner {
         &self.0
     }
@@ -240,7 +264,14 @@ impl Server {
 
     /// Begins the drain: in-flight work goes on, new requests are refused.
     pub fn drain(&self) {
+        self.0.grace_ends.get_or_init(|| Instant::now() + self.0.limits.shutdown_grace);
         self.0.draining.cancel();
+    }
+
+    /// When the grace of a drain is over; everything that waits during one waits for this one moment.
+    pub fn grace_ends(&self) -> tokio::time::Instant {
+        let ends = self.0.grace_ends.get().copied();
+        ends.unwrap_or_else(|| Instant::now() + self.0.limits.shutdown_grace).into()
     }
 
     pub fn is_draining(&self) -> bool {
@@ -249,13 +280,21 @@ impl Server {
 
     /// Ends everything at once.
     pub fn stop_now(&self) {
-        self.0.draining.cancel();
+        self.drain();
         self.0.stop_now.cancel();
     }
 
     /// Ends when [`Server::stop_now`] was called.
     pub async fn stopped(&self) {
         self.0.stop_now.cancelled().await;
+    }
+
+    /// A place among the requests being worked on.
+    pub(crate) fn working(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let most = self.0.limits.max_requests;
+        self.0.requests.clone().try_acquire_owned().map_err(|_| {
+            Error::RateLimited(format!("the server works on {most} requests already; try again in a moment"))
+        })
     }
 
     /// A place among the open `subscriptions/listen` streams.
@@ -362,18 +401,27 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves a method beyond the protocol's own.
-    pub fn method<F, Fut>(mut self, name: impl Into<String>, run: F) -> Self
+    /// Serves a method beyond the protocol's own that only reads.
+    pub fn method<F, Fut>(self, name: impl Into<String>, run: F) -> Self
+    where
+        F: Fn(Context, Params) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, Error>> + Send + 'static,
+    {
+        self.gated_method(name, Effect::Reads, run)
+    }
+
+    /// Serves a method beyond the protocol's own, for callers who are trusted with its effect.
+    pub fn gated_method<F, Fut>(mut self, name: impl Into<String>, effect: Effect, run: F) -> Self
     where
         F: Fn(Context, Params) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Value, Error>> + Send + 'static,
     {
         let run = Arc::new(run);
-        let method: Method = Arc::new(move |context, params| {
+        let run: Arc<MethodHandler> = Arc::new(move |context, params| {
             let run = run.clone();
             Box::pin(async move { run(context, params).await })
         });
-        self.methods.insert(name.into(), method);
+        self.methods.insert(name.into(), Method { effect, run });
         self
     }
 
@@ -408,10 +456,16 @@ impl ServerBuilder {
     }
 
     /// Checks everything declared and makes the server.
-    pub fn build(self) -> Result<Server, RegistrationError> {
+    pub fn build(mut self) -> Result<Server, RegistrationError> {
+        self.limits = self.limits.usable();
         let mut registry = Registry::default();
         for tool in self.tools {
             registry = registry.with(tool?)?.0;
+        }
+        // `completion/complete` is shared: its other form is for programs to serve.
+        let taken = |name: &&String| KNOWN.contains(&name.as_str()) && *name != "completion/complete";
+        if let Some(name) = self.methods.keys().find(taken) {
+            return Err(RegistrationError::Duplicate { kind: "method", name: name.clone() });
         }
         let mut resources = IndexMap::new();
         for resource in self.resources {
@@ -428,6 +482,7 @@ impl ServerBuilder {
             }
         }
         let server = Server(Arc::new(Inner {
+            own_meta: json!({ META_SERVER_INFO: { "name": self.name, "version": self.version } }),
             name: self.name,
             version: self.version,
             instructions: self.instructions,
@@ -440,19 +495,22 @@ impl ServerBuilder {
             templates: self.templates.into_iter().collect::<Result<_, _>>()?,
             prompts: ArcSwap::from_pointee(prompts),
             completers: self.completers,
-            methods: self.methods,
             capabilities: self.capabilities,
             quiet_flags: self.quiet_flags,
             events: broadcast::channel(EVENT_BACKLOG).0,
             expected: Mutex::default(),
             tasks: self.tasks.unwrap_or_else(|| Arc::new(MemoryTasks::new(self.limits.max_tasks))),
             running_tasks: Mutex::default(),
-            metrics: Metrics::new(),
+            task_turn: Mutex::default(),
+            requests: Arc::new(Semaphore::new(self.limits.max_requests.max(1))),
+            metrics: Metrics::new(KNOWN.into_iter().chain(self.methods.keys().map(String::as_str))),
             audit: AuditLog::new(self.limits.max_audit),
+            methods: self.methods,
             state_key: self.state_key.unwrap_or_else(StateKey::random),
             started: Instant::now(),
             health: self.health,
             draining: CancellationToken::new(),
+            grace_ends: OnceLock::new(),
             stop_now: CancellationToken::new(),
             listeners: Arc::new(Semaphore::new(self.limits.max_listeners)),
             background: TaskTracker::new(),

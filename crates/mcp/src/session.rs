@@ -24,6 +24,8 @@ pub(crate) struct Session {
     client: ArcSwap<ClientCapabilities>,
     subscriptions: Mutex<HashSet<String>>,
     running: Mutex<HashMap<Id, CancellationToken>>,
+    /// Ends the stream that carries this session's news.
+    news: Mutex<CancellationToken>,
 }
 
 /// The way out for messages that belong to a request: its own event stream, or the connection.
@@ -53,6 +55,7 @@ impl Session {
             client: ArcSwap::default(),
             subscriptions: Mutex::default(),
             running: Mutex::default(),
+            news: Mutex::default(),
         }
     }
 
@@ -83,6 +86,14 @@ impl Session {
     /// Resource URIs this peer wants to hear of. The guard is held for a lookup, never across an await.
     pub(crate) fn subscriptions(&self) -> MutexGuard<'_, HashSet<String>> {
         self.subscriptions.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Makes the caller's stream the one that carries the news, and ends the one before; cancelled when it is replaced.
+    pub(crate) fn take_over_news(&self) -> CancellationToken {
+        let own = CancellationToken::new();
+        let mut news = self.news.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        std::mem::replace(&mut *news, own.clone()).cancel();
+        own
     }
 
     pub(crate) fn started(&self, id: Id, cancel: CancellationToken) {

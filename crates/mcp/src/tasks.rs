@@ -131,9 +131,16 @@ impl TaskStore for MemoryTasks {
         if !tasks.contains_key(&task.id) && tasks.len() >= self.max {
             let now = SystemTime::now();
             tasks.retain(|_, old| !old.state.is_final() || old.updated + old.ttl > now);
+            // What ended longest ago makes room: whoever wanted it has had the longest time to ask.
+            let oldest = tasks.values().filter(|old| old.state.is_final()).min_by_key(|old| old.updated);
+            if tasks.len() >= self.max
+                && let Some(oldest) = oldest.map(|old| old.id.clone())
+            {
+                tasks.remove(&oldest);
+            }
             if tasks.len() >= self.max {
                 return Err(Error::RateLimited(format!(
-                    "{} tasks are remembered, and no more can be; try again when some have ended",
+                    "{} tasks are running, and no more can be; try again when some have ended",
                     tasks.len()
                 )));
             }
@@ -207,6 +214,7 @@ impl RunningTask {
 impl Server {
     /// Moves a task on; a task that has ended stays as it is.
     pub fn update_task(&self, id: &str, state: TaskState) {
+        let _turn = self.inner().task_turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Ok(Some(mut task)) = self.task_store().get(id) else { return };
         if task.state.is_final() {
             return;

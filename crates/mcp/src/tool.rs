@@ -20,7 +20,7 @@ use crate::trust::Effect;
 
 /// Something a caller can run by name.
 pub struct Tool {
-    name: String,
+    name: Arc<str>,
     title: Option<String>,
     description: String,
     input: Schema,
@@ -117,6 +117,11 @@ impl Tool {
         &self.name
     }
 
+    /// The name for those who keep it.
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.name
+    }
+
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -144,6 +149,14 @@ impl Tool {
     /// Same declaration, whatever function stands behind it (M-64).
     pub(crate) fn same_declaration(&self, other: &Tool) -> bool {
         self.input == other.input && self.output == other.output && self.meta.effect == other.meta.effect
+    }
+
+    pub(crate) fn listing_for(&self, with_output_schema: bool) -> Value {
+        let mut entry = self.listing();
+        if !with_output_schema && let Some(members) = entry.as_object_mut() {
+            members.remove("outputSchema");
+        }
+        entry
     }
 
     /// The entry in `tools/list`.
@@ -287,7 +300,17 @@ impl ToolBuilder {
             .map(schema::compile)
             .transpose()
             .map_err(|reason| invalid("output", reason))?;
-        Ok(Tool { name, title, description, input, output, meta, dialect, run, stats: ToolStats::default() })
+        Ok(Tool {
+            name: name.into(),
+            title,
+            description,
+            input,
+            output,
+            meta,
+            dialect,
+            run,
+            stats: ToolStats::default(),
+        })
     }
 }
 

@@ -3,8 +3,8 @@
 mod fixture;
 
 use corbie_mcp::Server;
-use corbie_mcp::transport::Auth;
 use corbie_mcp::transport::http::{Http, Options};
+use corbie_mcp::transport::{Auth, RateLimit};
 use fixture::peer::{self, JSON, Reply, http};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -193,4 +193,24 @@ async fn s07_a_preflight_is_answered_without_a_token_and_only_to_allowed_pages()
         assert!(reply.headers["access-control-allow-headers"].contains(header), "{header}");
     }
     assert_eq!(ask("http://evil.example").await.status, 403);
+}
+
+#[tokio::test]
+async fn s09_x20_every_request_of_an_address_counts_also_the_bad_ones() {
+    let limit = RateLimit { per_second: 1, burst: 3 };
+    let options = || Options { rate_limit: Some(limit), auth: Auth::bearer(["right"]), ..Options::default() };
+    let right = ("authorization", "Bearer right");
+    let wrong = ("authorization", "Bearer wrong");
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for (header, body, served) in [(right, ping, 200), (wrong, ping, 401), (right, "{", 400)] {
+        let port = fixture::listen(&fixture::server(), options()).await;
+        let mut statuses = Vec::new();
+        for _ in 0..6 {
+            statuses.push(peer::http(port, "POST", "/mcp", &[JSON, header], body).await.status);
+        }
+        assert_eq!(statuses[..3], [served; 3], "{statuses:?}");
+        assert!(statuses[3..].contains(&429), "{statuses:?}");
+        let health = peer::http(port, "GET", "/health", &[], "").await;
+        assert_eq!(health.status, 200, "operators are let through");
+    }
 }

@@ -5,7 +5,7 @@ mod fixture;
 use std::time::Duration;
 
 use corbie_mcp::transport::http::Options;
-use corbie_mcp::{Context, Error, Prompt, PromptArguments, PromptResult, Server, Tool, ToolError, TrustLevel};
+use corbie_mcp::{Context, Error, Limits, Prompt, PromptArguments, PromptResult, Server, Tool, ToolError, TrustLevel};
 use fixture::Wiped;
 use fixture::peer::{self, BOTH, EventStream, JSON, Stdio, Way, WebSocket, ask, call, initialize, modern, text_of};
 use serde_json::{Map, Value, json};
@@ -408,4 +408,20 @@ async fn status(peer: &mut Stdio, id: &Value, wanted: &str, capabilities: &Value
         }
     };
     tokio::time::timeout(peer::PATIENCE, reached).await.unwrap_or_else(|_| panic!("never {wanted}"))
+}
+
+#[tokio::test]
+async fn a_question_from_a_task_of_the_handlers_own_is_put_at_once() {
+    let tool = Tool::builder("aside").no_input().run(async |context: Context, _| {
+        let aside = tokio::spawn(async move {
+            tokio::task::yield_now().await;
+            context.elicit("go", "Go on?", json!({ "type": "object", "properties": {} })).await.map(|_| "went on")
+        });
+        aside.await.map_err(|error| ToolError::new("Lost", error.to_string()))?.map_err(ToolError::from)
+    });
+    let limits = Limits { tool_timeout: Duration::from_secs(600), ..Limits::default() };
+    let server = Server::builder("s", "1").limits(limits).tool(tool).build().expect("valid");
+    let call = peer::modern(1, "tools/call", json!({ "name": "aside" }), json!({ "elicitation": {} }));
+    let answer = Stdio::start(&server, TrustLevel::Trusted).call(&call).await;
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
 }

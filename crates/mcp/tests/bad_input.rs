@@ -74,7 +74,15 @@ async fn e02_s04_what_is_not_a_json_rpc_message_is_an_invalid_request() {
         check(message, Value::Null, -32600).await;
     }
     check(r#"{"jsonrpc":"2.0","id":1}"#, json!(1), -32600).await;
-    check(r#"{"jsonrpc":"2.0","id":1,"error":"no object"}"#, json!(1), -32600).await;
+}
+
+#[tokio::test]
+async fn m09_a_response_is_never_answered_however_it_is_made() {
+    let mut peer = Stdio::start(&fixture::server(), TrustLevel::Trusted);
+    for response in [r#"{"jsonrpc":"2.0","id":1,"error":"no object"}"#, r#"{"jsonrpc":"2.0","id":9,"result":5}"#] {
+        peer.send(response).await;
+        assert_eq!(peer.call(&request(2, "ping", json!({}))).await["id"], 2, "{response}");
+    }
 }
 
 /// A client waits for the answer to its id, and would wait in vain for one without.

@@ -114,7 +114,11 @@ async fn t13_the_news_stream_carries_the_progress_of_work_nobody_waits_for() {
     let server = fixture::server();
     let mut news = open_news(&server).await;
     let params = json!({ "progressToken": "task-1", "progress": 0.5, "total": 1.0 });
-    server.publish(Event::Other { method: "notifications/progress".into(), params: Arc::new(params.clone()) });
+    server.publish(Event::Other {
+        method: "notifications/progress".into(),
+        params: Arc::new(params.clone()),
+        owner: None,
+    });
     let told = news.next().await.expect("news");
     assert_eq!((&told["method"], &told["params"]), (&json!("notifications/progress"), &params));
 }

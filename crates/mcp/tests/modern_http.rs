@@ -198,3 +198,25 @@ async fn x27_modern_requests_in_a_batch_are_refused_one_by_one() {
     assert_eq!(answers[0]["error"]["code"], -32600);
     assert_eq!(answers[1]["result"], json!({}));
 }
+
+#[tokio::test]
+async fn t16_a_batch_under_a_modern_header_is_refused_whole() {
+    let port = fixture::listen(&fixture::server(), Options::default()).await;
+    let headers = [JSON, ("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];
+    let body = json!([peer::call(1, "echo", json!({ "text": "hidden" }))]).to_string();
+    let reply = peer::http(port, "POST", "/mcp", &headers, &body).await;
+    assert_eq!((reply.status, reply.body.contains("hidden")), (400, false));
+}
+
+#[tokio::test]
+async fn t16_the_rest_style_serves_nothing_modern() {
+    let port = fixture::listen(&fixture::server(), Options::default()).await;
+    let modern_body =
+        peer::modern(1, "tools/call", json!({ "name": "echo", "arguments": { "text": "hidden" } }), json!({}));
+    let plain_body = json!({ "name": "echo", "arguments": { "text": "hidden" } });
+    let modern_header = ("mcp-protocol-version", "2026-07-28");
+    for (headers, body) in [(vec![JSON], &modern_body["params"]), (vec![JSON, modern_header], &plain_body)] {
+        let reply = peer::http(port, "POST", "/mcp/tools/call", &headers, &body.to_string()).await;
+        assert_eq!((reply.status, reply.body.contains("hidden")), (400, false), "{}", reply.body);
+    }
+}

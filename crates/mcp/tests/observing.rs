@@ -103,7 +103,7 @@ async fn m98_a_call_is_logged_with_everything_but_what_was_said() {
     }
     Way::Stdio.ask(&server, TrustLevel::Verified, &call(1, "wipe", json!({}))).await;
     let log = server.audit().latest(10);
-    let told: Vec<_> = log.iter().rev().map(|entry| (entry.tool.as_str(), entry.outcome, entry.trust)).collect();
+    let told: Vec<_> = log.iter().rev().map(|entry| (&*entry.tool, entry.outcome, entry.trust)).collect();
     let trusted = TrustLevel::Trusted;
     let echo = ("echo", AuditOutcome::Success, trusted);
     let refused = ("wipe", AuditOutcome::Blocked, TrustLevel::Verified);
@@ -136,7 +136,7 @@ async fn m98_the_log_keeps_the_last_ten_thousand_unless_said_otherwise() {
     for tool in ["remember", "old", "picture"] {
         ask(&server, &call(1, tool, json!({}))).await;
     }
-    let kept: Vec<_> = server.audit().latest(10).into_iter().map(|entry| entry.tool).collect();
+    let kept: Vec<_> = server.audit().latest(10).into_iter().map(|entry| entry.tool.to_string()).collect();
     assert_eq!(kept, ["picture", "old"]);
 }
 

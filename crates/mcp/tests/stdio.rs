@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use corbie_mcp::transport::stdio;
 use corbie_mcp::{Completer, Limits, Server, TrustLevel};
-use fixture::peer::{PATIENCE, Stdio, call};
+use fixture::peer::{self, PATIENCE, Stdio, call};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::time::timeout;
@@ -258,4 +258,15 @@ async fn z14_a_panic_writes_nothing_on_stdout_but_its_answer() {
 async fn x27_nothing_is_sent_unasked_to_a_silent_peer() {
     let mut peer = start(&fixture::server());
     assert!(peer.silence(Duration::from_millis(300)).await);
+}
+
+#[tokio::test]
+async fn a07_the_end_of_input_ends_streams_of_news_at_once() {
+    let mut peer = Stdio::start(&fixture::server(), TrustLevel::Trusted);
+    let listen = peer::modern(7, "subscriptions/listen", json!({ "notifications": {} }), json!({}));
+    assert_eq!(peer.call(&listen).await["method"], "notifications/subscriptions/acknowledged");
+    let began = tokio::time::Instant::now();
+    let last = peer.end().await.pop().expect("a closing result");
+    assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(7), &json!("complete")));
+    assert!(began.elapsed() < fixture::quick_limits().shutdown_grace, "it did not wait for the grace");
 }

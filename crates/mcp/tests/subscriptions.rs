@@ -42,7 +42,7 @@ fn change_everything(server: &Server) {
 
 fn models_changed(server: &Server) {
     let (method, params) = ("notifications/models/list_changed".into(), json!({}).into());
-    server.publish(Event::Other { method, params });
+    server.publish(Event::Other { method, params, owner: None });
 }
 
 // === modern: subscriptions/listen ===
@@ -112,6 +112,11 @@ async fn m21_a_listener_gets_a_result_when_the_server_stops() {
     }
     server.drain();
     for mut listening in both {
+        let goodbye = listening.next().await;
+        assert_eq!(
+            (&goodbye["method"], &goodbye["params"]["requestId"]),
+            (&json!("notifications/cancelled"), &json!(7))
+        );
         let closing = listening.next().await;
         assert_eq!((&closing["id"], &closing["result"]["resultType"]), (&json!(7), &json!("complete")));
         assert_eq!(closing["result"]["_meta"][SUBSCRIPTION], 7);
@@ -297,7 +302,7 @@ async fn x09_the_progress_of_an_asynchronous_task_goes_to_every_open_legacy_stre
 
     let params = json!({ "progressToken": "task-1", "progress": 0.5, "total": 1.0 });
     let method = "notifications/progress".into();
-    server.publish(Event::Other { method, params: params.clone().into() });
+    server.publish(Event::Other { method, params: params.clone().into(), owner: None });
     let told = [peer.receive().await, peer::ws_receive(&mut socket).await, stream.next().await.expect("news")];
     for told in told {
         assert_eq!((&told["method"], &told["params"]), (&json!("notifications/progress"), &params));

@@ -271,3 +271,27 @@ async fn s10_a_client_that_never_reads_cannot_fill_the_memory() {
     assert!(taken < most, "the server has taken {taken} bytes of requests whose answers nobody reads");
     peer::assert_served(port).await;
 }
+
+#[tokio::test]
+async fn m21_streams_of_news_end_with_their_socket() {
+    let limits = Limits { max_listeners: 2, ..fixture::quick_limits() };
+    let server = fixture::builder(fixture::Wiped::default()).limits(limits).build().expect("valid");
+    let port = listen(&server).await;
+    for _ in 0..3 {
+        let mut socket = websocket(port).await;
+        for id in 0..2 {
+            let listen = peer::modern(id, "subscriptions/listen", json!({ "notifications": {} }), json!({}));
+            let opened = async {
+                // The places of the sockets before are given back as soon as those are gone.
+                loop {
+                    ws_send(&mut socket, &listen).await;
+                    if ws_receive(&mut socket).await["method"] == "notifications/subscriptions/acknowledged" {
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            timeout(PATIENCE, opened).await.expect("a place in time");
+        }
+    }
+}

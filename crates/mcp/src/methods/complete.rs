@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::completion::MAX_VALUES;
-use crate::dispatch::{Call, Reply, clip};
+use crate::dispatch::{Call, clip};
 use crate::error::Error;
+use crate::reply::Reply;
 
 #[derive(Deserialize)]
 struct Params {

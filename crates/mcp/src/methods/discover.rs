@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::client::TASKS_EXTENSION;
-use crate::dispatch::{Cache, Call, Reply};
+use crate::dispatch::Call;
 use crate::error::Error;
+use crate::reply::{Cache, Reply};
 use crate::version::Version;
 
 pub(crate) fn discover(call: &Call) -> Result<Reply, Error> {

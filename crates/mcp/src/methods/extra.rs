@@ -1,24 +1,22 @@
-//! Methods a program adds, such as `models/list`.
+//! Methods a program adds, such as `models/list`: behind the same gate and time limit as tools.
 
-use std::panic::AssertUnwindSafe;
-
-use futures_util::FutureExt;
-
+use super::rounds::{Round, Stopped};
 use crate::ask::Asking;
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::Call;
 use crate::error::Error;
+use crate::reply::Reply;
 use crate::server::Method;
+use crate::trust;
 
-pub(crate) async fn run(run: Method, call: Call) -> Result<Reply, Error> {
-    let context = call.context(if call.exchange.outlet.is_open() { Asking::Wire } else { Asking::Nowhere });
-    let cancel = call.exchange.cancel.clone();
-    let work = AssertUnwindSafe(run(context, call.params)).catch_unwind();
-    tokio::select! {
-        biased;
-        done = work => match done {
-            Ok(outcome) => outcome.map(Reply::new),
-            Err(_) => Err(Error::internal("the method failed unexpectedly", "a method panicked")),
-        },
-        () = cancel.cancelled() => Err(Error::Cancelled),
+pub(crate) async fn run(name: String, method: Method, call: Call) -> Result<Reply, Error> {
+    trust::gate(&name, method.effect, &call.exchange.caller)?;
+    let asking = if call.exchange.outlet.is_open() { Asking::Wire } else { Asking::Nowhere };
+    let context = call.context(asking.clone());
+    let limit = Some(call.server.limits().timeout_of(&name, None));
+    let work = (method.run)(context.clone(), call.params);
+    match Round::detached(asking).run(&context, &name, limit, work).await? {
+        Stopped::Finished(result) => result.map(Reply::new),
+        // Only the three methods of the specification may be repeated with answers.
+        Stopped::Asks(_) => Err(Error::internal("the method could not go on", "an added method asked in rounds")),
     }
 }

@@ -4,8 +4,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::client::ClientCapabilities;
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::Call;
 use crate::error::Error;
+use crate::reply::Reply;
 use crate::server::Server;
 use crate::version::{self, Version};
 

@@ -5,9 +5,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::dispatch::{Cache, Call, Reply};
+use crate::dispatch::Call;
 use crate::error::Error;
+use crate::reply::{Body, Cache, Reply};
 use crate::version::Version;
+
+#[derive(Deserialize)]
+struct Params {
+    cursor: Option<String>,
+}
 
 const OWN: Cache = Cache { ttl_ms: 0, scope: "private" };
 
@@ -18,17 +24,14 @@ fn shared(call: &Call) -> Cache {
 }
 
 pub(crate) fn tools(call: &Call) -> Result<Reply, Error> {
-    let registry = call.server.registry();
-    // `outputSchema` came with 2025-06-18; older clients are spared what they cannot read.
-    let old = call.version < Version::V2025_06_18;
-    let entries = registry.iter().map(|tool| {
-        let mut entry = tool.listing();
-        if old && let Some(members) = entry.as_object_mut() {
-            members.remove("outputSchema");
-        }
-        entry
-    });
-    page(call, "tools", entries, shared(call))
+    let tools = call.server.tools();
+    let with_output_schemas = call.version >= Version::V2025_06_18;
+    let Params { cursor } = call.params.parse()?;
+    if cursor.is_none() && tools.len() <= call.server.limits().page_size {
+        let written = tools.written(with_output_schemas).clone();
+        return Ok(Reply::from(Body::Written("tools", written)).cached(shared(call)));
+    }
+    page(call, "tools", tools.iter().map(|tool| tool.listing_for(with_output_schemas)), shared(call))
 }
 
 pub(crate) fn resources(call: &Call) -> Result<Reply, Error> {
@@ -56,10 +59,6 @@ fn page(
     entries: impl ExactSizeIterator<Item = Value>,
     cache: Cache,
 ) -> Result<Reply, Error> {
-    #[derive(Deserialize)]
-    struct Params {
-        cursor: Option<String>,
-    }
     let Params { cursor } = call.params.parse()?;
     // A page without room would never end.
     let size = call.server.limits().page_size.max(1);
@@ -72,7 +71,7 @@ fn page(
     if start + size < total {
         members.insert("nextCursor".into(), URL_SAFE_NO_PAD.encode(format!("at:{}", start + size)).into());
     }
-    Ok(Reply { members, ..Reply::default() }.cached(cache))
+    Ok(Reply::from(Body::Members(members)).cached(cache))
 }
 
 fn offset(cursor: Option<&str>) -> Result<usize, Error> {

@@ -3,8 +3,9 @@
 use serde::Deserialize;
 
 use crate::client::LogLevel;
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::Call;
 use crate::error::Error;
+use crate::reply::Reply;
 
 pub(crate) fn set_level(call: &Call) -> Result<Reply, Error> {
     #[derive(Deserialize)]

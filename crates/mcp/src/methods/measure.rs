@@ -48,7 +48,7 @@ impl<'a> Measure<'a> {
     fn record(&self, outcome: AuditOutcome) {
         self.is_counted.set(true);
         let audit = &self.server.inner().audit;
-        audit.record(self.tool.name(), self.sent, self.caller, outcome, self.started.elapsed());
+        audit.record(self.tool.shared_name(), self.sent, self.caller, outcome, self.started.elapsed());
     }
 }
 

@@ -4,9 +4,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::rounds::{Brought, Round, Stopped};
-use crate::dispatch::{Call, Reply, clip};
+use crate::dispatch::{Call, clip};
 use crate::error::Error;
 use crate::prompt::PromptArguments;
+use crate::reply::Reply;
 
 #[derive(Deserialize)]
 struct Params {

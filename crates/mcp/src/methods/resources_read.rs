@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::rounds::{Brought, Round, Stopped};
-use crate::dispatch::{Cache, Call, Reply, clip};
+use crate::dispatch::{Call, clip};
 use crate::error::Error;
+use crate::reply::{Cache, Reply};
 
 #[derive(Deserialize)]
 struct Params {

@@ -13,8 +13,9 @@ use serde_json::{Map, Value, json};
 
 use crate::ask::{Asking, Rounds};
 use crate::context::Context;
-use crate::dispatch::{Call, Reply, ResultType};
+use crate::dispatch::Call;
 use crate::error::Error;
+use crate::reply::{Reply, ResultType};
 use crate::seal;
 use crate::version::Era;
 
@@ -102,10 +103,25 @@ impl Round {
         let cancelled = context.inner().cancel.cancelled();
         tokio::select! {
             biased;
-            done = poll_fn(step) => done,
+            done = self.until_stopped(step) => done,
             () = cancelled => Err(Error::Cancelled),
             limit = expired(context, started, limit) => {
                 Err(Error::Timeout { tool: name.to_owned(), limit_seconds: limit.as_secs_f64() })
+            }
+        }
+    }
+
+    /// Steps whenever the handler, or a question it put elsewhere, asks for it.
+    async fn until_stopped<T>(
+        &self,
+        mut step: impl FnMut(&mut std::task::Context<'_>) -> Poll<Result<Stopped<T>, Error>>,
+    ) -> Result<Stopped<T>, Error> {
+        let Asking::Rounds(rounds) = &self.asking else { return poll_fn(step).await };
+        loop {
+            tokio::select! {
+                biased;
+                done = poll_fn(&mut step) => return done,
+                () = rounds.asked.notified() => {}
             }
         }
     }

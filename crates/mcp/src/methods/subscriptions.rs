@@ -5,13 +5,15 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::client::{ClientFeature, META_SUBSCRIPTION};
-use crate::dispatch::{Call, Reply, clip};
+use crate::dispatch::{Call, clip};
 use crate::error::Error;
 use crate::event::Filter;
 use crate::message;
+use crate::reply::Reply;
 
-/// A peer may not make us remember URIs without end.
+/// A peer may not make us remember URIs without end, in number or in length.
 const MAX_SUBSCRIPTIONS: usize = 1000;
+const MAX_URI: usize = 2048;
 
 #[derive(Deserialize)]
 struct Named {
@@ -26,6 +28,7 @@ struct Listen {
 
 pub(crate) fn subscribe(call: &Call) -> Result<Reply, Error> {
     let Named { uri } = call.params.parse()?;
+    check_length(&uri)?;
     let server = &call.server;
     let known = server.resources().contains_key(&uri)
         || server.inner().templates.iter().any(|template| template.matches(&uri).is_some());
@@ -57,6 +60,7 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
             "at most {MAX_SUBSCRIPTIONS} resources and tasks can be listened to"
         )));
     }
+    filter.resource_subscriptions.iter().chain(&filter.task_ids).try_for_each(|text| check_length(text))?;
     if !call.client.supports(ClientFeature::Tasks) {
         filter.task_ids.clear();
     }
@@ -73,6 +77,7 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
             event = events.recv() => event,
             () = call.exchange.cancel.cancelled() => return Err(Error::Cancelled),
             () = call.server.inner().draining.cancelled() => break,
+            () = call.exchange.closing.cancelled() => break,
         };
         let event = match event {
             Ok(event) => event,
@@ -86,7 +91,17 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
             return Err(Error::Cancelled);
         }
     }
+    // Two pages of the revision ask for two different goodbyes; a client finds the one it looks for.
+    let goodbye = json!({ "requestId": call.id, "reason": "the stream ends", "_meta": meta });
+    send(&call, "notifications/cancelled", &goodbye).await;
     Ok(Reply::new(json!({ "_meta": meta })))
+}
+
+fn check_length(uri: &str) -> Result<(), Error> {
+    if uri.len() <= MAX_URI {
+        return Ok(());
+    }
+    Err(Error::invalid_params(format!("a URI may have {MAX_URI} bytes; this one has {}", uri.len())))
 }
 
 async fn send(call: &Call, method: &str, params: &Value) -> bool {

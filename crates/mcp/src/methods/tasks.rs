@@ -4,9 +4,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::client::ClientFeature;
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::Call;
 use crate::error::Error;
 use crate::message::Params;
+use crate::reply::{Body, Reply};
 use crate::server::Server;
 use crate::tasks::{Task, TaskState};
 use crate::trust::Caller;
@@ -29,7 +30,7 @@ pub(crate) fn get(call: &Call) -> Result<Reply, Error> {
     call.client.require(ClientFeature::Tasks)?;
     let Named { task_id } = call.params.parse()?;
     let task = find(&call.server, &task_id, &call.exchange.caller)?;
-    Ok(Reply { members: task.detailed(), ..Reply::default() })
+    Ok(Body::Members(task.detailed()).into())
 }
 
 pub(crate) fn update(call: &Call) -> Result<Reply, Error> {

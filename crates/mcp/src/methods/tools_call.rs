@@ -1,7 +1,5 @@
 //! `tools/call`: find, check, gate, run, render, count (M-80). The only place a tool's handler is run.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -10,10 +8,10 @@ use super::measure::Measure;
 use super::rounds::{Brought, Round, Stopped};
 use super::tools_call_task;
 use crate::client::ClientFeature;
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::Call;
 use crate::error::Error;
 use crate::outcome::{CallResult, Cause, Failure, Outcome, ToolError};
-use crate::server::Server;
+use crate::reply::{Body, Reply};
 use crate::tool::{Arguments, TaskSupport, Tool};
 use crate::trust;
 use crate::version::{Era, Version};
@@ -31,7 +29,7 @@ struct Params<'a> {
 
 pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     let Params { name, arguments, responses, state } = call.params.parse()?;
-    let tool = call.server.registry().find(&name)?.clone();
+    let tool = call.server.tools().find(&name)?.clone();
     let sent = arguments.map_or("{}", RawValue::get);
     let measure = Measure::begin(&call.server, &tool, sent, &call.exchange.caller);
     let arguments = read_arguments(&tool, sent).inspect_err(|error| measure.failed(error.error_type()))?;
@@ -59,11 +57,11 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     let round = Round::begin(&call, "tools/call", tool.name(), arguments.value(), brought)
         .inspect_err(|error| measure.failed(error.error_type()))?;
     let context = call.context(round.asking.clone());
-    let limit = Some(time_limit(&call.server, &tool));
+    let limit = Some(call.server.limits().timeout_of(tool.name(), tool.meta().timeout));
     let work = (tool.run)(context.clone(), arguments.clone());
     let mut stopped = round.run(&context, tool.name(), limit, work).await;
     if let Ok(Stopped::Finished(Outcome::Background(work))) = stopped {
-        if call.version.era() == Era::Modern {
+        if call.version.era() == Era::Modern && call.client.supports(ClientFeature::Tasks) {
             measure.goes_on();
             return tools_call_task::start(&call, tool.clone(), sent, work);
         }
@@ -141,14 +139,6 @@ fn read_arguments(tool: &Tool, sent: &str) -> Result<Value, Error> {
     }
 }
 
-fn time_limit(server: &Server, tool: &Tool) -> Duration {
-    let limits = server.limits();
-    // An environment variable cannot hold a `-`, so both separators name the same tool here too.
-    let same = |name: &str| name.replace('-', "_").eq_ignore_ascii_case(&tool.name().replace('-', "_"));
-    let configured = limits.tool_timeouts.iter().find(|(name, _)| same(name)).map(|(_, limit)| *limit);
-    configured.or(tool.meta().timeout).unwrap_or(limits.tool_timeout)
-}
-
 /// A handler's failure: one for the dialect to render, or an error of the protocol.
 fn cause(tool: &Tool, error: ToolError) -> Result<Cause, Error> {
     let tool = tool.name().to_owned();
@@ -178,5 +168,5 @@ fn reply(tool: &Tool, mut result: CallResult, version: Version) -> Reply {
     if !keeps || misfit {
         result.structured = None;
     }
-    Reply::new(json!(result))
+    Body::Call(result).into()
 }

@@ -1,5 +1,6 @@
 //! A tool call that is answered with a task handle and goes on in the background.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -10,10 +11,11 @@ use super::rounds::{Round, Stopped};
 use super::tools_call::finish;
 use crate::ask::Asking;
 use crate::context::Context;
-use crate::dispatch::{Call, Reply, ResultType};
+use crate::dispatch::Call;
 use crate::error::Error;
 use crate::message::Params;
 use crate::outcome::Outcome;
+use crate::reply::{Body, Reply, ResultType};
 use crate::server::random_id;
 use crate::tasks::{RunningTask, Task, TaskState};
 use crate::tool::Tool;
@@ -48,15 +50,20 @@ pub(crate) fn start(
             Err(error) => Err(error),
         };
         let era = detached.version.era();
-        let state = match finish(&tool, &detached, &measure, ended) {
-            Ok(reply) => TaskState::Completed(reply.finish(era, &server)),
+        // A dialect is the program's own code; if it panics, the task still ends.
+        let finished = catch_unwind(AssertUnwindSafe(|| finish(&tool, &detached, &measure, ended)));
+        let finished = finished.unwrap_or_else(|_| {
+            Err(Error::internal("the task failed unexpectedly", format!("rendering `{}` panicked", tool.name())))
+        });
+        let state = match finished {
+            Ok(reply) => TaskState::Completed(reply.to_value(era, &server)),
             Err(Error::Cancelled) => TaskState::Cancelled,
             Err(error) => TaskState::Failed(error.to_object(era)),
         };
         server.update_task(&id, state);
         server.running_tasks().remove(&id);
     });
-    Ok(Reply { kind: ResultType::Task, members: task.handle(), cache: None })
+    Ok(Reply::from(Body::Members(task.handle())).of_kind(ResultType::Task))
 }
 
 /// The call without its request. Progress still goes to its sender while the line is open; an HTTP stream ends

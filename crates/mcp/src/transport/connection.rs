@@ -12,11 +12,12 @@ use tokio_util::task::TaskTracker;
 
 use super::queue::{self, Sender, queue};
 use crate::client::RequestMeta;
-use crate::dispatch::{Answer, Exchange};
+use crate::dispatch::Exchange;
 use crate::error::Error;
 use crate::event::Event;
 use crate::message::{self, Bounds, Id, Incoming, Message, Rejection, Request};
 use crate::outcome::Style;
+use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
 use crate::transport::Bucket;
@@ -31,8 +32,18 @@ pub(crate) struct Connection {
     out: Sender,
     running: TaskTracker,
     in_flight: Arc<Semaphore>,
+    /// Parent of what ends with the connection.
+    requests: CancellationToken,
     bucket: Option<Arc<Bucket>>,
-    _news: DropGuard,
+    /// Cancelled when the peer is gone: its news end, and what it asked for in the modern era.
+    _gone: DropGuard,
+    closing: CancellationToken,
+}
+
+/// A request that was not begun, in the words of its era.
+struct Refused {
+    rejection: Rejection,
+    era: Era,
 }
 
 /// A request that is being worked on.
@@ -50,28 +61,48 @@ impl Connection {
         let session = Arc::new(Session::new());
         let gone = CancellationToken::new();
         // Subscribed here, so that nothing that happens from now on is missed.
-        server.spawn(tell_news(server.events(), session.clone(), out.clone(), gone.clone()));
+        server.spawn(tell_news(server.events(), session.clone(), caller.identity.clone(), out.clone(), gone.clone()));
         let running = TaskTracker::new();
         running.close();
         let in_flight = Arc::new(Semaphore::new(server.limits().max_in_flight));
-        (Connection { server, session, caller, out, running, in_flight, bucket, _news: gone.drop_guard() }, outgoing)
+        (
+            Connection {
+                server,
+                session,
+                caller,
+                out,
+                running,
+                in_flight,
+                requests: gone.clone(),
+                bucket,
+                _gone: gone.drop_guard(),
+                closing: CancellationToken::new(),
+            },
+            outgoing,
+        )
     }
 
-    /// Takes one frame. What can be answered at once is; the rest goes on beside the next frames (T-02).
-    pub(crate) async fn receive(&self, frame: &[u8]) {
+    /// Takes one frame. What can be answered at once is written to `reply`; the rest goes on beside the next frames and
+    /// is answered through the queue (T-02).
+    pub(crate) async fn receive(&self, frame: &[u8], reply: &mut Vec<u8>) {
         let limits = self.server.limits();
         let bounds = Bounds { bare_allowed: false, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
         match message::decode(frame, bounds) {
-            Incoming::One(Ok(Message::Request(request))) => self.start(request).await,
+            Incoming::One(Ok(Message::Request(request))) => self.start(request, reply).await,
             Incoming::One(Ok(other)) => self.take(other),
-            Incoming::One(Err(rejection)) => self.send(reject(&rejection)).await,
+            Incoming::One(Err(rejection)) => reply.extend(reject(&rejection)),
             Incoming::Batch(members) => self.start_batch(members),
         }
     }
 
     /// A frame that could not be read at all.
-    pub(crate) async fn refuse(&self, error: Error) {
-        self.send(reject(&Rejection { id: None, error })).await;
+    pub(crate) fn refuse(&self, error: Error, reply: &mut Vec<u8>) {
+        reply.extend(reject(&Rejection { id: None, error }));
+    }
+
+    /// The peer will send no more: streams of news end with their closing result.
+    pub(crate) fn no_more_input(&self) {
+        self.closing.cancel();
     }
 
     /// Waits until every request in flight has been answered.
@@ -79,23 +110,18 @@ impl Connection {
         self.running.wait().await;
     }
 
-    /// Ends when nobody takes our messages any more.
-    pub(crate) async fn closed(&self) {
-        self.out.closed().await;
-    }
-
     pub(crate) fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
 
-    async fn start(&self, request: Request) {
+    async fn start(&self, request: Request, reply: &mut Vec<u8>) {
         let mut started = match self.begin(request) {
             Ok(started) => started,
-            Err(rejection) => return self.send(reject(&rejection)).await,
+            Err(refused) => return reply.extend(refused.encode()),
         };
         // Polled once where it was read: most calls are done by then and need no task of their own.
         if let Poll::Ready(answer) = futures_util::poll!(&mut started.work) {
-            return self.send(answer.encode()).await;
+            return answer.encode_into(reply);
         }
         let (session, out) = (self.session.clone(), self.out.clone());
         session.started(started.id.clone(), started.cancel.clone());
@@ -116,7 +142,7 @@ impl Connection {
                     self.take(other);
                     continue;
                 }
-                Err(rejection) => Err(rejection),
+                Err(rejection) => Err(Refused { rejection, era: Era::Legacy }),
             };
             answers.push(match begun {
                 Ok(started) => {
@@ -124,7 +150,7 @@ impl Connection {
                     session.started(started.id.clone(), started.cancel.clone());
                     Box::pin(async move { started.finish(&session).await })
                 }
-                Err(rejection) => Box::pin(std::future::ready(Some(reject(&rejection)))),
+                Err(refused) => Box::pin(std::future::ready(Some(refused.encode()))),
             });
         }
         let out = self.out.clone();
@@ -137,19 +163,30 @@ impl Connection {
     }
 
     /// Gives a request its place among those in flight, or refuses it.
-    fn begin(&self, request: Request) -> Result<Started, Rejection> {
+    fn begin(&self, request: Request) -> Result<Started, Refused> {
+        let meta = RequestMeta::of(&request.params);
+        let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
         let Ok(place) = self.in_flight.clone().try_acquire_owned() else {
             let most = self.server.limits().max_in_flight;
             let error = Error::RateLimited(format!(
                 "{most} requests are in flight on this connection; wait for answers before sending more"
             ));
-            return Err(Rejection { id: Some(request.id), error });
+            return Err(Refused { rejection: Rejection { id: Some(request.id), error }, era });
         };
-        let (id, cancel) = (request.id.clone(), CancellationToken::new());
-        let meta = RequestMeta::of(&request.params);
+        // A modern peer that is gone has cancelled; a legacy one has not.
+        let cancel = match era {
+            Era::Modern => self.gone_token(),
+            Era::Legacy => CancellationToken::new(),
+        };
+        let id = request.id.clone();
         let (server, exchange) = (self.server.clone(), self.exchange(cancel.clone()));
         let work = Box::pin(async move { server.answer(request, meta, exchange).await });
         Ok(Started { id, cancel, work, _place: place })
+    }
+
+    /// Cancelled with the connection.
+    fn gone_token(&self) -> CancellationToken {
+        self.requests.child_token()
     }
 
     fn take(&self, message: Message) {
@@ -162,8 +199,9 @@ impl Connection {
         }
     }
 
-    async fn send(&self, frame: Vec<u8>) {
-        // An error means that the writer is gone; the reader will notice by itself.
+    /// Queues a frame of the reader's own.
+    pub(crate) async fn send(&self, frame: Vec<u8>) {
+        // A failure means that the writer is gone; the reader will notice by itself.
         self.out.send(frame).await;
     }
 
@@ -175,8 +213,15 @@ impl Connection {
             opening: Opening::JsonRpc,
             outlet: Outlet::Open(self.out.clone()),
             cancel,
+            closing: self.closing.clone(),
             bucket: self.bucket.clone(),
         }
+    }
+}
+
+impl Refused {
+    fn encode(&self) -> Vec<u8> {
+        message::encode_error(self.rejection.id.as_ref(), &self.rejection.error.to_object(self.era))
     }
 }
 
@@ -208,7 +253,13 @@ pub(crate) fn reject(rejection: &Rejection) -> Vec<u8> {
 }
 
 /// Passes on what happens to a peer that opened with `initialize`; others did not ask for it.
-async fn tell_news(mut events: Receiver<Event>, session: Arc<Session>, out: Sender, gone: CancellationToken) {
+async fn tell_news(
+    mut events: Receiver<Event>,
+    session: Arc<Session>,
+    caller: Arc<str>,
+    out: Sender,
+    gone: CancellationToken,
+) {
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -216,7 +267,7 @@ async fn tell_news(mut events: Receiver<Event>, session: Arc<Session>, out: Send
         };
         match event {
             Ok(event) if session.version().is_some() => {
-                let notification = event.for_legacy(&session.subscriptions());
+                let notification = event.for_legacy(&session.subscriptions(), &caller);
                 if let Some(notification) = notification {
                     out.offer(notification);
                 }

@@ -24,10 +24,11 @@ use super::modern_headers;
 use super::queue::{Queued, Receiver, queue};
 use super::{sse, websocket};
 use crate::client::{ClientCapabilities, RequestMeta};
-use crate::dispatch::{Answer, Exchange};
+use crate::dispatch::Exchange;
 use crate::error::Error;
 use crate::message::{self, Bounds, Id, Incoming, Message, Rejection};
 use crate::outcome::Style;
+use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
 use crate::transport::Bucket;
@@ -59,6 +60,11 @@ pub(crate) async fn post(State(endpoint): State<Endpoint>, request: Request) -> 
             StatusCode::ACCEPTED.into_response()
         }
         Incoming::One(Err(rejection)) => json(rejection.error.code().json_rpc_status(Era::Legacy), reject(&rejection)),
+        // One set of headers cannot match many bodies, and whoever trusts the headers must not be misled.
+        Incoming::Batch(_) if is_modern(&headers) => {
+            let error = Error::InvalidRequest("requests of 2026-07-28 cannot be batched over HTTP".into());
+            refuse(StatusCode::BAD_REQUEST, &error, Era::Modern)
+        }
         Incoming::Batch(members) => peer.answer_batch(members).await,
     }
 }
@@ -80,13 +86,13 @@ pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> R
     if let Err(refused) = check_version(&head.headers) {
         return *refused;
     }
-    let modern = version_header(&head.headers).is_some_and(|text| text == Version::V2026_07_28.as_str());
-    if modern || !accepts_events(&head.headers) {
+    if is_modern(&head.headers) || !accepts_events(&head.headers) {
         return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, HeaderValue::from_static("POST"))]).into_response();
     }
+    let caller = endpoint.caller(Via::Http, &head.extensions);
     let session = match head.headers.get(SESSION) {
         None => Arc::new(Session::new()),
-        Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id)) {
+        Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id, &caller.identity)) {
             Some(session) => session,
             None => return no_session(),
         },
@@ -97,18 +103,21 @@ pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> R
         Ok(place) => place,
         Err(error) => return refuse(StatusCode::TOO_MANY_REQUESTS, &error, Era::Legacy),
     };
-    let events = server.events();
-    let news = stream::unfold((server, session, events, place), |(server, session, mut events, place)| async move {
+    // One stream a session: the newest takes over, so that no message is told twice.
+    let replaced = session.take_over_news();
+    let state = (server.events(), server, session, caller, replaced, place);
+    let news = stream::unfold(state, |(mut events, server, session, caller, replaced, place)| async move {
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,
+                () = replaced.cancelled() => return None,
                 () = server.inner().draining.cancelled() => return None,
             };
             match event {
                 Ok(event) => {
-                    let notification = event.for_legacy(&session.subscriptions());
+                    let notification = event.for_legacy(&session.subscriptions(), &caller.identity);
                     if let Some(notification) = notification {
-                        return Some((notification, (server, session, events, place)));
+                        return Some((notification, (events, server, session, caller, replaced, place)));
                     }
                 }
                 Err(RecvError::Lagged(_)) => {}
@@ -120,11 +129,13 @@ pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> R
 }
 
 /// `DELETE /mcp`: ends a legacy session.
-pub(crate) async fn delete(State(endpoint): State<Endpoint>, headers: HeaderMap) -> Response {
+pub(crate) async fn delete(State(endpoint): State<Endpoint>, request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    let (headers, caller) = (head.headers, endpoint.caller(Via::Http, &head.extensions));
     if let Err(refused) = check_version(&headers) {
         return *refused;
     }
-    match headers.get(SESSION).map(|id| id.to_str().is_ok_and(|id| endpoint.sessions.end(id))) {
+    match headers.get(SESSION).map(|id| id.to_str().is_ok_and(|id| endpoint.sessions.end(id, &caller.identity))) {
         Some(true) => StatusCode::NO_CONTENT.into_response(),
         Some(false) => no_session(),
         None => (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, HeaderValue::from_static("POST"))]).into_response(),
@@ -194,8 +205,9 @@ impl<'a> Peer<'a> {
             check_version(headers)?;
         }
         let modern = claims_modern || version.is_some_and(|version| version.era() == Era::Modern);
+        let caller = endpoint.caller(Via::Http, extensions);
         let (session, is_known) = match headers.get(SESSION).filter(|_| !modern) {
-            Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id)) {
+            Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id, &caller.identity)) {
                 Some(session) => (session, true),
                 None => return Err(Box::new(no_session())),
             },
@@ -213,7 +225,7 @@ impl<'a> Peer<'a> {
             session,
             is_known,
             accepts_events: accepts_events(headers),
-            caller: endpoint.caller(Via::Http, extensions),
+            caller,
             bucket: endpoint.bucket(extensions),
         })
     }
@@ -221,8 +233,7 @@ impl<'a> Peer<'a> {
     async fn answer(&self, request: message::Request) -> Response {
         let server = &self.endpoint.server;
         let meta = RequestMeta::of(&request.params);
-        let header_is_modern = version_header(self.headers).is_some_and(|text| text == Version::V2026_07_28.as_str());
-        let modern = header_is_modern || meta.as_ref().is_ok_and(|meta| meta.version.is_some());
+        let modern = is_modern(self.headers) || meta.as_ref().is_ok_and(|meta| meta.version.is_some());
         if modern && let Err(error) = self.check_modern(&request, &meta) {
             let body = message::encode_error(Some(&request.id), &error.to_object(Era::Modern));
             return json(StatusCode::BAD_REQUEST, body);
@@ -230,24 +241,12 @@ impl<'a> Peer<'a> {
         let opens = &*request.method == "initialize" && !modern;
         let (out, outgoing) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
         let outlet = if self.accepts_events { Outlet::Open(out) } else { Outlet::Closed };
-        let cancel = CancellationToken::new();
-        let style = if request.bare { Style::Plain } else { Style::Standard };
-        let exchange = self.exchange(style, outlet, cancel.clone());
-        let id = request.id.clone();
-        let work = {
-            let server = server.clone();
-            Box::pin(async move { server.answer(request, meta, exchange).await })
-        };
-        let mut running = Running::new(work, (!modern).then(|| server.clone()));
-        running.cancel = cancel.clone();
-        if self.is_known && !modern {
-            self.session.started(id.clone(), cancel);
-            running.registered = Some((self.session.clone(), id));
-        }
+        let running = self.run(request, meta, outlet, modern);
         let mut response = reply(running, outgoing, server).await;
         if opens
-            && response.status() == StatusCode::OK
-            && let Ok(id) = HeaderValue::from_str(&self.endpoint.sessions.add(self.session.clone()))
+            && self.session.version().is_some()
+            && let Ok(id) =
+                HeaderValue::from_str(&self.endpoint.sessions.add(self.session.clone(), self.caller.identity.clone()))
         {
             response.headers_mut().insert(SESSION, id);
         }
@@ -264,20 +263,7 @@ impl<'a> Peer<'a> {
         let mut answers: Vec<BoxFuture<'_, Vec<u8>>> = Vec::new();
         for member in members {
             match member {
-                Ok(Message::Request(request)) => {
-                    let meta = RequestMeta::of(&request.params);
-                    if meta.as_ref().is_ok_and(|meta| meta.version.is_some()) {
-                        // Its headers would have to match the body, and one set of headers cannot match many bodies.
-                        let error = Error::InvalidRequest("requests of 2026-07-28 cannot be batched over HTTP".into());
-                        let body = message::encode_error(Some(&request.id), &error.to_object(Era::Modern));
-                        answers.push(Box::pin(std::future::ready(body)));
-                        continue;
-                    }
-                    let style = if request.bare { Style::Plain } else { Style::Standard };
-                    let exchange = self.exchange(style, Outlet::Closed, CancellationToken::new());
-                    let server = self.endpoint.server.clone();
-                    answers.push(Box::pin(async move { server.answer(request, meta, exchange).await.encode() }));
-                }
+                Ok(Message::Request(request)) => answers.push(self.answer_member(request)),
                 Ok(other) => self.take(other),
                 Err(rejection) => answers.push(Box::pin(std::future::ready(reject(&rejection)))),
             }
@@ -286,6 +272,45 @@ impl<'a> Peer<'a> {
             return StatusCode::ACCEPTED.into_response();
         }
         json(StatusCode::OK, array(join_all(answers).await))
+    }
+
+    fn answer_member(&self, request: message::Request) -> BoxFuture<'static, Vec<u8>> {
+        let meta = RequestMeta::of(&request.params);
+        let refusal = if meta.as_ref().is_ok_and(|meta| meta.version.is_some()) {
+            Some(Error::InvalidRequest("requests of 2026-07-28 cannot be batched over HTTP".into()))
+        } else {
+            // The guard has charged the body; each further member is a request like any other.
+            self.bucket.as_ref().and_then(|bucket| bucket.charge().err())
+        };
+        if let Some(error) = refusal {
+            let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
+            let body = message::encode_error(Some(&request.id), &error.to_object(era));
+            return Box::pin(std::future::ready(body));
+        }
+        let running = self.run(request, meta, Outlet::Closed, false);
+        Box::pin(async move { running.await.encode() })
+    }
+
+    /// Starts the work of a request, registered where it can be cancelled by name.
+    fn run(
+        &self,
+        request: message::Request,
+        meta: Result<RequestMeta, Error>,
+        outlet: Outlet,
+        modern: bool,
+    ) -> Running {
+        let (server, cancel, id) = (self.endpoint.server.clone(), CancellationToken::new(), request.id.clone());
+        let style = if request.bare { Style::Plain } else { Style::Standard };
+        let exchange = self.exchange(style, outlet, cancel.clone());
+        let detach = (!modern).then(|| server.clone());
+        let work = Box::pin(async move { server.answer(request, meta, exchange).await });
+        let mut running = Running::new(work, detach);
+        running.cancel = cancel.clone();
+        if self.is_known && !modern {
+            self.session.started(id.clone(), cancel);
+            running.registered = Some((self.session.clone(), id));
+        }
+        running
     }
 
     fn take(&self, message: Message) {
@@ -308,7 +333,8 @@ impl<'a> Peer<'a> {
             opening: Opening::JsonRpc,
             outlet,
             cancel,
-            bucket: self.bucket.clone(),
+            closing: CancellationToken::new(),
+            bucket: None,
         }
     }
 }
@@ -344,13 +370,23 @@ impl Future for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some((session, id)) = &self.registered {
-            session.ended(id);
-        }
+        let registered = self.registered.take();
+        let ended = move || {
+            if let Some((session, id)) = registered {
+                session.ended(&id);
+            }
+        };
         match (self.work.take(), &self.detach) {
-            (Some(work), Some(server)) => server.spawn(async move { drop(work.await) }),
-            (Some(_), None) => self.cancel.cancel(),
-            (None, _) => {}
+            // It can still be cancelled by name while it goes on.
+            (Some(work), Some(server)) => server.spawn(async move {
+                drop(work.await);
+                ended();
+            }),
+            (Some(_), None) => {
+                self.cancel.cancel();
+                ended();
+            }
+            (None, _) => ended(),
         }
     }
 }
@@ -429,6 +465,11 @@ fn no_session() -> Response {
 
 fn version_header(headers: &HeaderMap) -> Option<&str> {
     headers.get(modern_headers::VERSION)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// Whether the headers claim the modern era.
+pub(crate) fn is_modern(headers: &HeaderMap) -> bool {
+    version_header(headers).and_then(Version::parse).is_some_and(|version| version.era() == Era::Modern)
 }
 
 /// Only an explicit `text/event-stream` allows a stream; `*/*` is what clients send that never thought of one.

@@ -14,7 +14,10 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::header::{ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN};
-use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_TYPE, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE};
+use http::header::{
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, CONTENT_TYPE, ORIGIN, RETRY_AFTER, VARY,
+    WWW_AUTHENTICATE,
+};
 use http::{HeaderValue, Method, StatusCode};
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -174,7 +177,7 @@ impl Http {
     async fn drained(&self) -> Instant {
         let inner = self.server.inner();
         inner.draining.cancelled().await;
-        let until = Instant::now() + self.server.limits().shutdown_grace;
+        let until = self.server.grace_ends();
         while inner.metrics.in_flight.get() > 0 && Instant::now() < until && !inner.stop_now.is_cancelled() {
             sleep(Duration::from_millis(5)).await;
         }
@@ -198,7 +201,7 @@ impl Http {
         };
         Router::new()
             .route("/mcp", post(endpoint::post).get(endpoint::get).delete(endpoint::delete))
-            .route("/mcp/{*method}", post(rest::call))
+            .route("/mcp/{*method}", post(rest::call).fallback(only_post))
             .route("/health", get(status::health))
             .route("/live", get(status::live))
             .route("/ready", get(status::ready))
@@ -261,11 +264,18 @@ async fn guard(State(endpoint): State<Endpoint>, mut request: Request, next: Nex
         return refuse(StatusCode::FORBIDDEN, &Error::InvalidRequest(why.into()), Era::Legacy);
     }
     let origin = request.headers().get(ORIGIN).cloned();
-    let mut response = if request.method() == Method::OPTIONS && origin.is_some() {
-        preflight()
+    // Health pages answer strangers too, in one word (S-05), and load balancers as often as they ask.
+    let public = matches!(request.uri().path(), "/health" | "/live" | "/ready");
+    // Charged before anything is read or compared: a guess at a token is a request too.
+    let charged = match endpoint.bucket(request.extensions()) {
+        Some(bucket) if !public => bucket.charge(),
+        _ => Ok(()),
+    };
+    let mut response = if let Err(error) = charged {
+        refuse(StatusCode::TOO_MANY_REQUESTS, &error, Era::Legacy)
+    } else if request.method() == Method::OPTIONS && origin.is_some() {
+        preflight(request.headers())
     } else {
-        // Health pages answer strangers too, in one word (S-05).
-        let public = matches!(request.uri().path(), "/health" | "/live" | "/ready");
         match endpoint.auth.check(request.headers()) {
             Presented::NotAsked => next.run(request).await,
             Presented::Valid(bearer) => {
@@ -289,14 +299,17 @@ async fn guard(State(endpoint): State<Endpoint>, mut request: Request, next: Nex
     response
 }
 
-fn preflight() -> Response {
-    let headers = [
-        (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
-        (
-            ACCESS_CONTROL_ALLOW_HEADERS,
-            "content-type, accept, authorization, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name",
-        ),
-    ];
+fn preflight(requested: &http::HeaderMap) -> Response {
+    let mut allowed = String::from(
+        "content-type, accept, authorization, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name",
+    );
+    // A tool's mirrored parameters have names of their own.
+    let asked = requested.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    for name in asked.split(',').map(str::trim).filter(|name| name.to_ascii_lowercase().starts_with("mcp-param-")) {
+        allowed.push_str(", ");
+        allowed.push_str(name);
+    }
+    let headers = [(ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"), (ACCESS_CONTROL_ALLOW_HEADERS, &allowed)];
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
@@ -307,6 +320,14 @@ fn unauthorized(presented: Presented) -> Response {
     };
     let mut response = refuse(StatusCode::UNAUTHORIZED, &Error::Authentication(why.into()), Era::Legacy);
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
+}
+
+/// The REST style is POST alone.
+async fn only_post() -> Response {
+    let error = Error::InvalidRequest("methods are called with POST".into());
+    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, &error, Era::Legacy);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
     response
 }
 

@@ -7,6 +7,7 @@ pub mod http;
 mod lines;
 mod modern_headers;
 mod origin;
+mod os_streams;
 mod queue;
 mod rate;
 mod rest;

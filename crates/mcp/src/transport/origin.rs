@@ -31,33 +31,38 @@ impl Allowed {
     }
 
     fn host(&self, header: &str) -> bool {
-        let Some(host) = parse_host(header) else { return false };
+        let Some((host, port)) = parse_host(header) else { return false };
         is_loopback(&host)
-            || self.hosts.iter().any(|allowed| Host::parse(allowed).is_ok_and(|allowed| allowed == host))
+            || self.hosts.iter().filter_map(|allowed| parse_host(allowed)).any(|(allowed, allowed_port)| {
+                allowed == host && (allowed_port.is_none() || allowed_port == port)
+            })
             // Beyond loopback a token is compulsory, which a rebound page does not have.
             || (!self.loopback_listener && self.hosts.is_empty())
     }
 
     /// Compares scheme, host and port; a name that merely begins with `localhost` is another name.
     pub(crate) fn origin(&self, header: &str) -> bool {
+        // What is no web origin, such as a browser extension's, has no parts to compare.
+        let same_text = |allowed: &String| allowed.trim_end_matches('/').eq_ignore_ascii_case(header);
         let Ok(origin) = Url::parse(header) else { return false };
         let is_web = matches!(origin.scheme(), "http" | "https");
+        if !is_web {
+            return self.origins.iter().any(same_text);
+        }
         let loopback = origin.host().is_some_and(|host| is_loopback(&host.to_owned()));
-        (is_web && loopback)
-            || self.origins.iter().any(|allowed| {
-                Url::parse(allowed)
-                    .is_ok_and(|allowed| allowed.origin() == origin.origin() && origin.origin().is_tuple())
-            })
+        let same = |allowed: &String| Url::parse(allowed).is_ok_and(|allowed| allowed.origin() == origin.origin());
+        loopback || self.origins.iter().any(same)
     }
 }
 
-/// The host part of `host[:port]`.
-fn parse_host(header: &str) -> Option<Host> {
+/// The parts of `host[:port]`.
+fn parse_host(header: &str) -> Option<(Host, Option<u16>)> {
     // A URL parser would also take user names, paths and fragments for part of an authority.
     if header.is_empty() || header.contains(['/', '@', '?', '#', '\\', ' ']) {
         return None;
     }
-    Url::parse(&format!("http://{header}/")).ok()?.host().map(|host| host.to_owned())
+    let url = Url::parse(&format!("http://{header}/")).ok()?;
+    Some((url.host()?.to_owned(), url.port()))
 }
 
 fn is_loopback(host: &Host) -> bool {

@@ -52,11 +52,6 @@ impl Sender {
         }
     }
 
-    /// Ends when nobody takes messages any more.
-    pub(crate) async fn closed(&self) {
-        self.messages.closed().await;
-    }
-
     fn size(&self, bytes: &[u8]) -> u32 {
         u32::try_from(bytes.len().clamp(1, self.most)).unwrap_or(u32::MAX)
     }

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::error::Error;
+
 /// So many requests a second over time, and so many at once after a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
@@ -42,7 +44,7 @@ impl Bucket {
     }
 
     /// Takes one token, or says how long until there is one.
-    pub(crate) fn take(&self, now: Instant) -> Result<(), Duration> {
+    fn take(&self, now: Instant) -> Result<(), Duration> {
         let mut level = self.level.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let refilled = level.tokens + now.duration_since(level.at).as_secs_f64() * f64::from(self.limit.per_second);
         level.tokens = refilled.min(f64::from(self.limit.burst));
@@ -52,6 +54,12 @@ impl Bucket {
         }
         level.tokens -= 1.0;
         Ok(())
+    }
+
+    /// Takes one token, or refuses with the time to wait.
+    pub(crate) fn charge(&self) -> Result<(), Error> {
+        self.take(Instant::now())
+            .map_err(|wait| Error::RateLimited(format!("too many requests; try again in {} ms", wait.as_millis() + 1)))
     }
 
     fn is_full(&self, now: Instant) -> bool {

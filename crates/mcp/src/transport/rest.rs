@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::endpoint::{Running, read_body};
+use super::endpoint::{Running, is_modern, read_body};
 use super::http::{Endpoint, json, refuse};
 use crate::client::RequestMeta;
 use crate::dispatch::Exchange;
@@ -19,7 +20,15 @@ use crate::session::{Outlet, Session};
 use crate::trust::Via;
 use crate::version::{Era, Opening};
 
-pub(crate) async fn call(State(endpoint): State<Endpoint>, Path(method): Path<String>, request: Request) -> Response {
+pub(crate) async fn call(
+    State(endpoint): State<Endpoint>,
+    method: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Response {
+    let Ok(Path(method)) = method else {
+        let error = Error::MethodNotFound { method: "(not UTF-8)".into(), suggestion: None };
+        return refuse(StatusCode::NOT_FOUND, &error, Era::Legacy);
+    };
     let (head, body) = request.into_parts();
     let body = match read_body(&endpoint.server, &head.headers, body).await {
         Ok(body) => body,
@@ -36,17 +45,23 @@ pub(crate) async fn call(State(endpoint): State<Endpoint>, Path(method): Path<St
         opening: Opening::Rest,
         outlet: Outlet::Closed,
         cancel: CancellationToken::new(),
-        bucket: endpoint.bucket(&head.extensions),
+        closing: CancellationToken::new(),
+        bucket: None,
     };
     let params = Params::from_value(&params);
     let meta = RequestMeta::of(&params);
+    // The modern era has no REST style: its headers would have to be checked against a body they do not describe.
+    if is_modern(&head.headers) || meta.as_ref().is_ok_and(|meta| meta.version.is_some()) {
+        let error = Error::InvalidRequest("the REST style knows no 2026-07-28; use `POST /mcp`".into());
+        return refuse(StatusCode::BAD_REQUEST, &error, Era::Legacy);
+    }
     let request = message::Request { id: Id::Integer(0), method: method.into(), params, bare: true };
     let server = endpoint.server.clone();
     let work = Box::pin(async move { server.answer(request, meta, exchange).await });
     let answer = Running::new(work, Some(endpoint.server.clone())).await;
-    match answer.outcome {
-        Ok(result) => json(StatusCode::OK, result.to_string().into_bytes()),
-        Err(error) => refuse(error.rest_status(), &error, answer.era),
+    match answer.result() {
+        Ok(result) => json(StatusCode::OK, serde_json::to_vec(&result).expect("a reply has string keys")),
+        Err(error) => refuse(error.rest_status(), error, answer.era),
     }
 }
 

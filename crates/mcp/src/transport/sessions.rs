@@ -17,6 +17,8 @@ pub(crate) struct Sessions {
 #[derive(Debug)]
 struct Entry {
     session: Arc<Session>,
+    /// Whose it is; to others it does not exist.
+    owner: Arc<str>,
     used: Instant,
 }
 
@@ -26,7 +28,7 @@ impl Sessions {
     }
 
     /// Remembers a session and names it. When full, the one unused for longest makes room.
-    pub(crate) fn add(&self, session: Arc<Session>) -> String {
+    pub(crate) fn add(&self, session: Arc<Session>, owner: Arc<str>) -> String {
         let id = random_id();
         let mut open = self.lock();
         if open.len() >= self.max {
@@ -38,13 +40,13 @@ impl Sessions {
         {
             open.remove(&oldest);
         }
-        open.insert(id.clone(), Entry { session, used: Instant::now() });
+        open.insert(id.clone(), Entry { session, owner, used: Instant::now() });
         id
     }
 
-    pub(crate) fn find(&self, id: &str) -> Option<Arc<Session>> {
+    pub(crate) fn find(&self, id: &str, caller: &str) -> Option<Arc<Session>> {
         let mut open = self.lock();
-        let entry = open.get_mut(id)?;
+        let entry = open.get_mut(id).filter(|entry| *entry.owner == *caller)?;
         if entry.used.elapsed() >= self.idle {
             open.remove(id);
             return None;
@@ -53,8 +55,16 @@ impl Sessions {
         Some(entry.session.clone())
     }
 
-    pub(crate) fn end(&self, id: &str) -> bool {
-        self.lock().remove(id).is_some()
+    /// Forgets a session and ends its stream of news.
+    pub(crate) fn end(&self, id: &str, caller: &str) -> bool {
+        let mut open = self.lock();
+        if open.get(id).is_none_or(|entry| *entry.owner != *caller) {
+            return false;
+        }
+        open.remove(id).is_some_and(|entry| {
+            entry.session.take_over_news();
+            true
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
@@ -69,12 +79,16 @@ mod tests {
     #[test]
     fn t15_sessions_are_bounded_and_the_stalest_goes_first() {
         let sessions = Sessions::new(2, Duration::from_secs(60));
-        let first = sessions.add(Arc::new(Session::new()));
-        let second = sessions.add(Arc::new(Session::new()));
-        assert!(sessions.find(&first).is_some());
-        let third = sessions.add(Arc::new(Session::new()));
-        assert!(sessions.find(&second).is_none());
-        assert!(sessions.find(&first).is_some() && sessions.find(&third).is_some());
-        assert!(sessions.end(&first) && !sessions.end(&first));
+        let first = sessions.add(Arc::new(Session::new()), "ann".into());
+        let second = sessions.add(Arc::new(Session::new()), "ann".into());
+        assert!(sessions.find(&first, "ann").is_some());
+        let third = sessions.add(Arc::new(Session::new()), "ann".into());
+        assert!(sessions.find(&second, "ann").is_none());
+        assert!(sessions.find(&first, "ann").is_some() && sessions.find(&third, "ann").is_some());
+        assert!(
+            sessions.find(&first, "bob").is_none() && !sessions.end(&first, "bob"),
+            "another caller's does not exist"
+        );
+        assert!(sessions.end(&first, "ann") && !sessions.end(&first, "ann"));
     }
 }

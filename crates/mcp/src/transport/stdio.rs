@@ -1,12 +1,17 @@
 //! Newline-delimited JSON-RPC over standard streams, or any pair of byte streams.
+//!
+//! One task reads and writes. Everything that came with one read is taken before anything is written, and answers that
+//! are ready go straight into the buffer that is written next: a client that sends many requests at once gets many
+//! answers with one write. Answers that had to wait, and news, come through the connection's queue.
 
 use std::io;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
-use tokio::time::timeout;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::time::{timeout, timeout_at};
 
 use super::connection::Connection;
 use super::lines::{Line, Lines};
+use super::os_streams;
 use super::queue::Receiver;
 use crate::error::Error;
 use crate::server::Server;
@@ -16,22 +21,7 @@ use crate::trust::{Caller, TrustLevel, Via};
 ///
 /// Takes stdout for itself: what anything else in the process prints goes to stderr from then on.
 pub async fn serve(server: &Server, trust: TrustLevel) -> io::Result<()> {
-    serve_streams(server, tokio::io::stdin(), own_stdout()?, trust).await
-}
-
-/// The real stdout under a number of its own; number 1 becomes stderr.
-///
-/// A stray `println!` in a tool, a C library or a child process would otherwise break the protocol.
-#[cfg(unix)]
-fn own_stdout() -> io::Result<tokio::fs::File> {
-    let kept = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
-    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
-    Ok(tokio::fs::File::from_std(kept.into()))
-}
-
-#[cfg(not(unix))]
-fn own_stdout() -> io::Result<tokio::io::Stdout> {
-    Ok(tokio::io::stdout())
+    serve_streams(server, os_streams::stdin()?, os_streams::stdout()?, trust).await
 }
 
 /// Serves one peer over any byte streams: a pipe, a Unix socket, a test.
@@ -40,64 +30,136 @@ fn own_stdout() -> io::Result<tokio::io::Stdout> {
 pub async fn serve_streams<R, W>(server: &Server, reader: R, writer: W, trust: TrustLevel) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin,
 {
     let caller = Caller { via: Via::Stdio, identity: "stdio".into(), trust };
     let (connection, outgoing) = Connection::new(server.clone(), caller, None);
-    let mut writer = tokio::spawn(write(writer, outgoing));
-    let grace = server.limits().shutdown_grace;
-    let mut lines = Lines::new(BufReader::with_capacity(64 * 1024, reader), server.limits().max_message_bytes);
+    let mut line = Wire {
+        lines: Lines::new(reader, server.limits().max_message_bytes),
+        writer,
+        outgoing,
+        unwritten: Vec::with_capacity(WRITE_AT),
+    };
     let whole = async {
-        let ended = converse(server, &connection, &mut lines).await;
-        // After the end of input, what is in flight has its time; what outlasts it is dropped with the connection.
-        let _ = timeout(grace, connection.finished()).await;
-        drop(connection);
-        // The writer ends when the last message is out. A client that reads no more is not waited for longer.
-        match timeout(grace, &mut writer).await {
-            Ok(Ok(written)) => ended.and(written),
-            _ => ended,
-        }
+        line.converse(server, &connection).await?;
+        connection.no_more_input();
+        // What is in flight has its time; what outlasts it is dropped with the connection.
+        let _ = timeout(server.limits().shutdown_grace, line.finish(&connection)).await;
+        line.flush().await?;
+        line.writer.shutdown().await
     };
     let ended = tokio::select! {
         ended = whole => ended,
         // Also when a client that does not read holds everything up.
         () = out_of_patience(server) => Ok(()),
     };
-    writer.abort();
-    ended
+    match ended {
+        // The client closed its end: there is nobody left to tell.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        ended => ended,
+    }
 }
 
-/// Takes messages until the input ends, nobody reads our answers any more, or a drain has seen the last one answered.
-///
-/// While draining it goes on reading, so that new requests are told why they are refused.
-async fn converse<R>(server: &Server, connection: &Connection, lines: &mut Lines<R>) -> io::Result<()>
-where
-    R: tokio::io::AsyncBufRead + Unpin,
-{
-    let drained = async {
-        server.inner().draining.cancelled().await;
-        connection.finished().await;
-    };
-    let mut drained = std::pin::pin!(drained);
-    loop {
-        let line = tokio::select! {
-            line = lines.next() => line?,
-            () = &mut drained => return Ok(()),
-            () = connection.closed() => return Ok(()),
+/// More than this is written although more input is at hand, so that a flood of requests is answered as it comes.
+const WRITE_AT: usize = 64 * 1024;
+
+/// Both directions of one peer.
+struct Wire<R, W> {
+    lines: Lines<R>,
+    writer: W,
+    outgoing: Receiver,
+    unwritten: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
+    /// Takes messages until the input ends, or a drain has seen the last one answered.
+    ///
+    /// While draining it goes on reading, so that new requests are told why they are refused.
+    async fn converse(&mut self, server: &Server, connection: &Connection) -> io::Result<()> {
+        let drained = async {
+            server.inner().draining.cancelled().await;
+            connection.finished().await;
         };
-        match line {
-            Line::Message(message) => connection.receive(&message).await,
-            Line::TooLong => connection.refuse(too_long(server)).await,
-            Line::End => return Ok(()),
+        let mut drained = std::pin::pin!(drained);
+        loop {
+            self.answer_what_is_here(server, connection).await?;
+            // Nothing more is at hand: what was answered goes out before anything is waited for.
+            self.flush().await?;
+            tokio::select! {
+                more = self.lines.fill() => if !more? {
+                    return self.answer_what_is_here(server, connection).await;
+                },
+                Some(message) = self.outgoing.recv() => append(&mut self.unwritten, &message.bytes),
+                () = &mut drained => return Ok(()),
+            }
         }
     }
+
+    async fn answer_what_is_here(&mut self, server: &Server, connection: &Connection) -> io::Result<()> {
+        loop {
+            let before = self.unwritten.len();
+            match self.lines.take() {
+                Some(Line::Message(message)) => connection.receive(message, &mut self.unwritten).await,
+                Some(Line::TooLong) => connection.refuse(too_long(server), &mut self.unwritten),
+                None => break,
+            }
+            // What a handler told on its way, such as progress, stands before its answer.
+            let answer = if self.outgoing.is_empty() { Vec::new() } else { self.unwritten.split_off(before) };
+            while let Ok(message) = self.outgoing.try_recv() {
+                append(&mut self.unwritten, &message.bytes);
+            }
+            self.unwritten.extend(answer);
+            if self.unwritten.last().is_some_and(|last| *last != b'\n') {
+                self.unwritten.push(b'\n');
+            }
+            if self.unwritten.len() >= WRITE_AT {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what the last requests in flight still say.
+    async fn finish(&mut self, connection: &Connection) -> io::Result<()> {
+        loop {
+            tokio::select! {
+                biased;
+                Some(message) = self.outgoing.recv() => append(&mut self.unwritten, &message.bytes),
+                () = connection.finished() => {
+                    while let Ok(message) = self.outgoing.try_recv() {
+                        append(&mut self.unwritten, &message.bytes);
+                    }
+                    return Ok(());
+                }
+            }
+            self.flush().await?;
+        }
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        if self.unwritten.is_empty() {
+            return Ok(());
+        }
+        self.writer.write_all(&self.unwritten).await?;
+        self.unwritten.clear();
+        if self.unwritten.capacity() > 16 * WRITE_AT {
+            // A large answer has passed; its memory need not stay for as long as the connection.
+            self.unwritten = Vec::with_capacity(WRITE_AT);
+        }
+        self.writer.flush().await
+    }
+}
+
+fn append(unwritten: &mut Vec<u8>, message: &[u8]) {
+    unwritten.extend_from_slice(message);
+    unwritten.push(b'\n');
 }
 
 /// Ends when the grace after a drain is over, or a stop at once was asked for.
 async fn out_of_patience(server: &Server) {
     let inner = server.inner();
     inner.draining.cancelled().await;
-    let _ = timeout(server.limits().shutdown_grace, inner.stop_now.cancelled()).await;
+    let _ = timeout_at(server.grace_ends(), inner.stop_now.cancelled()).await;
 }
 
 fn too_long(server: &Server) -> Error {
@@ -105,19 +167,4 @@ fn too_long(server: &Server) -> Error {
         "the message is longer than {} bytes; raise `server.limits.max_message_bytes` or send less",
         server.limits().max_message_bytes
     ))
-}
-
-/// The only writer: one message a line, flushed when no more is waiting.
-async fn write(writer: impl AsyncWrite + Unpin, mut outgoing: Receiver) -> io::Result<()> {
-    let mut writer = BufWriter::with_capacity(64 * 1024, writer);
-    while let Some(message) = outgoing.recv().await {
-        let mut next = Some(message);
-        while let Some(message) = next {
-            writer.write_all(&message.bytes).await?;
-            writer.write_all(b"\n").await?;
-            next = outgoing.try_recv().ok();
-        }
-        writer.flush().await?;
-    }
-    writer.shutdown().await
 }

@@ -9,7 +9,7 @@ use axum::response::Response;
 use futures_util::SinkExt;
 use futures_util::stream::{SplitSink, SplitStream, StreamExt};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, interval_at, sleep_until, timeout};
+use tokio::time::{Instant, interval_at, sleep_until, timeout, timeout_at};
 
 use super::connection::Connection;
 use super::http::Place;
@@ -44,7 +44,10 @@ async fn serve(server: Server, caller: Caller, bucket: Option<Arc<Bucket>>, sock
         // A writer that ended found nobody reading.
         _ = &mut writer => return,
     };
-    let _ = timeout(server.limits().shutdown_grace, connection.finished()).await;
+    // A socket that we end has its last answers first; a peer that left is not waited for.
+    if server.is_draining() {
+        let _ = timeout_at(server.grace_ends(), connection.finished()).await;
+    }
     if let Some(reason) = reason {
         let _ = close.send(reason).await;
     }
@@ -56,12 +59,11 @@ async fn serve(server: Server, caller: Caller, bucket: Option<Arc<Bucket>>, sock
 async fn read(server: &Server, connection: &Connection, mut frames: SplitStream<WebSocket>) -> Option<CloseFrame> {
     let limits = server.limits();
     let mut last = Instant::now();
-    let mut grace_ends = None;
     loop {
         // While draining, new requests are still read and refused until the last one in flight is answered.
-        if server.is_draining() {
-            let ends = *grace_ends.get_or_insert_with(|| Instant::now() + limits.shutdown_grace);
-            if connection.is_idle() || Instant::now() >= ends {
+        let draining = server.is_draining();
+        if draining {
+            if connection.is_idle() || Instant::now() >= server.grace_ends() {
                 return close_frame(close_code::AWAY, "the server is shutting down");
             }
         }
@@ -70,12 +72,18 @@ async fn read(server: &Server, connection: &Connection, mut frames: SplitStream<
             () = sleep_until(last + limits.idle_timeout) => {
                 return close_frame(close_code::POLICY, "nothing was heard for too long");
             }
-            () = server.inner().draining.cancelled(), if grace_ends.is_none() => continue,
-            () = connection.finished(), if grace_ends.is_some() => continue,
+            () = server.inner().draining.cancelled(), if !draining => continue,
+            () = connection.finished(), if draining => continue,
         };
         last = Instant::now();
         match frame {
-            Some(Ok(Message::Text(text))) => connection.receive(text.as_bytes()).await,
+            Some(Ok(Message::Text(text))) => {
+                let mut reply = Vec::new();
+                connection.receive(text.as_bytes(), &mut reply).await;
+                if !reply.is_empty() {
+                    connection.send(reply).await;
+                }
+            }
             Some(Ok(Message::Binary(_))) => {
                 return close_frame(close_code::UNSUPPORTED, "only text frames are taken");
             }

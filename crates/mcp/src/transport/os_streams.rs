@@ -1,0 +1,71 @@
+//! The process's own stdin and stdout, as streams that do not need a thread each where they can be polled.
+//!
+//! Clients start servers with pipes or socket pairs, which the runtime can wait for. Files and terminals it cannot; they
+//! go through the runtime's blocking threads, at a price of several microseconds a message.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
+#[cfg(unix)]
+pub(crate) use unix::{stdin, stdout};
+
+#[cfg(unix)]
+mod unix {
+    use std::os::fd::{AsFd, OwnedFd};
+
+    use rustix::fs::FileType;
+    use tokio::net::UnixStream;
+    use tokio::net::unix::pipe;
+
+    use super::{Input, Output, io};
+
+    pub(crate) fn stdin() -> io::Result<Input> {
+        let own = duplicate(rustix::stdio::stdin())?;
+        Ok(match kind(&own)? {
+            FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(own)?),
+            FileType::Socket => Box::new(socket(own)?),
+            _ => Box::new(tokio::io::stdin()),
+        })
+    }
+
+    /// The real stdout under a number of its own; number 1 becomes stderr.
+    ///
+    /// A stray `println!` in a tool, a C library or a child process would otherwise break the protocol.
+    pub(crate) fn stdout() -> io::Result<Output> {
+        let own = duplicate(rustix::stdio::stdout())?;
+        rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+        Ok(match kind(&own)? {
+            FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(own)?),
+            FileType::Socket => Box::new(socket(own)?),
+            _ => Box::new(tokio::fs::File::from_std(own.into())),
+        })
+    }
+
+    fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {
+        Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?)
+    }
+
+    fn kind(fd: &OwnedFd) -> io::Result<FileType> {
+        Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
+    }
+
+    fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
+        let socket = std::os::unix::net::UnixStream::from(fd);
+        socket.set_nonblocking(true)?;
+        UnixStream::from_std(socket)
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn stdin() -> io::Result<Input> {
+    Ok(Box::new(tokio::io::stdin()))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn stdout() -> io::Result<Output> {
+    Ok(Box::new(tokio::io::stdout()))
+}
