@@ -25,7 +25,7 @@ impl Server {
             opening: Opening::JsonRpc,
             outlet: Outlet::Closed,
             cancel: CancellationToken::new(),
-            closing: CancellationToken::new(),
+            closing: self.never().clone(),
             bucket: None,
         };
         let params = Params::from_value(params);

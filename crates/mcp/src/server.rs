@@ -71,6 +71,7 @@ pub(crate) struct Inner {
     pub(crate) draining: CancellationToken,
     grace_ends: OnceLock<Instant>,
     pub(crate) stop_now: CancellationToken,
+    never: CancellationToken,
     listeners: Arc<Semaphore>,
     /// Everything spawned on behalf of this server, so that a stop can wait for it.
     background: TaskTracker,
@@ -287,6 +288,11 @@ impl Server {
     /// Ends when [`Server::stop_now`] was called.
     pub async fn stopped(&self) {
         self.0.stop_now.cancelled().await;
+    }
+
+    /// A token that nobody cancels, for requests whose connection has no end of its own.
+    pub(crate) fn never(&self) -> &CancellationToken {
+        &self.0.never
     }
 
     /// A place among the requests being worked on.
@@ -512,6 +518,7 @@ impl ServerBuilder {
             draining: CancellationToken::new(),
             grace_ends: OnceLock::new(),
             stop_now: CancellationToken::new(),
+            never: CancellationToken::new(),
             listeners: Arc::new(Semaphore::new(self.limits.max_listeners)),
             background: TaskTracker::new(),
             limits: self.limits,

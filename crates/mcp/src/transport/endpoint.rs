@@ -38,7 +38,7 @@ use crate::version::{Era, Opening, Version};
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// `POST /mcp`.
-pub(crate) async fn post(State(endpoint): State<Endpoint>, request: Request) -> Response {
+pub(crate) async fn post(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (mut head, body) = request.into_parts();
     let headers = std::mem::take(&mut head.headers);
     let body = match read_body(&endpoint.server, &headers, body).await {
@@ -49,12 +49,16 @@ pub(crate) async fn post(State(endpoint): State<Endpoint>, request: Request) -> 
     let bounds = Bounds { bare_allowed: true, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
     let incoming = message::decode(&body, bounds);
     drop(body);
-    let peer = match Peer::find(&endpoint, &headers, &head.extensions, &incoming) {
+    let meta = match &incoming {
+        Incoming::One(Ok(Message::Request(request))) => RequestMeta::of(&request.params),
+        _ => Ok(RequestMeta::default()),
+    };
+    let peer = match Peer::find(&endpoint, &headers, &head.extensions, &meta) {
         Ok(peer) => peer,
         Err(refused) => return *refused,
     };
     match incoming {
-        Incoming::One(Ok(Message::Request(request))) => peer.answer(request).await,
+        Incoming::One(Ok(Message::Request(request))) => peer.answer(request, meta).await,
         Incoming::One(Ok(other)) => {
             peer.take(other);
             StatusCode::ACCEPTED.into_response()
@@ -70,7 +74,7 @@ pub(crate) async fn post(State(endpoint): State<Endpoint>, request: Request) -> 
 }
 
 /// `GET /mcp`: a WebSocket, or a legacy client's stream of news; nothing else.
-pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> Response {
+pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (mut head, _) = request.into_parts();
     if head.headers.contains_key(UPGRADE) {
         return match WebSocketUpgrade::from_request_parts(&mut head, &endpoint).await {
@@ -78,7 +82,7 @@ pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> R
                 let bucket = endpoint.bucket(&head.extensions);
                 let place = head.extensions.get::<Place>().cloned();
                 let caller = endpoint.caller(Via::WebSocket, &head.extensions);
-                websocket::accept(endpoint.server, caller, bucket, place, upgrade)
+                websocket::accept(endpoint.server.clone(), caller, bucket, place, upgrade)
             }
             Err(rejection) => rejection.into_response(),
         };
@@ -129,7 +133,7 @@ pub(crate) async fn get(State(endpoint): State<Endpoint>, request: Request) -> R
 }
 
 /// `DELETE /mcp`: ends a legacy session.
-pub(crate) async fn delete(State(endpoint): State<Endpoint>, request: Request) -> Response {
+pub(crate) async fn delete(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (head, _) = request.into_parts();
     let (headers, caller) = (head.headers, endpoint.caller(Via::Http, &head.extensions));
     if let Err(refused) = check_version(&headers) {
@@ -162,7 +166,13 @@ pub(crate) async fn read_body(server: &Server, headers: &HeaderMap, body: Body) 
     if body.size_hint().lower() > max as u64 {
         return fail(StatusCode::PAYLOAD_TOO_LARGE, too_large());
     }
-    match timeout(limits.request_read_timeout, axum::body::to_bytes(body, max)).await {
+    // A small body has come with its head; only one that has to be waited for pays for a timer.
+    let mut whole = std::pin::pin!(axum::body::to_bytes(body, max));
+    let read = match futures_util::poll!(&mut whole) {
+        Poll::Ready(read) => Ok(read),
+        Poll::Pending => timeout(limits.request_read_timeout, whole).await,
+    };
+    match read {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) => {
             if std::error::Error::source(&error).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>()) {
@@ -191,15 +201,10 @@ impl<'a> Peer<'a> {
         endpoint: &'a Endpoint,
         headers: &'a HeaderMap,
         extensions: &http::Extensions,
-        incoming: &Incoming,
+        meta: &Result<RequestMeta, Error>,
     ) -> Result<Peer<'a>, Box<Response>> {
         let version = version_header(headers).and_then(Version::parse);
-        let claims_modern = match incoming {
-            Incoming::One(Ok(Message::Request(request))) => {
-                RequestMeta::of(&request.params).is_ok_and(|meta| meta.version.is_some())
-            }
-            _ => false,
-        };
+        let claims_modern = meta.as_ref().is_ok_and(|meta| meta.version.is_some());
         // A modern request is told of its version in the modern way, further on.
         if !claims_modern {
             check_version(headers)?;
@@ -230,9 +235,8 @@ impl<'a> Peer<'a> {
         })
     }
 
-    async fn answer(&self, request: message::Request) -> Response {
+    async fn answer(&self, request: message::Request, meta: Result<RequestMeta, Error>) -> Response {
         let server = &self.endpoint.server;
-        let meta = RequestMeta::of(&request.params);
         let modern = is_modern(self.headers) || meta.as_ref().is_ok_and(|meta| meta.version.is_some());
         if modern && let Err(error) = self.check_modern(&request, &meta) {
             let body = message::encode_error(Some(&request.id), &error.to_object(Era::Modern));
@@ -333,7 +337,7 @@ impl<'a> Peer<'a> {
             opening: Opening::JsonRpc,
             outlet,
             cancel,
-            closing: CancellationToken::new(),
+            closing: self.endpoint.server.never().clone(),
             bucket: None,
         }
     }

@@ -70,11 +70,11 @@ pub struct Http {
 }
 
 /// What the handlers of one listener know.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) server: Server,
     pub(crate) sessions: Arc<Sessions>,
-    allowed: Arc<Allowed>,
+    allowed: Allowed,
     auth: Auth,
     trust: TrustLevel,
     /// The identity of callers who need no token.
@@ -186,19 +186,19 @@ impl Http {
 
     fn routes(&self, address: SocketAddr) -> Router {
         let loopback = address.ip().is_loopback();
-        let endpoint = Endpoint {
+        let endpoint = Arc::new(Endpoint {
             server: self.server.clone(),
             sessions: self.sessions.clone(),
-            allowed: Arc::new(Allowed {
+            allowed: Allowed {
                 hosts: self.options.allowed_hosts.clone(),
                 origins: self.options.allowed_origins.clone(),
                 loopback_listener: loopback,
-            }),
+            },
             auth: self.options.auth.clone(),
             trust: if loopback { self.options.trust_loopback } else { self.options.trust_remote },
             buckets: self.buckets.clone(),
             anonymous: "loopback".into(),
-        };
+        });
         Router::new()
             .route("/mcp", post(endpoint::post).get(endpoint::get).delete(endpoint::delete))
             .route("/mcp/{*method}", post(rest::call).fallback(only_post))
@@ -259,7 +259,7 @@ pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
 }
 
 /// Stands before every path: host, origin, token; and tells browsers of allowed origins that they may read the reply.
-async fn guard(State(endpoint): State<Endpoint>, mut request: Request, next: Next) -> Response {
+async fn guard(State(endpoint): State<Arc<Endpoint>>, mut request: Request, next: Next) -> Response {
     if let Err(why) = endpoint.allowed.check(request.headers()) {
         return refuse(StatusCode::FORBIDDEN, &Error::InvalidRequest(why.into()), Era::Legacy);
     }

@@ -31,6 +31,10 @@ impl Allowed {
     }
 
     fn host(&self, header: &str) -> bool {
+        // What nearly every client sends is told without taking it apart.
+        if is_plainly_loopback(header) {
+            return true;
+        }
         let Some((host, port)) = parse_host(header) else { return false };
         is_loopback(&host)
             || self.hosts.iter().filter_map(|allowed| parse_host(allowed)).any(|(allowed, allowed_port)| {
@@ -53,6 +57,16 @@ impl Allowed {
         let same = |allowed: &String| Url::parse(allowed).is_ok_and(|allowed| allowed.origin() == origin.origin());
         loopback || self.origins.iter().any(same)
     }
+}
+
+/// `localhost`, `127.0.0.1` or `[::1]`, with a port or without, as clients write them.
+fn is_plainly_loopback(header: &str) -> bool {
+    ["localhost", "127.0.0.1", "[::1]"].iter().filter_map(|host| header.strip_prefix(host)).any(|rest| match rest {
+        "" => true,
+        rest => rest
+            .strip_prefix(':')
+            .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()),
+    })
 }
 
 /// The parts of `host[:port]`.
@@ -99,6 +113,18 @@ mod tests {
         }
         for origin in ["http://localhost:5173", "https://127.0.0.1", "http://[::1]:1", "https://app.example.org"] {
             assert!(check("localhost", Some(origin)), "{origin}");
+        }
+    }
+
+    #[test]
+    fn s07_the_quick_look_lets_through_nothing_the_whole_one_would_not() {
+        let rests = ["", ":", ":80", ":+80", ":99999", ".evil.example", "@evil.example", ":80@evil.example", "#", " "];
+        for host in ["localhost", "127.0.0.1", "[::1]", "evil.example"] {
+            for rest in rests {
+                let header = format!("{host}{rest}");
+                let whole = parse_host(&header).is_some_and(|(host, _)| is_loopback(&host));
+                assert!(!is_plainly_loopback(&header) || whole, "{header}");
+            }
         }
     }
 

@@ -21,7 +21,7 @@ use crate::trust::Via;
 use crate::version::{Era, Opening};
 
 pub(crate) async fn call(
-    State(endpoint): State<Endpoint>,
+    State(endpoint): State<Arc<Endpoint>>,
     method: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
@@ -45,7 +45,7 @@ pub(crate) async fn call(
         opening: Opening::Rest,
         outlet: Outlet::Closed,
         cancel: CancellationToken::new(),
-        closing: CancellationToken::new(),
+        closing: endpoint.server.never().clone(),
         bucket: None,
     };
     let params = Params::from_value(&params);

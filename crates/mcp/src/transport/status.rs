@@ -1,6 +1,7 @@
 //! Pages for operators: is it alive, is it ready, is it well, what has it done.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -13,7 +14,7 @@ use crate::server::Health;
 use crate::version::Version;
 
 /// 200 always; `degraded` names the impaired part (T-40, T-41). Strangers get the word alone.
-pub(crate) async fn health(State(endpoint): State<Endpoint>, headers: HeaderMap) -> Response {
+pub(crate) async fn health(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
     let server = &endpoint.server;
     let check = || server.inner().health.as_ref().map(|check| check()).unwrap_or_default();
     let health = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Health {
@@ -49,14 +50,14 @@ pub(crate) async fn live() -> Response {
 }
 
 /// 503 once a drain has begun, so that a load balancer looks elsewhere.
-pub(crate) async fn ready(State(endpoint): State<Endpoint>) -> Response {
+pub(crate) async fn ready(State(endpoint): State<Arc<Endpoint>>) -> Response {
     if endpoint.server.is_draining() {
         return page(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "draining" }));
     }
     page(StatusCode::OK, json!({ "status": "ok" }))
 }
 
-pub(crate) async fn metrics(State(endpoint): State<Endpoint>) -> Response {
+pub(crate) async fn metrics(State(endpoint): State<Arc<Endpoint>>) -> Response {
     let registry = endpoint.server.registry();
     let tools = registry.iter().map(|tool| (tool.name(), tool.stats()));
     let text = endpoint.server.metrics().encode(tools);
