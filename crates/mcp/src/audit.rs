@@ -1,7 +1,6 @@
 //! Who called what, and how it ended (M-98). Never what was said: arguments are kept as a keyed hash only.
 
 use std::collections::VecDeque;
-use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -14,8 +13,9 @@ use crate::trust::{Caller, TrustLevel, Via};
 #[derive(Debug)]
 pub struct AuditLog {
     capacity: usize,
-    /// Keyed per process, so that a hash says "the same arguments again" and nothing else.
-    hasher: RandomState,
+    /// Keyed per process, so that a hash says "the same arguments again" and nothing else. The standard library's would
+    /// take a millisecond for a megabyte of arguments.
+    hasher: foldhash::quality::RandomState,
     entries: Mutex<VecDeque<AuditEntry>>,
 }
 
@@ -44,7 +44,7 @@ pub enum AuditOutcome {
 
 impl AuditLog {
     pub(crate) fn new(capacity: usize) -> AuditLog {
-        AuditLog { capacity, hasher: RandomState::new(), entries: Mutex::default() }
+        AuditLog { capacity, hasher: foldhash::quality::RandomState::default(), entries: Mutex::default() }
     }
 
     pub(crate) fn record(

@@ -79,6 +79,14 @@ impl Content {
         Content::Resource { resource, extra: Extra::default() }
     }
 
+    /// The text, if there is nothing else to it.
+    pub(crate) fn as_plain_text(&self) -> Option<&str> {
+        match self {
+            Content::Text(Text { text, extra }) if *extra == Extra::default() => Some(text),
+            _ => None,
+        }
+    }
+
     /// The text, if that is what it is.
     pub fn as_text(&self) -> Option<&str> {
         match self {

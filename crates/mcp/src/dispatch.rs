@@ -247,7 +247,10 @@ impl RequestMeta {
             #[serde(rename = "_meta")]
             meta: Option<Map<String, Value>>,
         }
-        if params.is_absent() {
+        // Legacy requests rarely have one, and looking for the word is ten times faster than parsing past everything
+        // else. A key may be written with escapes; then it is parsed.
+        let text = params.get().as_bytes();
+        if memchr::memmem::find(text, b"_meta").is_none() && memchr::memmem::find(text, b"\\u").is_none() {
             return Ok(RequestMeta::default());
         }
         RequestMeta::read(params.parse::<JustMeta>()?.meta.unwrap_or_default())

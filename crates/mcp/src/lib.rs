@@ -20,6 +20,7 @@ mod dispatch;
 mod error;
 mod event;
 mod expressible;
+mod json_text;
 mod limits;
 mod local;
 pub mod message;

@@ -3,14 +3,15 @@
 //! Results are written straight from what the handler returned. Nothing is turned into a tree on the way: for a small
 //! call that tree cost more than the rest of the encoding.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::client::META_SERVER_INFO;
 use crate::error::Error;
+use crate::json_text;
 use crate::message::{self, Id};
 use crate::outcome::CallResult;
 use crate::server::Server;
@@ -110,13 +111,68 @@ impl Answer {
     /// The JSON-RPC response, written behind what is there already.
     pub(crate) fn encode_into(&self, out: &mut Vec<u8>) {
         match self.result() {
-            Ok(result) => message::write_result(out, &self.id, &result).expect("a reply has string keys"),
+            Ok(result) => match &result.reply.body {
+                Body::Call(call) => result.write_call(out, &self.id, call).expect("a reply has string keys"),
+                _ => message::write_result(out, &self.id, &result).expect("a reply has string keys"),
+            },
             Err(error) => out.extend(message::encode_error(Some(&self.id), &error.to_object(self.era))),
         }
     }
 
     pub(crate) fn result(&self) -> Result<Shown<'_>, &Error> {
         self.outcome.as_ref().map(|reply| Shown { reply, era: self.era, server: &self.server })
+    }
+}
+
+impl Shown<'_> {
+    /// The response to a tool call, the same as [`Serialize`] writes it, with its texts written at once.
+    fn write_call(&self, out: &mut Vec<u8>, id: &Id, call: &CallResult) -> serde_json::Result<()> {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        serde_json::to_writer(&mut *out, id)?;
+        out.extend_from_slice(br#","result":{"content":["#);
+        for (index, content) in call.content.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            match content.as_plain_text() {
+                Some(text) => {
+                    out.extend_from_slice(br#"{"type":"text","text":"#);
+                    json_text::write_string(out, text);
+                    out.push(b'}');
+                }
+                None => serde_json::to_writer(&mut *out, content)?,
+            }
+        }
+        out.push(b']');
+        if let Some(structured) = &call.structured {
+            out.extend_from_slice(br#","structuredContent":"#);
+            serde_json::to_writer(&mut *out, structured)?;
+        }
+        out.extend_from_slice(if call.is_error { br#","isError":true"# } else { br#","isError":false"# });
+        if self.era == Era::Modern {
+            out.extend_from_slice(br#","resultType":"#);
+            serde_json::to_writer(&mut *out, self.reply.kind.word())?;
+        }
+        if let Some(meta) = self.meta(call.meta.as_ref()) {
+            out.extend_from_slice(br#","_meta":"#);
+            serde_json::to_writer(&mut *out, &*meta)?;
+        }
+        out.extend_from_slice(b"}}");
+        Ok(())
+    }
+
+    /// `_meta` as this era has it: the reply's own, and in the modern era who we are.
+    fn meta(&self, own: Option<&Map<String, Value>>) -> Option<Cow<'_, Map<String, Value>>> {
+        match (own, self.era) {
+            (None, Era::Legacy) => None,
+            (Some(own), Era::Legacy) => Some(Cow::Owned(own.clone())),
+            (None, Era::Modern) => Some(Cow::Borrowed(self.server.own_meta())),
+            (Some(own), Era::Modern) => {
+                let mut all = own.clone();
+                all.extend(self.server.own_meta().clone());
+                Some(Cow::Owned(all))
+            }
+        }
     }
 }
 
@@ -161,17 +217,43 @@ impl Serialize for Shown<'_> {
                 out.serialize_entry("cacheScope", cache.scope)?;
             }
         }
-        match (meta, modern) {
-            (None, false) => {}
-            (Some(meta), false) => out.serialize_entry("_meta", meta)?,
-            (None, true) => out.serialize_entry("_meta", self.server.own_meta())?,
-            (Some(meta), true) => {
-                let mut meta = meta.clone();
-                let own = json!({ "name": self.server.name(), "version": self.server.version() });
-                meta.insert(META_SERVER_INFO.into(), own);
-                out.serialize_entry("_meta", &meta)?;
-            }
+        if let Some(meta) = self.meta(meta) {
+            out.serialize_entry("_meta", &*meta)?;
         }
         out.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::content::{Content, ResourceContents};
+
+    #[test]
+    fn a_call_written_at_once_is_what_the_plain_way_writes() {
+        let server = Server::builder("s", "1").build().expect("valid");
+        let meta = Map::from_iter([("a".to_owned(), json!(1))]);
+        let texts = vec![
+            Content::text("x".repeat(1000)),
+            Content::text("\"quoted\"\n\\ü"),
+            Content::image("AAAA", "image/png"),
+        ];
+        let file = Content::resource(ResourceContents::text("a://b", "text/plain", "t"));
+        let calls = [
+            CallResult::default(),
+            CallResult::json(json!({ "sum": 1.5 })),
+            CallResult { content: texts, is_error: true, ..CallResult::default() },
+            CallResult { content: vec![file], meta: Some(meta), ..CallResult::default() },
+        ];
+        for call in calls {
+            for era in [Era::Legacy, Era::Modern] {
+                let reply = Reply::from(Body::Call(call.clone()));
+                let answer = Answer { id: Id::from("7"), era, outcome: Ok(reply), server: server.clone() };
+                let plain = message::encode_result(&answer.id, &answer.result().expect("a result")).expect("JSON");
+                assert_eq!(String::from_utf8_lossy(&answer.encode()), String::from_utf8_lossy(&plain));
+            }
+        }
     }
 }

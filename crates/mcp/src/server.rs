@@ -40,7 +40,7 @@ pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) instructions: Option<String>,
-    own_meta: Value,
+    own_meta: Map<String, Value>,
     pub(crate) limits: Limits,
     registry: ArcSwap<Registry>,
     /// Writers of `registry` take turns; readers never wait.
@@ -245,7 +245,7 @@ impl Server {
     }
 
     /// The `_meta` of every modern result: who we are.
-    pub(crate) fn own_meta(&self) -> &Value {
+    pub(crate) fn own_meta(&self) -> &Map<String, Value> {
         &self.0.own_meta
     }
 
@@ -488,7 +488,10 @@ impl ServerBuilder {
             }
         }
         let server = Server(Arc::new(Inner {
-            own_meta: json!({ META_SERVER_INFO: { "name": self.name, "version": self.version } }),
+            own_meta: Map::from_iter([(
+                META_SERVER_INFO.to_owned(),
+                json!({ "name": self.name, "version": self.version }),
+            )]),
             name: self.name,
             version: self.version,
             instructions: self.instructions,

@@ -397,6 +397,7 @@ impl Drop for Running {
 
 /// What comes first decides the form: an answer is JSON, anything before it makes an event stream (T-12).
 async fn reply(mut running: Running, mut outgoing: Receiver, server: &Server) -> Response {
+    #[expect(clippy::large_enum_variant, reason = "it lives for one match")]
     enum First {
         Answer(Answer),
         Message(Queued),

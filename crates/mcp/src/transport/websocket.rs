@@ -62,10 +62,8 @@ async fn read(server: &Server, connection: &Connection, mut frames: SplitStream<
     loop {
         // While draining, new requests are still read and refused until the last one in flight is answered.
         let draining = server.is_draining();
-        if draining {
-            if connection.is_idle() || Instant::now() >= server.grace_ends() {
-                return close_frame(close_code::AWAY, "the server is shutting down");
-            }
+        if draining && (connection.is_idle() || Instant::now() >= server.grace_ends()) {
+            return close_frame(close_code::AWAY, "the server is shutting down");
         }
         let frame = tokio::select! {
             frame = frames.next() => frame,
