@@ -1,0 +1,271 @@
+//! The load generator for HTTP: keep-alive connections over epoll, request bytes made beforehand.
+//!
+//! Each connection is one client that does what the protocol asks of it: a legacy one shakes hands first and names its
+//! session in every request if it was given one; a modern one sends the headers that must agree with the body.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+
+use crate::http_reply::{self, Reply};
+use crate::process::{Process, pause};
+use crate::request::{self, Call, FIRST_ID, LEGACY_VERSION, MODERN_VERSION, SINGLE_ID, shown};
+use crate::stdio::PATIENCE;
+use crate::window::Meter;
+use crate::workload::Era;
+
+/// One connection, kept alive.
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: TcpStream,
+    port: u16,
+    era: Era,
+    session: Option<String>,
+}
+
+/// A connection and the call it waits for.
+struct Slot<'a> {
+    stream: &'a TcpStream,
+    call: Call,
+    id: u64,
+    sent: Instant,
+    /// Bytes of the request that have left; all of them unless the socket is full.
+    written: usize,
+    reply: Vec<u8>,
+    filled: usize,
+    /// The reply's length, once it can be told.
+    length: Option<usize>,
+    is_waiting: bool,
+}
+
+/// A port nobody listens on at the moment.
+pub(crate) fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+impl Client {
+    /// Connects to a server that may still be starting.
+    pub(crate) fn first(process: &mut Process, port: u16, era: Era) -> Result<Client> {
+        loop {
+            if let Some(status) = process.has_ended()? {
+                bail!("the server ended while it started: {status}");
+            }
+            match TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+                Ok(stream) => return Client::with(stream, port, era),
+                Err(_) if process.started.elapsed() < PATIENCE => pause(Duration::from_micros(300)),
+                Err(error) => return Err(error).context("the server does not listen"),
+            }
+        }
+    }
+
+    /// One more client of the same server.
+    pub(crate) fn another(&self) -> Result<Client> {
+        Client::with(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?, self.port, self.era)
+    }
+
+    fn with(stream: TcpStream, port: u16, era: Era) -> Result<Client> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut client = Client { stream, port, era, session: None };
+        if era == Era::Legacy {
+            client.initialize()?;
+        }
+        Ok(client)
+    }
+
+    fn initialize(&mut self) -> Result<()> {
+        let reply = self.post("", &request::initialize())?;
+        ensure!(reply.status == 200, "`initialize` was answered with {}: {}", reply.status, shown(&reply.body));
+        self.session = reply.session;
+        let reply = self.post(&self.headers(None), &request::initialized())?;
+        ensure!(reply.status / 100 == 2, "`initialized` was answered with {}: {}", reply.status, shown(&reply.body));
+        Ok(())
+    }
+
+    /// Makes one call and gives the length of its reply with its head. The reply is right.
+    pub(crate) fn call_once(&mut self, call: &Call) -> Result<usize> {
+        let mut call = self.framed(call);
+        call.set_id(SINGLE_ID);
+        let bytes = self.exchange(&call.bytes)?;
+        check(&call, SINGLE_ID, &bytes)?;
+        Ok(bytes.len())
+    }
+
+    /// `GET` of a page; gives its status.
+    pub(crate) fn get(&mut self, path: &str) -> Result<u16> {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n\r\n", self.port);
+        Ok(http_reply::parse(&self.exchange(request.as_bytes())?)?.status)
+    }
+
+    fn framed(&self, call: &Call) -> Call {
+        let head = self.head(&self.headers(Some(call)), call.bytes.len());
+        call.clone().framed(head.as_bytes(), b"")
+    }
+
+    fn head(&self, headers: &str, length: usize) -> String {
+        format!(
+            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\n{headers}content-length: {length}\r\n\r\n",
+            self.port
+        )
+    }
+
+    fn headers(&self, call: Option<&Call>) -> String {
+        match (self.era, call) {
+            (Era::Modern, Some(call)) => format!(
+                "mcp-protocol-version: {MODERN_VERSION}\r\nmcp-method: tools/call\r\nmcp-name: {}\r\n",
+                call.tool().name()
+            ),
+            _ => {
+                let session = self.session.as_ref().map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
+                format!("mcp-protocol-version: {LEGACY_VERSION}\r\n{session}")
+            }
+        }
+    }
+
+    fn post(&mut self, headers: &str, body: &[u8]) -> Result<Reply> {
+        let head = self.head(headers, body.len());
+        http_reply::parse(&self.exchange(&[head.as_bytes(), body].concat())?)
+    }
+
+    fn exchange(&mut self, request: &[u8]) -> Result<Vec<u8>> {
+        self.stream.set_nonblocking(false)?;
+        self.stream.write_all(request)?;
+        let mut reply = Vec::new();
+        let mut part = vec![0; 64 * 1024];
+        loop {
+            let count = self.stream.read(&mut part)?;
+            ensure!(count > 0, "the server closed the connection; it had sent {}", shown(&reply));
+            reply.extend_from_slice(&part[..count]);
+            if http_reply::length(&reply)?.is_some_and(|length| reply.len() >= length) {
+                return Ok(reply);
+            }
+        }
+    }
+}
+
+/// Keeps one call in flight on every connection until the meter says that it is over, then waits for the last replies.
+pub(crate) fn drive(clients: &mut [Client], call: &Call, reply_length: usize, meter: &mut Meter) -> Result<()> {
+    let poller = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let count = clients.len() as u64;
+    let mut slots = Vec::with_capacity(clients.len());
+    for (index, client) in clients.iter().enumerate() {
+        client.stream.set_nonblocking(true)?;
+        epoll::add(&poller, &client.stream, epoll::EventData::new_u64(index as u64), epoll::EventFlags::IN)?;
+        slots.push(Slot {
+            stream: &client.stream,
+            call: client.framed(call),
+            id: FIRST_ID + index as u64,
+            sent: Instant::now(),
+            written: 0,
+            reply: vec![0; reply_length + 4096],
+            filled: 0,
+            length: None,
+            is_waiting: false,
+        });
+    }
+    for (index, slot) in slots.iter_mut().enumerate() {
+        slot.send(slot.id, Instant::now())?;
+        slot.watch(&poller, index)?;
+    }
+    let (mut in_flight, mut going_on) = (slots.len(), true);
+    let mut events = Vec::with_capacity(slots.len());
+    let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+    while in_flight > 0 {
+        match epoll::wait(&poller, spare_capacity(&mut events), Some(&patience)) {
+            Ok(0) => bail!("the server has said nothing for {PATIENCE:?}"),
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        for event in events.drain(..) {
+            let index = event.data.u64() as usize;
+            let slot = &mut slots[index];
+            if slot.written < slot.call.bytes.len() {
+                slot.write()?;
+                slot.watch(&poller, index)?;
+            }
+            if !slot.read()? {
+                continue;
+            }
+            let reply = &slot.reply[..slot.filled];
+            ensure!(
+                reply.len() == reply_length && reply.starts_with(b"HTTP/1.1 200"),
+                "a reply unlike the first: {}",
+                shown(reply)
+            );
+            let now = Instant::now();
+            going_on = meter.note(slot.sent, now) && going_on;
+            if going_on {
+                slot.send(slot.id + count, now)?;
+                slot.watch(&poller, index)?;
+            } else {
+                check(&slot.call, slot.id, reply)?;
+                in_flight -= 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Slot<'_> {
+    fn send(&mut self, id: u64, now: Instant) -> Result<()> {
+        self.id = id;
+        self.call.set_id(id);
+        (self.sent, self.written, self.filled, self.length) = (now, 0, 0, None);
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<()> {
+        while self.written < self.call.bytes.len() {
+            match self.stream.write(&self.call.bytes[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks to be told when the socket takes more, but only while there is more.
+    fn watch(&mut self, poller: &impl std::os::fd::AsFd, index: usize) -> Result<()> {
+        let is_waiting = self.written < self.call.bytes.len();
+        if is_waiting != self.is_waiting {
+            let out = if is_waiting { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+            epoll::modify(poller, self.stream, epoll::EventData::new_u64(index as u64), epoll::EventFlags::IN | out)?;
+            self.is_waiting = is_waiting;
+        }
+        Ok(())
+    }
+
+    /// Reads what is there; true when the reply is whole.
+    fn read(&mut self) -> Result<bool> {
+        loop {
+            ensure!(self.filled < self.reply.len(), "a reply longer than the first: {}", shown(&self.reply));
+            match self.stream.read(&mut self.reply[self.filled..]) {
+                Ok(0) => bail!("the server closed a connection; it had sent {}", shown(&self.reply[..self.filled])),
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+            if self.length.is_none() {
+                self.length = http_reply::length(&self.reply[..self.filled])?;
+            }
+            if self.length.is_some_and(|length| self.filled >= length) {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+fn check(call: &Call, id: u64, reply: &[u8]) -> Result<()> {
+    let reply = http_reply::parse(reply)?;
+    ensure!(reply.status == 200, "a call was answered with {}: {}", reply.status, shown(&reply.body));
+    call.check(id, &reply.body)
+}

@@ -1,0 +1,117 @@
+//! As much of HTTP/1.1 as it takes to tell where a reply ends.
+
+use anyhow::{Context, Result, bail};
+use memchr::memmem;
+
+use crate::request::shown;
+
+/// A whole reply, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) session: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+enum Body {
+    Counted(usize),
+    Chunked,
+}
+
+/// The length of the reply at the start of `bytes`, as soon as it can be told.
+///
+/// With a `content-length` that is when the head is there; with chunks, when the last one is.
+pub(crate) fn length(bytes: &[u8]) -> Result<Option<usize>> {
+    let Some(head) = head_length(bytes) else { return Ok(None) };
+    match body_of(&bytes[..head])? {
+        Body::Counted(length) => Ok(Some(head + length)),
+        Body::Chunked => Ok(chunks(&bytes[head..], |_| {})?.map(|length| head + length)),
+    }
+}
+
+/// Takes a whole reply apart.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Reply> {
+    let head = head_length(bytes).context("no end of the head")?;
+    let mut body = Vec::new();
+    match body_of(&bytes[..head])? {
+        Body::Counted(length) => body.extend_from_slice(bytes.get(head..head + length).context("a short body")?),
+        Body::Chunked => drop(chunks(&bytes[head..], |chunk| body.extend_from_slice(chunk))?),
+    }
+    let status = std::str::from_utf8(bytes.get(9..12).context("no status")?)?.parse().context("no status")?;
+    let session = fields(&bytes[..head]).find(|(name, _)| name.eq_ignore_ascii_case(b"mcp-session-id"));
+    let session = session.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+    Ok(Reply { status, session, body })
+}
+
+fn head_length(bytes: &[u8]) -> Option<usize> {
+    memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4)
+}
+
+fn body_of(head: &[u8]) -> Result<Body> {
+    for (name, value) in fields(head) {
+        if name.eq_ignore_ascii_case(b"content-length") {
+            return Ok(Body::Counted(std::str::from_utf8(value)?.parse()?));
+        }
+        if name.eq_ignore_ascii_case(b"transfer-encoding") && value.eq_ignore_ascii_case(b"chunked") {
+            return Ok(Body::Chunked);
+        }
+    }
+    // 204 and the like end with their head.
+    if head.starts_with(b"HTTP/1.1 2") { Ok(Body::Counted(0)) } else { bail!("a reply without end: {}", shown(head)) }
+}
+
+fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    head.split(|&byte| byte == b'\n').skip(1).filter_map(|line| {
+        let colon = memchr::memchr(b':', line)?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
+/// The length of a chunked body, if it is whole.
+fn chunks(mut bytes: &[u8], mut each: impl FnMut(&[u8])) -> Result<Option<usize>> {
+    let whole = bytes.len();
+    loop {
+        let Some(line) = memmem::find(bytes, b"\r\n") else { return Ok(None) };
+        let size = usize::from_str_radix(std::str::from_utf8(&bytes[..line])?.trim(), 16)?;
+        let (from, to) = (line + 2, line + 2 + size);
+        if bytes.len() < to + 2 {
+            return Ok(None);
+        }
+        each(&bytes[from..to]);
+        bytes = &bytes[to + 2..];
+        if size == 0 {
+            return Ok(Some(whole - bytes.len()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(reply: &str, expected: Reply) {
+        for cut in 0..reply.len() {
+            let told = length(&reply.as_bytes()[..cut]).expect("well formed");
+            assert!(told.is_none_or(|length| length == reply.len()), "{cut}: {told:?}");
+        }
+        assert_eq!(length(reply.as_bytes()).expect("well formed"), Some(reply.len()));
+        assert_eq!(parse(reply.as_bytes()).expect("well formed"), expected);
+    }
+
+    #[test]
+    fn a_counted_body_ends_where_it_says() {
+        let reply = "HTTP/1.1 200 OK\r\nMcp-Session-Id: abc\r\nContent-Length: 5\r\n\r\nhello";
+        check(reply, Reply { status: 200, session: Some("abc".into()), body: b"hello".to_vec() });
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        let reply = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
+        check(reply, Reply { status: 200, session: None, body: b"hello".to_vec() });
+    }
+
+    #[test]
+    fn an_accepted_notification_has_no_body() {
+        check("HTTP/1.1 202 Accepted\r\ndate: x\r\n\r\n", Reply { status: 202, session: None, body: Vec::new() });
+    }
+}

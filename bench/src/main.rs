@@ -1,0 +1,102 @@
+//! Measures what corbie promises, beside its peers. Started by `bench/run`, which builds and installs what is measured;
+//! runs in the project's root folder.
+
+mod http;
+mod http_reply;
+mod machine;
+mod process;
+mod protocol;
+mod report;
+mod request;
+mod round;
+mod servers;
+mod slo;
+mod stdio;
+mod verdict;
+mod window;
+mod workload;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+
+use crate::servers::Server;
+
+/// What the person asked for.
+#[derive(Debug, Parser)]
+#[command(name = "bench/run")]
+pub(crate) struct Args {
+    /// What to measure
+    #[arg(value_enum)]
+    name: Name,
+    /// Short rounds, to check the harness; the numbers mean little
+    #[arg(long)]
+    quick: bool,
+    /// Rounds of each measurement; the median counts
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=99))]
+    rounds: Option<u32>,
+    /// Put the tables into bench/RESULTS.md
+    #[arg(long)]
+    keep: bool,
+    /// Only these servers, by comma
+    #[arg(long, value_enum, value_delimiter = ',')]
+    servers: Vec<Server>,
+    /// Only workloads whose name contains this text, such as `http, 32`
+    #[arg(long, default_value = "")]
+    workloads: String,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Name {
+    /// Calls per second, latency, CPU and memory of the protocol layer beside the official SDKs
+    Protocol,
+    /// The targets of contract rows N-01 to N-08 and N-13; fails when one is missed
+    Slo,
+}
+
+/// How long to measure, and how often.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    pub(crate) rounds: u32,
+    pub(crate) warm_up: Duration,
+    pub(crate) measure: Duration,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let measured = match args.name {
+        Name::Protocol => protocol::run(&args),
+        Name::Slo => slo::run(&args),
+    };
+    match measured {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+impl Args {
+    fn effort(&self) -> Effort {
+        let (rounds, warm_up, measure) = if self.quick { (1, 50, 200) } else { (5, 150, 1000) };
+        Effort {
+            rounds: self.rounds.unwrap_or(rounds),
+            warm_up: Duration::from_millis(warm_up),
+            measure: Duration::from_millis(measure),
+        }
+    }
+}
+
+impl Effort {
+    /// A server on a compiler that compiles while it runs needs longer to reach its speed.
+    fn for_server(self, server: Server) -> Effort {
+        if server.is_slow() { Effort { warm_up: self.warm_up * 4, ..self } } else { self }
+    }
+
+    fn describe(self) -> String {
+        let rounds = if self.rounds == 1 { "1 round".to_owned() } else { format!("medians of {} rounds", self.rounds) };
+        format!("{rounds} of {} ms after a warm-up of {} ms", self.measure.as_millis(), self.warm_up.as_millis())
+    }
+}

@@ -1,0 +1,233 @@
+//! The protocol layer beside the official SDKs and the bare floors.
+//!
+//! All contestants of a workload take turns, round by round, so that what else happens on the machine hits each of
+//! them alike. A figure is the median over the rounds; a ratio is the median of the ratios within each round.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::machine::Machine;
+use crate::report::{self, Report, Table};
+use crate::round::{self, Round};
+use crate::servers::Server;
+use crate::verdict;
+use crate::workload::{Era, PROTOCOL, Transport, Workload};
+use crate::{Args, Effort};
+
+/// All rounds of one server on one workload in one era.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    pub(crate) server: Server,
+    pub(crate) workload: &'static Workload,
+    pub(crate) era: Era,
+    pub(crate) rounds: Vec<Figures>,
+}
+
+/// What one round says.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Figures {
+    pub(crate) calls_per_second: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    /// CPU time of the server per call, in the kernel and out of it.
+    pub(crate) server_cpu_us: f64,
+    /// The part of it outside the kernel.
+    pub(crate) server_user_us: f64,
+    pub(crate) client_cpu_us: f64,
+    /// Share of the time that the load generator's threads were computing.
+    pub(crate) client_busy: f64,
+    pub(crate) first_reply_ms: f64,
+    pub(crate) idle_mb: f64,
+    pub(crate) loaded_mb: f64,
+}
+
+const HOW: &str = "Every round starts a new process, and contestants take turns. \
+    corbie: default limits, with validation, trust gate, metrics and audit; its legacy HTTP clients name the session \
+    they were given. rmcp: `stdio_pipes()`. All peers: stateless HTTP with JSON replies. The bare floor reads, parses \
+    and answers, with no protocol around it. `x rmcp` is the median of the ratios within each round; `spread` is how \
+    far the rounds lie apart. Serial calls are mostly the time to wake a sleeping core, except on one core";
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let effort = args.effort();
+    let is_partial = !args.servers.is_empty() || !args.workloads.is_empty();
+    ensure!(!(args.keep && (is_partial || args.quick)), "only a whole run can be kept; leave out the other options");
+    let mut machine = Machine::look();
+    let chosen: Vec<_> = PROTOCOL.iter().filter(|workload| workload.name().contains(&args.workloads)).collect();
+    ensure!(!chosen.is_empty(), "no workload's name contains `{}`", args.workloads);
+
+    let mut cells = Vec::new();
+    for (done, workload) in chosen.iter().enumerate() {
+        eprintln!("{:2}/{} {}", done + 1, chosen.len(), workload.name());
+        cells.extend(measure(workload, &args.servers, effort)?);
+    }
+    machine.look_again();
+
+    let verdicts = verdict::judge(&cells);
+    let ratios = verdict::ratios(&cells);
+    let about = format!("{} (four times that for slow peers). {HOW}", effort.describe());
+    report::publish(
+        &Report {
+            name: "protocol",
+            json: json!({
+                "effort": about,
+                "cells": cells.iter().map(Cell::to_json).collect::<Vec<_>>(),
+                "verdicts": verdicts,
+                "ratios": ratios,
+            }),
+            about,
+            machine,
+            tables: vec![calls(&cells), starts(&cells), verdict::generator(&cells), verdict::table(&verdicts)],
+            last_line: ratios,
+        },
+        args.keep,
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure(workload: &'static Workload, only: &[Server], effort: Effort) -> Result<Vec<Cell>> {
+    use Server::{Corbie, Floor, Python, Rmcp, TypeScriptV1, TypeScriptV2};
+    let mut cells = Vec::new();
+    for server in [Corbie, Rmcp, TypeScriptV1, TypeScriptV2, Python, Floor] {
+        let wanted = only.is_empty() || only.contains(&server);
+        if !wanted || (server.is_slow() && !workload.headline) {
+            continue;
+        }
+        let eras = workload.eras.iter().filter(|&&era| server.serves(era));
+        cells.extend(eras.map(|&era| Cell { server, workload, era, rounds: Vec::new() }));
+    }
+    for number in 0..effort.rounds as usize {
+        // Each round begins with another contestant, so that none always follows the same one.
+        let count = cells.len();
+        for turn in 0..count {
+            let cell = &mut cells[(turn + number) % count];
+            let round = round::run(cell.server, workload, cell.era, effort.for_server(cell.server))?;
+            cell.rounds.push(Figures::of(&round));
+        }
+    }
+    Ok(cells)
+}
+
+impl Figures {
+    fn of(round: &Round) -> Figures {
+        let driven = &round.driven;
+        let calls = driven.calls as f64;
+        let per_call = |seconds: f64| seconds * 1e6 / calls;
+        Figures {
+            calls_per_second: driven.calls_per_second(),
+            p50_us: driven.latency(0.5).as_secs_f64() * 1e6,
+            p99_us: driven.latency(0.99).as_secs_f64() * 1e6,
+            server_cpu_us: per_call((driven.server.user + driven.server.system).as_secs_f64()),
+            server_user_us: per_call(driven.server.user.as_secs_f64()),
+            client_cpu_us: per_call(driven.client.as_secs_f64()),
+            client_busy: driven.client.as_secs_f64() / driven.wall.as_secs_f64() / driven.client_threads as f64,
+            first_reply_ms: round.first_reply.as_secs_f64() * 1e3,
+            idle_mb: round.idle as f64 / 1e6,
+            loaded_mb: round.loaded as f64 / 1e6,
+        }
+    }
+}
+
+impl Cell {
+    pub(crate) fn median(&self, figure: fn(&Figures) -> f64) -> f64 {
+        median(self.rounds.iter().map(figure))
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        json!({
+            "server": self.server.name(),
+            "workload": self.workload.name(),
+            "era": self.era,
+            "calls_per_second": self.median(|figures| figures.calls_per_second),
+            "rounds": self.rounds,
+        })
+    }
+
+    /// How far the rounds lie apart, as a share of their median.
+    fn spread(&self) -> f64 {
+        let rates = self.rounds.iter().map(|figures| figures.calls_per_second);
+        let (least, most) = rates.fold((f64::INFINITY, 0f64), |(least, most), rate| (least.min(rate), most.max(rate)));
+        (most - least) / self.median(|figures| figures.calls_per_second)
+    }
+}
+
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => values[count / 2],
+        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
+    }
+}
+
+fn calls(cells: &[Cell]) -> Table {
+    let mut table = Table::new(
+        "Calls",
+        &[
+            "workload",
+            "era",
+            "server",
+            "calls/s",
+            "x rmcp",
+            "spread",
+            "p50 µs",
+            "p99 µs",
+            "server CPU µs",
+            "loaded RSS MB",
+        ],
+    );
+    let mut before = None;
+    for cell in cells {
+        // A workload is named once, above its rows.
+        let name = if before == Some(cell.workload) { String::new() } else { cell.workload.name() };
+        before = Some(cell.workload);
+        let of_rmcp = verdict::ratio_to(cells, cell, Server::Rmcp, |figures| figures.calls_per_second);
+        table.rows.push(vec![
+            name,
+            cell.era.name().into(),
+            cell.server.name().into(),
+            report::thousands(cell.median(|figures| figures.calls_per_second)),
+            of_rmcp.map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
+            format!("{:.0} %", cell.spread() * 100.0),
+            report::short(cell.median(|figures| figures.p50_us)),
+            report::short(cell.median(|figures| figures.p99_us)),
+            report::short(cell.median(|figures| figures.server_cpu_us)),
+            format!("{:.1}", cell.median(|figures| figures.loaded_mb)),
+        ]);
+    }
+    table
+}
+
+/// Every round starts a process, so these are medians over many starts.
+fn starts(cells: &[Cell]) -> Table {
+    let mut table = Table::new("Start", &["transport", "server", "first reply ms", "idle RSS MB", "starts"]);
+    for transport in [Transport::Stdio, Transport::Http] {
+        let mut servers: Vec<Server> = cells.iter().map(|cell| cell.server).collect();
+        servers.sort();
+        servers.dedup();
+        for server in servers {
+            let rounds: Vec<_> = starts_of(cells, server, transport).collect();
+            if rounds.is_empty() {
+                continue;
+            }
+            table.rows.push(vec![
+                transport.name().into(),
+                server.name().into(),
+                report::short(median(rounds.iter().map(|figures| figures.first_reply_ms))),
+                format!("{:.1}", median(rounds.iter().map(|figures| figures.idle_mb))),
+                rounds.len().to_string(),
+            ]);
+        }
+    }
+    table
+}
+
+pub(crate) fn starts_of(cells: &[Cell], server: Server, transport: Transport) -> impl Iterator<Item = &Figures> {
+    cells
+        .iter()
+        .filter(move |cell| cell.server == server && cell.workload.transport == transport && !cell.workload.one_core)
+        .flat_map(|cell| &cell.rounds)
+}

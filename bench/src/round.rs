@@ -1,0 +1,94 @@
+//! One round: a fresh process, its first reply, a warm-up, the stretch that counts, and its end.
+//!
+//! A new process for every round keeps rounds independent of each other, and gives as many starts as there are rounds.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::Effort;
+use crate::http::{self, Client};
+use crate::machine;
+use crate::process::{OneCore, Process, pause};
+use crate::request::Call;
+use crate::servers::Server;
+use crate::stdio::Pipes;
+use crate::window::{self, Driven, Driver};
+use crate::workload::{Era, Tool, Transport, Workload};
+
+#[derive(Debug)]
+pub(crate) struct Round {
+    /// From the start of the process to the reply to a small call; a legacy handshake is part of it.
+    pub(crate) first_reply: Duration,
+    /// Bytes resident after that reply.
+    pub(crate) idle: u64,
+    /// Bytes resident after the load.
+    pub(crate) loaded: u64,
+    pub(crate) driven: Driven,
+}
+
+/// The first call of every process, the same for all workloads.
+const FIRST: Tool = Tool::Echo { bytes: 100 };
+/// Lets a server that has answered finish what it does once.
+const SETTLE: Duration = Duration::from_millis(20);
+
+pub(crate) fn run(server: Server, workload: &Workload, era: Era, effort: Effort) -> Result<Round> {
+    let round = match workload.transport {
+        Transport::Stdio => over_stdio(server, workload, era, effort),
+        Transport::Http => over_http(server, workload, era, effort),
+    };
+    let log = server.log(workload.transport);
+    let round = round.with_context(|| format!("{}, {}, {} (see {log})", server.name(), workload.name(), era.name()))?;
+    ensure!(round.driven.calls > 0, "{} answered nothing within the measured time: {}", server.name(), workload.name());
+    Ok(round)
+}
+
+fn over_stdio(server: Server, workload: &Workload, era: Era, effort: Effort) -> Result<Round> {
+    let _one_core = if workload.one_core { Some(OneCore::keep()?) } else { None };
+    let (process, stdin, stdout) = Process::with_pipes(server.command(None), &server.log(Transport::Stdio))?;
+    let mut pipes = Pipes::new(stdin, stdout)?;
+    if era == Era::Legacy {
+        pipes.initialize()?;
+    }
+    pipes.call_once(&Call::new(FIRST, era))?;
+    let first_reply = process.started.elapsed();
+    pause(SETTLE);
+    let idle = process.resident()?;
+
+    let call = Call::new(workload.tool, era);
+    let reply_length = pipes.call_once(&call)?;
+    let driver: Driver<'_> = Box::new(|meter| pipes.drive(&call, workload.at_once, reply_length, meter));
+    let driven = window::measure(&process, effort, vec![driver])?;
+    Ok(Round { first_reply, idle, loaded: process.resident()?, driven })
+}
+
+fn over_http(server: Server, workload: &Workload, era: Era, effort: Effort) -> Result<Round> {
+    let port = http::free_port()?;
+    let mut process = Process::without_pipes(server.command(Some(port)), &server.log(Transport::Http))?;
+    let mut first = Client::first(&mut process, port, era)?;
+    first.call_once(&Call::new(FIRST, era))?;
+    let first_reply = process.started.elapsed();
+    pause(SETTLE);
+    let idle = process.resident()?;
+
+    let mut clients = connect(first, workload.at_once)?;
+    let call = Call::new(workload.tool, era);
+    let reply_length = clients[0].call_once(&call)?;
+    // Half of the machine for the load, the other half for the server.
+    let threads = (machine::cores() / 2).clamp(1, workload.at_once);
+    let share = clients.len().div_ceil(threads);
+    let drivers = clients.chunks_mut(share).map(|clients| -> Driver<'_> {
+        let call = &call;
+        Box::new(move |meter| http::drive(clients, call, reply_length, meter))
+    });
+    let driven = window::measure(&process, effort, drivers.collect())?;
+    Ok(Round { first_reply, idle, loaded: process.resident()?, driven })
+}
+
+fn connect(first: Client, count: usize) -> Result<Vec<Client>> {
+    let mut clients = vec![first];
+    while clients.len() < count {
+        clients.push(clients[0].another()?);
+    }
+    Ok(clients)
+}

@@ -1,0 +1,74 @@
+//! Who is measured, and how each is started.
+
+use std::path::Path;
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use crate::workload::{Era, Transport};
+
+/// A contestant. The bare floor does the same work with no protocol around it: no server can be faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Server {
+    Corbie,
+    Rmcp,
+    #[value(name = "typescript-v1")]
+    TypeScriptV1,
+    #[value(name = "typescript-v2")]
+    TypeScriptV2,
+    Python,
+    Floor,
+}
+
+const PROGRAMS: &str = ".tools/bench/target/release";
+const NODE: &str = ".tools/bench/npm/node_modules/.bin/node";
+const PYTHON: &str = ".tools/bench/venv/bin/python";
+
+impl Server {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Server::Corbie => "corbie",
+            Server::Rmcp => "rmcp 3.8",
+            Server::TypeScriptV1 => "TypeScript v1",
+            Server::TypeScriptV2 => "TypeScript v2",
+            Server::Python => "Python",
+            Server::Floor => "bare floor",
+        }
+    }
+
+    pub(crate) fn serves(self, era: Era) -> bool {
+        self != Server::TypeScriptV1 || era == Era::Legacy
+    }
+
+    /// Slow peers are measured on the headline workloads alone: the rest would take long and say little.
+    pub(crate) fn is_slow(self) -> bool {
+        matches!(self, Server::TypeScriptV1 | Server::TypeScriptV2 | Server::Python)
+    }
+
+    /// Speaks stdio, or HTTP when a port is given.
+    pub(crate) fn command(self, port: Option<u16>) -> Command {
+        let mut command = match self {
+            Server::Corbie => Command::new(Path::new(PROGRAMS).join("corbie_server")),
+            Server::Rmcp => Command::new(Path::new(PROGRAMS).join("rmcp_server")),
+            Server::Floor => Command::new(Path::new(PROGRAMS).join("floor_server")),
+            Server::TypeScriptV1 => with_script(NODE, "bench/peers/typescript_v1.mjs"),
+            Server::TypeScriptV2 => with_script(NODE, "bench/peers/typescript_v2.mjs"),
+            Server::Python => with_script(PYTHON, "bench/peers/python_server.py"),
+        };
+        if let Some(port) = port {
+            command.args(["--port", &port.to_string()]);
+        }
+        command
+    }
+
+    /// Where its messages to people go.
+    pub(crate) fn log(self, transport: Transport) -> String {
+        format!(".tools/bench/logs/{}-{}.log", self.name().to_lowercase().replace(' ', "-"), transport.name())
+    }
+}
+
+fn with_script(interpreter: &str, script: &str) -> Command {
+    let mut command = Command::new(interpreter);
+    command.arg(script);
+    command
+}

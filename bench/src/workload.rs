@@ -1,0 +1,144 @@
+//! What is asked of a server: which tool, over what, by how many at once.
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Transport {
+    Stdio,
+    Http,
+}
+
+/// With a handshake and 2025-11-25, or with 2026-07-28 told in every request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Era {
+    Legacy,
+    Modern,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tool {
+    /// Gives back the text it was sent, which is this long.
+    Echo { bytes: usize },
+    /// Takes nothing and gives 10,000 bytes.
+    TenKb,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Workload {
+    pub(crate) transport: Transport,
+    pub(crate) tool: Tool,
+    /// Calls in flight on stdio; connections with one call each on HTTP.
+    pub(crate) at_once: usize,
+    /// Server and load generator share one core. What remains is what the code costs: with two cores, the time to wake
+    /// a sleeping one is most of a serial call, and it depends on what else the machine does.
+    pub(crate) one_core: bool,
+    /// The eras it is measured in, side by side.
+    pub(crate) eras: &'static [Era],
+    /// Measured on the slow peers too.
+    pub(crate) headline: bool,
+}
+
+const SMALL: Tool = Tool::Echo { bytes: 100 };
+
+/// Large payloads are asked for by fewer at once: it is the bytes that keep a server busy then, and 64 MB in flight
+/// would measure the queues.
+pub(crate) const PROTOCOL: &[Workload] = &[
+    stdio(1, SMALL).in_both_eras().with_slow_peers(),
+    stdio(1, SMALL).on_one_core(),
+    stdio(64, SMALL).in_both_eras().with_slow_peers(),
+    stdio(64, Tool::TenKb),
+    stdio(64, echo(10_000)),
+    stdio(8, echo(100_000)),
+    stdio(4, echo(1_000_000)),
+    http(1, SMALL).in_both_eras().with_slow_peers(),
+    http(32, SMALL).in_both_eras().with_slow_peers(),
+    http(256, SMALL),
+    http(32, Tool::TenKb),
+    http(32, echo(10_000)),
+    http(8, echo(100_000)),
+    http(4, echo(1_000_000)),
+];
+
+const fn echo(bytes: usize) -> Tool {
+    Tool::Echo { bytes }
+}
+
+pub(crate) const fn stdio(at_once: usize, tool: Tool) -> Workload {
+    Workload { transport: Transport::Stdio, tool, at_once, one_core: false, eras: &[Era::Legacy], headline: false }
+}
+
+pub(crate) const fn http(at_once: usize, tool: Tool) -> Workload {
+    Workload { transport: Transport::Http, ..stdio(at_once, tool) }
+}
+
+impl Transport {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Transport::Stdio => "stdio",
+            Transport::Http => "http",
+        }
+    }
+}
+
+impl Era {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Era::Legacy => "legacy",
+            Era::Modern => "modern",
+        }
+    }
+}
+
+impl Tool {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Tool::Echo { .. } => "echo",
+            Tool::TenKb => "ten_kb",
+        }
+    }
+
+    /// The text a call must give back.
+    pub(crate) fn text(self) -> String {
+        match self {
+            // No quotes, no escapes: what JSON makes of those is another measurement.
+            Tool::Echo { bytes } => {
+                "The quick brown fox jumps over the lazy dog. ".chars().cycle().take(bytes).collect()
+            }
+            Tool::TenKb => "x".repeat(10_000),
+        }
+    }
+}
+
+impl Workload {
+    const fn in_both_eras(self) -> Workload {
+        Workload { eras: &[Era::Legacy, Era::Modern], ..self }
+    }
+
+    const fn with_slow_peers(self) -> Workload {
+        Workload { headline: true, ..self }
+    }
+
+    const fn on_one_core(self) -> Workload {
+        Workload { one_core: true, ..self }
+    }
+
+    /// `stdio, 64 in flight, echo 100 B`
+    pub(crate) fn name(&self) -> String {
+        let at_once = match (self.transport, self.at_once) {
+            (Transport::Stdio, 1) if self.one_core => "serial on one core".to_owned(),
+            (Transport::Stdio, 1) => "serial".to_owned(),
+            (Transport::Stdio, count) => format!("{count} in flight"),
+            (Transport::Http, 1) => "1 connection".to_owned(),
+            (Transport::Http, count) => format!("{count} connections"),
+        };
+        let tool = match self.tool {
+            Tool::TenKb => "10 kB answer".to_owned(),
+            Tool::Echo { bytes } if bytes >= 1_000_000 => format!("echo {} MB", bytes / 1_000_000),
+            Tool::Echo { bytes } if bytes >= 1_000 => format!("echo {} kB", bytes / 1_000),
+            Tool::Echo { bytes } => format!("echo {bytes} B"),
+        };
+        format!("{}, {at_once}, {tool}", self.transport.name())
+    }
+}
