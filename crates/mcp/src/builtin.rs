@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::builder::ServerBuilder;
 use crate::content::ResourceContents;
 use crate::context::Context;
 use crate::error::RegistrationError;
 use crate::outcome::{CallResult, ToolError};
 use crate::resource::Resource;
-use crate::server::{Server, ServerBuilder};
+use crate::server::Server;
 use crate::tool::{Arguments, Tool};
 use crate::version::Version;
 

@@ -9,6 +9,7 @@ extern crate self as corbie_mcp;
 
 mod ask;
 mod audit;
+mod builder;
 pub mod builtin;
 mod client;
 mod code;
@@ -45,6 +46,7 @@ mod version;
 
 pub use ask::{AskError, ElicitAction, Elicited, Question, Root, Sampled};
 pub use audit::{AuditEntry, AuditLog, AuditOutcome};
+pub use builder::ServerBuilder;
 pub use client::{ClientCapabilities, ClientFeature, LogLevel};
 pub use code::Code;
 pub use completion::Completer;
@@ -63,7 +65,7 @@ pub use prompt::{Prompt, PromptArguments, PromptMessage, PromptResult, Role};
 pub use registry::{Registered, Registry};
 pub use resource::{Resource, ResourceTemplate, Variables};
 pub use seal::StateKey;
-pub use server::{Health, Server, ServerBuilder};
+pub use server::{Health, Server};
 pub use tasks::{MemoryTasks, Task, TaskState, TaskStore};
 pub use tool::{Arguments, Meta, TaskSupport, Tool, ToolBuilder};
 pub use tool_message::{ToolCall, ToolReply};

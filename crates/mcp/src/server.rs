@@ -8,17 +8,16 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use indexmap::IndexMap;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::AuditLog;
-use crate::client::META_SERVER_INFO;
+use crate::builder::ServerBuilder;
 use crate::completion::Completer;
 use crate::context::Context;
 use crate::discovery::{self, LastScan, Module, Report};
-use crate::dispatch::KNOWN;
 use crate::error::{Error, RegistrationError};
 use crate::event::Event;
 use crate::limits::Limits;
@@ -28,53 +27,53 @@ use crate::prompt::Prompt;
 use crate::registry::{Registered, Registry};
 use crate::resource::{Resource, ResourceTemplate};
 use crate::seal::StateKey;
-use crate::tasks::{MemoryTasks, RunningTask, TaskStore};
-use crate::tool::{DEFAULT_CACHE_TTL, Tool};
+use crate::tasks::{RunningTask, TaskStore};
+use crate::tool::Tool;
 use crate::trust::{Caller, Effect};
 
 /// An MCP server, ready to be served over any transport. Cheap to clone; all clones are the same server.
 #[derive(Clone)]
-pub struct Server(Arc<Inner>);
+pub struct Server(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) instructions: Option<String>,
-    own_meta: Map<String, Value>,
+    pub(crate) own_meta: Map<String, Value>,
     pub(crate) limits: Limits,
-    registry: ArcSwap<Registry>,
+    pub(crate) registry: ArcSwap<Registry>,
     /// Writers of `registry` take turns; readers never wait.
-    registering: Mutex<()>,
-    modules: Vec<Module>,
+    pub(crate) registering: Mutex<()>,
+    pub(crate) modules: Vec<Module>,
     pub(crate) discovery_ttl: Duration,
-    last_scan: Mutex<Option<LastScan>>,
-    resources: ArcSwap<IndexMap<String, Resource>>,
+    pub(crate) last_scan: Mutex<Option<LastScan>>,
+    pub(crate) resources: ArcSwap<IndexMap<String, Resource>>,
     pub(crate) templates: Vec<ResourceTemplate>,
-    prompts: ArcSwap<IndexMap<String, Prompt>>,
+    pub(crate) prompts: ArcSwap<IndexMap<String, Prompt>>,
     pub(crate) completers: HashMap<(String, String), Completer>,
     pub(crate) methods: HashMap<String, Method>,
     pub(crate) capabilities: Map<String, Value>,
     pub(crate) quiet_flags: bool,
-    events: broadcast::Sender<Event>,
-    expected: Mutex<HashMap<Id, Expected>>,
-    tasks: Arc<dyn TaskStore>,
-    running_tasks: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
+    pub(crate) events: broadcast::Sender<Event>,
+    pub(crate) expected: Mutex<HashMap<Id, Expected>>,
+    pub(crate) tasks: Arc<dyn TaskStore>,
+    pub(crate) running_tasks: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
     /// Changes of task states take turns, so that a final state stays final.
     pub(crate) task_turn: Mutex<()>,
     /// Every request being worked on, also those whose client is gone.
-    requests: Arc<Semaphore>,
+    pub(crate) requests: Arc<Semaphore>,
     pub(crate) metrics: Metrics,
     pub(crate) audit: AuditLog,
     pub(crate) state_key: StateKey,
     pub(crate) started: Instant,
     pub(crate) health: Option<HealthCheck>,
     pub(crate) draining: CancellationToken,
-    grace_ends: OnceLock<Instant>,
+    pub(crate) grace_ends: OnceLock<Instant>,
     pub(crate) stop_now: CancellationToken,
-    never: CancellationToken,
-    listeners: Arc<Semaphore>,
+    pub(crate) never: CancellationToken,
+    pub(crate) listeners: Arc<Semaphore>,
     /// Everything spawned on behalf of this server, so that a stop can wait for it.
-    background: TaskTracker,
+    pub(crate) background: TaskTracker,
 }
 
 /// A method beyond the protocol's own, such as `models/list`.
@@ -84,7 +83,7 @@ pub(crate) struct Method {
     pub(crate) run: Arc<MethodHandler>,
 }
 
-type MethodHandler = dyn Fn(Context, Params) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync;
+pub(crate) type MethodHandler = dyn Fn(Context, Params) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync;
 
 /// Adds members to `GET /health`; `status` becomes `degraded` when it names an impaired part (T-41).
 pub(crate) type HealthCheck = Arc<dyn Fn() -> Health + Send + Sync>;
@@ -99,39 +98,14 @@ pub struct Health {
 }
 
 /// An answer we wait for, and from whom.
-struct Expected {
+pub(crate) struct Expected {
     caller: Arc<str>,
     answer: oneshot::Sender<Response>,
 }
 
-/// Puts a server together. Mistakes are kept until [`ServerBuilder::build`], so that declarations stay a plain list.
-#[derive(Default)]
-pub struct ServerBuilder {
-    name: String,
-    version: String,
-    instructions: Option<String>,
-    limits: Limits,
-    tools: Vec<Result<Tool, RegistrationError>>,
-    modules: Vec<Module>,
-    discovery_ttl: Option<Duration>,
-    resources: Vec<Resource>,
-    templates: Vec<Result<ResourceTemplate, RegistrationError>>,
-    prompts: Vec<Prompt>,
-    completers: HashMap<(String, String), Completer>,
-    methods: HashMap<String, Method>,
-    capabilities: Map<String, Value>,
-    quiet_flags: bool,
-    tasks: Option<Arc<dyn TaskStore>>,
-    state_key: Option<StateKey>,
-    health: Option<HealthCheck>,
-}
-
-/// News kept for a stream that is slow to read; past this the oldest are lost to it.
-const EVENT_BACKLOG: usize = 256;
-
 impl Server {
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
-        ServerBuilder { name: name.into(), version: version.into(), ..ServerBuilder::default() }
+        ServerBuilder::new(name.into(), version.into())
     }
 
     pub fn name(&self) -> &str {
@@ -356,193 +330,9 @@ impl Server {
     }
 }
 
-impl ServerBuilder {
-    /// Guidance for models on how to use this server.
-    pub fn instructions(mut self, text: impl Into<String>) -> Self {
-        self.instructions = Some(text.into());
-        self
-    }
-
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Takes what `#[mcp_tool]` and [`ToolBuilder::run`](crate::ToolBuilder::run) give.
-    pub fn tool(mut self, tool: Result<Tool, RegistrationError>) -> Self {
-        self.tools.push(tool);
-        self
-    }
-
-    /// A module that is scanned for tools now and whenever discovery is forced.
-    pub fn module(mut self, module: Module) -> Self {
-        self.modules.push(module);
-        self
-    }
-
-    /// How long a discovery stays fresh (300 s unless said otherwise).
-    pub fn discovery_ttl(mut self, ttl: Duration) -> Self {
-        self.discovery_ttl = Some(ttl);
-        self
-    }
-
-    pub fn resource(mut self, resource: Resource) -> Self {
-        self.resources.push(resource);
-        self
-    }
-
-    pub fn resource_template(mut self, template: Result<ResourceTemplate, RegistrationError>) -> Self {
-        self.templates.push(template);
-        self
-    }
-
-    pub fn prompt(mut self, prompt: Prompt) -> Self {
-        self.prompts.push(prompt);
-        self
-    }
-
-    /// Suggests values for an argument of a prompt (by name) or of a resource template (by its text).
-    pub fn completion(mut self, of: impl Into<String>, argument: impl Into<String>, completer: Completer) -> Self {
-        self.completers.insert((of.into(), argument.into()), completer);
-        self
-    }
-
-    /// Serves a method beyond the protocol's own that only reads.
-    pub fn method<F, Fut>(self, name: impl Into<String>, run: F) -> Self
-    where
-        F: Fn(Context, Params) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, Error>> + Send + 'static,
-    {
-        self.gated_method(name, Effect::Reads, run)
-    }
-
-    /// Serves a method beyond the protocol's own, for callers who are trusted with its effect.
-    pub fn gated_method<F, Fut>(mut self, name: impl Into<String>, effect: Effect, run: F) -> Self
-    where
-        F: Fn(Context, Params) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, Error>> + Send + 'static,
-    {
-        let run = Arc::new(run);
-        let run: Arc<MethodHandler> = Arc::new(move |context, params| {
-            let run = run.clone();
-            Box::pin(async move { run(context, params).await })
-        });
-        self.methods.insert(name.into(), Method { effect, run });
-        self
-    }
-
-    /// Adds a capability to those the server tells of, merged into its own.
-    pub fn capability(mut self, name: impl Into<String>, value: Value) -> Self {
-        self.capabilities.insert(name.into(), value);
-        self
-    }
-
-    /// Tells legacy clients `subscribe:false` and `listChanged:false` for resources and prompts, although both are
-    /// served: some published contracts want the flags so.
-    pub fn quiet_flags(mut self) -> Self {
-        self.quiet_flags = true;
-        self
-    }
-
-    pub fn task_store(mut self, tasks: Arc<dyn TaskStore>) -> Self {
-        self.tasks = Some(tasks);
-        self
-    }
-
-    /// Shared by instances that stand behind one address, so that each can go on with a call another began.
-    pub fn state_key(mut self, key: StateKey) -> Self {
-        self.state_key = Some(key);
-        self
-    }
-
-    /// What `GET /health` says about the program's parts.
-    pub fn health(mut self, check: impl Fn() -> Health + Send + Sync + 'static) -> Self {
-        self.health = Some(Arc::new(check));
-        self
-    }
-
-    /// Checks everything declared and makes the server.
-    pub fn build(mut self) -> Result<Server, RegistrationError> {
-        self.limits = self.limits.usable();
-        let mut registry = Registry::default();
-        for tool in self.tools {
-            registry = registry.with(tool?)?.0;
-        }
-        // `completion/complete` is shared: its other form is for programs to serve.
-        let taken = |name: &&String| KNOWN.contains(&name.as_str()) && *name != "completion/complete";
-        if let Some(name) = self.methods.keys().find(taken) {
-            return Err(RegistrationError::Duplicate { kind: "method", name: name.clone() });
-        }
-        let mut resources = IndexMap::new();
-        for resource in self.resources {
-            let uri = resource.uri.clone();
-            if resources.insert(uri.clone(), resource).is_some() {
-                return Err(RegistrationError::Duplicate { kind: "resource", name: uri });
-            }
-        }
-        let mut prompts = IndexMap::new();
-        for prompt in self.prompts {
-            let name = prompt.name.clone();
-            if prompts.insert(name.clone(), prompt).is_some() {
-                return Err(RegistrationError::Duplicate { kind: "prompt", name });
-            }
-        }
-        let server = Server(Arc::new(Inner {
-            own_meta: Map::from_iter([(
-                META_SERVER_INFO.to_owned(),
-                json!({ "name": self.name, "version": self.version }),
-            )]),
-            name: self.name,
-            version: self.version,
-            instructions: self.instructions,
-            registry: ArcSwap::from_pointee(registry),
-            registering: Mutex::default(),
-            modules: self.modules,
-            discovery_ttl: self.discovery_ttl.unwrap_or(DEFAULT_CACHE_TTL),
-            last_scan: Mutex::default(),
-            resources: ArcSwap::from_pointee(resources),
-            templates: self.templates.into_iter().collect::<Result<_, _>>()?,
-            prompts: ArcSwap::from_pointee(prompts),
-            completers: self.completers,
-            capabilities: self.capabilities,
-            quiet_flags: self.quiet_flags,
-            events: broadcast::channel(EVENT_BACKLOG).0,
-            expected: Mutex::default(),
-            tasks: self.tasks.unwrap_or_else(|| Arc::new(MemoryTasks::new(self.limits.max_tasks))),
-            running_tasks: Mutex::default(),
-            task_turn: Mutex::default(),
-            requests: Arc::new(Semaphore::new(self.limits.max_requests.max(1))),
-            metrics: Metrics::new(KNOWN.into_iter().chain(self.methods.keys().map(String::as_str))),
-            audit: AuditLog::new(self.limits.max_audit),
-            methods: self.methods,
-            state_key: self.state_key.unwrap_or_else(StateKey::random),
-            started: Instant::now(),
-            health: self.health,
-            draining: CancellationToken::new(),
-            grace_ends: OnceLock::new(),
-            stop_now: CancellationToken::new(),
-            never: CancellationToken::new(),
-            listeners: Arc::new(Semaphore::new(self.limits.max_listeners)),
-            background: TaskTracker::new(),
-            limits: self.limits,
-        }));
-        server.discover(false);
-        Ok(server)
-    }
-}
-
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("name", &self.0.name).field("version", &self.0.version).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ServerBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerBuilder")
-            .field("name", &self.name)
-            .field("tools", &self.tools.len())
-            .finish_non_exhaustive()
     }
 }
 
