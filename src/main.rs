@@ -6,6 +6,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use corbie::cli::{self, Cli};
 
+/// Keeps the memory of large messages instead of handing it back to the system after each one: with the system's
+/// allocator, half the time of a 1 MB call over HTTP went into page faults. It also makes small calls cheaper.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match cli::run(Cli::parse()) {
         Ok(code) => code,

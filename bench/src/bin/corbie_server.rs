@@ -5,6 +5,10 @@ use corbie_mcp::transport::http::{Http, Options};
 use corbie_mcp::transport::stdio;
 use corbie_mcp::{Server, TrustLevel, mcp_tool};
 
+/// The product's own choice; `src/main.rs` says why.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Say the text back.
 #[mcp_tool]
 async fn echo(

@@ -189,11 +189,11 @@ impl ServerBuilder {
                 return Err(RegistrationError::Duplicate { kind: "prompt", name });
             }
         }
+        let who = json!({ "name": self.name, "version": self.version });
+        let own_meta = Map::from_iter([(META_SERVER_INFO.to_owned(), who)]);
         let server = Server(Arc::new(Inner {
-            own_meta: Map::from_iter([(
-                META_SERVER_INFO.to_owned(),
-                json!({ "name": self.name, "version": self.version }),
-            )]),
+            own_meta_written: serde_json::to_string(&own_meta).expect("a map of strings can be written"),
+            own_meta,
             name: self.name,
             version: self.version,
             instructions: self.instructions,

@@ -71,7 +71,7 @@ impl Context {
 
     /// `_meta` of the request, whole.
     pub fn meta(&self) -> &Map<String, Value> {
-        &self.0.meta.all
+        self.0.meta.all()
     }
 
     pub fn is_cancelled(&self) -> bool {

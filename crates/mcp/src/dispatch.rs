@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicU64;
 
 use futures_util::FutureExt;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::Asking;
@@ -102,7 +101,7 @@ impl Server {
         let _working = self.working()?;
         let meta = meta?;
         let (version, client, log_level) = match meta.modern()? {
-            Some((version, client)) => (version, Arc::new(client.clone()), meta.log_level),
+            Some((version, client)) => (version, client.clone(), meta.log_level),
             None => (
                 exchange.session.version().unwrap_or(Version::UNSTATED),
                 exchange.session.client(),
@@ -236,24 +235,6 @@ impl Call {
             waited_ns: AtomicU64::new(0),
             questions_open: AtomicU64::new(0),
         })
-    }
-}
-
-impl RequestMeta {
-    /// Reads `_meta` out of a request's params.
-    pub(crate) fn of(params: &Params) -> Result<RequestMeta, Error> {
-        #[derive(Deserialize)]
-        struct JustMeta {
-            #[serde(rename = "_meta")]
-            meta: Option<Map<String, Value>>,
-        }
-        // Legacy requests rarely have one, and looking for the word is ten times faster than parsing past everything
-        // else. A key may be written with escapes; then it is parsed.
-        let text = params.get().as_bytes();
-        if memchr::memmem::find(text, b"_meta").is_none() && memchr::memmem::find(text, b"\\u").is_none() {
-            return Ok(RequestMeta::default());
-        }
-        RequestMeta::read(params.parse::<JustMeta>()?.meta.unwrap_or_default())
     }
 }
 

@@ -9,7 +9,8 @@ pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
         serde_json::to_writer(out, text).expect("a string can be written");
         return;
     }
-    out.reserve(text.len() + 2);
+    // Room for what follows a text too: growing the buffer then would copy it again.
+    out.reserve(text.len() + 256);
     out.push(b'"');
     out.extend_from_slice(text.as_bytes());
     out.push(b'"');

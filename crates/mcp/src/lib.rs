@@ -27,6 +27,7 @@ mod local;
 pub mod message;
 mod methods;
 mod metrics;
+mod object;
 mod outcome;
 mod prompt;
 mod registry;

@@ -6,11 +6,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use bytes::Bytes;
+use bytestring::ByteString;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorObject};
+use crate::object;
 
 /// A request id, echoed with the type and precision it came in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,9 +68,18 @@ pub struct Rejection {
     pub error: Error,
 }
 
-/// `params` as sent: absent, or an object.
+/// `params` as sent: absent, or an object's text. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Params(Option<Box<RawValue>>);
+pub struct Params(Option<ByteString>);
+
+/// Where a message's text lives, and so what its params cost.
+#[derive(Debug, Clone, Copy)]
+enum Frame<'a> {
+    /// In a buffer that will be used again: params are copied out of it.
+    Lent(&'a str),
+    /// In memory of its own: params are a part of it.
+    Shared(&'a ByteString),
+}
 
 /// What a frame may hold.
 #[derive(Debug, Clone, Copy)]
@@ -80,17 +92,34 @@ pub struct Bounds {
 
 /// Reads one frame.
 pub fn decode(bytes: &[u8], bounds: Bounds) -> Incoming {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return Incoming::One(Err(Rejection::unread(Error::Parse("the message is not valid UTF-8".into()))));
-    };
-    if deeper_than(bytes, bounds.max_depth) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => decode_frame(Frame::Lent(text), bounds),
+        Err(_) => not_text(),
+    }
+}
+
+/// Reads one frame that has memory of its own; nothing large is copied.
+pub fn decode_shared(bytes: Bytes, bounds: Bounds) -> Incoming {
+    match ByteString::try_from(bytes) {
+        Ok(text) => decode_frame(Frame::Shared(&text), bounds),
+        Err(_) => not_text(),
+    }
+}
+
+fn not_text() -> Incoming {
+    Incoming::One(Err(Rejection::unread(Error::Parse("the message is not valid UTF-8".into()))))
+}
+
+fn decode_frame(frame: Frame<'_>, bounds: Bounds) -> Incoming {
+    let text = frame.text();
+    if deeper_than(text.as_bytes(), bounds.max_depth) {
         return Incoming::One(Err(Rejection::unread(Error::Parse(format!(
             "the message is nested deeper than {} levels",
             bounds.max_depth
         )))));
     }
     if !text.trim_start().starts_with('[') {
-        return Incoming::One(decode_one(text, bounds));
+        return Incoming::One(decode_one(frame, text, bounds));
     }
     match serde_json::from_str::<Vec<&RawValue>>(text) {
         Err(error) => Incoming::One(Err(Rejection::unread(not_json(&error)))),
@@ -104,11 +133,13 @@ pub fn decode(bytes: &[u8], bounds: Bounds) -> Incoming {
                 bounds.max_batch
             )))))
         }
-        Ok(members) => Incoming::Batch(members.into_iter().map(|member| decode_one(member.get(), bounds)).collect()),
+        Ok(members) => {
+            Incoming::Batch(members.into_iter().map(|member| decode_one(frame, member.get(), bounds)).collect())
+        }
     }
 }
 
-fn decode_one(text: &str, bounds: Bounds) -> Result<Message, Rejection> {
+fn decode_one(frame: Frame<'_>, text: &str, bounds: Bounds) -> Result<Message, Rejection> {
     let envelope: Envelope<'_> = match serde_json::from_str(text) {
         Ok(envelope) => envelope,
         // Valid JSON of the wrong shape (an array member that is no object, a doubled key) is a bad request, not bad JSON.
@@ -162,7 +193,7 @@ fn decode_one(text: &str, bounds: Bounds) -> Result<Message, Rejection> {
                 None => Ok(Message::Notification(Notification { method: method.into(), params: Params(None) })),
             };
         }
-        params => Params(params.map(ToOwned::to_owned)),
+        params => Params(params.map(|raw| frame.part(raw.get()))),
     };
     let method: Box<str> = method.into();
     Ok(match id {
@@ -284,6 +315,25 @@ fn nesting_exceeds(bytes: &[u8], limit: usize) -> bool {
     false
 }
 
+// === impl Frame ===
+
+impl<'a> Frame<'a> {
+    fn text(self) -> &'a str {
+        match self {
+            Frame::Lent(text) => text,
+            Frame::Shared(text) => text,
+        }
+    }
+
+    /// A part of the text, for keeping.
+    fn part(self, part: &str) -> ByteString {
+        match self {
+            Frame::Lent(_) => part.into(),
+            Frame::Shared(text) => text.slice_ref(part),
+        }
+    }
+}
+
 // === impl Id ===
 
 impl Id {
@@ -346,7 +396,7 @@ impl<'de> Deserialize<'de> for Id {
 impl Params {
     /// Takes any serialisable object; used by transports that build requests themselves.
     pub fn from_value(value: &impl Serialize) -> Params {
-        Params(serde_json::value::to_raw_value(value).ok().filter(|raw| raw.get().starts_with('{')))
+        Params(serde_json::to_string(value).ok().filter(|text| text.starts_with('{')).map(ByteString::from))
     }
 
     pub fn is_absent(&self) -> bool {
@@ -355,7 +405,17 @@ impl Params {
 
     /// The object's text; `{}` when absent.
     pub fn get(&self) -> &str {
-        self.0.as_deref().map_or("{}", RawValue::get)
+        self.0.as_deref().unwrap_or("{}")
+    }
+
+    /// The texts of these members, found without reading the others; see [`object::pick`].
+    pub(crate) fn pick<const N: usize>(&self, names: [&str; N]) -> Option<[Option<&str>; N]> {
+        object::pick(self.get(), names)
+    }
+
+    /// A part of the text, for keeping.
+    pub(crate) fn part(&self, part: &str) -> ByteString {
+        self.0.as_ref().map_or_else(|| part.into(), |text| text.slice_ref(part))
     }
 
     /// Reads the params in a method's own type.

@@ -153,7 +153,10 @@ impl Shown<'_> {
             out.extend_from_slice(br#","resultType":"#);
             serde_json::to_writer(&mut *out, self.reply.kind.word())?;
         }
-        if let Some(meta) = self.meta(call.meta.as_ref()) {
+        if call.meta.is_none() && self.era == Era::Modern {
+            out.extend_from_slice(br#","_meta":"#);
+            out.extend_from_slice(self.server.inner().own_meta_written.as_bytes());
+        } else if let Some(meta) = self.meta(call.meta.as_ref()) {
             out.extend_from_slice(br#","_meta":"#);
             serde_json::to_writer(&mut *out, &*meta)?;
         }

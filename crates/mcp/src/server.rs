@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     pub(crate) version: String,
     pub(crate) instructions: Option<String>,
     pub(crate) own_meta: Map<String, Value>,
+    /// The same as JSON: it goes out with every modern result.
+    pub(crate) own_meta_written: String,
     pub(crate) limits: Limits,
     pub(crate) registry: ArcSwap<Registry>,
     /// Writers of `registry` take turns; readers never wait.

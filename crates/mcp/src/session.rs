@@ -1,13 +1,13 @@
 //! What is remembered about one legacy connection between its requests, and where its messages go.
 //!
 //! Nothing here is needed for a call to be right: it holds what `initialize` negotiated, which streams want
-//! which news, and which requests are running so that they can be cancelled.
+//! which news, and which requests are running so that they can be cancelled. HTTP makes one for every request that has
+//! none, so a new one costs next to nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{ClientCapabilities, LogLevel};
@@ -21,11 +21,11 @@ pub(crate) struct Session {
     /// Index into [`Version::ALL`] plus one; zero before `initialize`.
     version: AtomicU8,
     log_level: AtomicU8,
-    client: ArcSwap<ClientCapabilities>,
+    client: Mutex<Arc<ClientCapabilities>>,
     subscriptions: Mutex<HashSet<String>>,
     running: Mutex<HashMap<Id, CancellationToken>>,
     /// Ends the stream that carries this session's news.
-    news: Mutex<CancellationToken>,
+    news: Mutex<Option<CancellationToken>>,
 }
 
 /// The way out for messages that belong to a request: its own event stream, or the connection.
@@ -52,7 +52,7 @@ impl Session {
         Session {
             version: AtomicU8::new(0),
             log_level: AtomicU8::new(LogLevel::Info as u8),
-            client: ArcSwap::default(),
+            client: Mutex::new(ClientCapabilities::none()),
             subscriptions: Mutex::default(),
             running: Mutex::default(),
             news: Mutex::default(),
@@ -61,7 +61,7 @@ impl Session {
 
     pub(crate) fn open(&self, version: Version, client: ClientCapabilities) {
         let index = Version::ALL.iter().position(|known| *known == version).unwrap_or_default();
-        self.client.store(client.into());
+        *self.client.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = client.into();
         self.version.store(index as u8 + 1, Ordering::Release);
     }
 
@@ -71,8 +71,8 @@ impl Session {
         Version::ALL.get(index).copied()
     }
 
-    pub(crate) fn client(&self) -> std::sync::Arc<ClientCapabilities> {
-        self.client.load_full()
+    pub(crate) fn client(&self) -> Arc<ClientCapabilities> {
+        self.client.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
     pub(crate) fn log_level(&self) -> LogLevel {
@@ -92,7 +92,9 @@ impl Session {
     pub(crate) fn take_over_news(&self) -> CancellationToken {
         let own = CancellationToken::new();
         let mut news = self.news.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        std::mem::replace(&mut *news, own.clone()).cancel();
+        if let Some(before) = news.replace(own.clone()) {
+            before.cancel();
+        }
         own
     }
 

@@ -323,9 +323,13 @@ impl Arguments {
         &self.0
     }
 
-    /// Reads the arguments in the handler's own type.
-    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
-        T::deserialize(&*self.0).map_err(|error| {
+    /// Reads the arguments in the handler's own type. Texts are moved into it, not copied, when nobody else holds them.
+    pub fn parse<T: DeserializeOwned>(self) -> Result<T, ToolError> {
+        let read = match Arc::try_unwrap(self.0) {
+            Ok(value) => T::deserialize(value),
+            Err(shared) => T::deserialize(&*shared),
+        };
+        read.map_err(|error| {
             // The schema let through what the type does not: still a mistake in the arguments, told as one.
             let violation =
                 Violation { path: String::new(), keyword: "type".into(), parameter: None, message: error.to_string() };

@@ -1,6 +1,8 @@
 //! `tools/call`: find, check, gate, run, render, count (M-80). The only place a tool's handler is run.
 
-use serde::Deserialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -10,6 +12,8 @@ use super::tools_call_task;
 use crate::client::ClientFeature;
 use crate::dispatch::Call;
 use crate::error::Error;
+use crate::message;
+use crate::object;
 use crate::outcome::{CallResult, Cause, Failure, Outcome, ToolError};
 use crate::reply::{Body, Reply};
 use crate::tool::{Arguments, TaskSupport, Tool};
@@ -18,19 +22,33 @@ use crate::version::{Era, Version};
 
 #[derive(Deserialize)]
 struct Params<'a> {
-    name: String,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    arguments: Option<&'a str>,
     #[serde(rename = "inputResponses", default)]
     responses: Option<Map<String, Value>>,
     #[serde(rename = "requestState", default)]
     state: Option<String>,
 }
 
+impl<'a> Params<'a> {
+    fn read(params: &'a message::Params) -> Result<Params<'a>, Error> {
+        Params::quickly(params).map_or_else(|| params.parse(), Ok)
+    }
+
+    /// The same for calls that nothing is unusual about, without reading the arguments on the way.
+    fn quickly(params: &'a message::Params) -> Option<Params<'a>> {
+        let names = ["name", "arguments", "inputResponses", "requestState"];
+        let [Some(name), arguments, None, None] = params.pick(names)? else { return None };
+        Some(Params { name: object::string(name)?, arguments, responses: None, state: None })
+    }
+}
+
 pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
-    let Params { name, arguments, responses, state } = call.params.parse()?;
+    let Params { name, arguments, responses, state } = Params::read(&call.params)?;
     let tool = call.server.tools().find(&name)?.clone();
-    let sent = arguments.map_or("{}", RawValue::get);
+    let sent = arguments.unwrap_or("{}");
     let measure = Measure::begin(&call.server, &tool, sent, &call.exchange.caller);
     let arguments = read_arguments(&tool, sent).inspect_err(|error| measure.failed(error.error_type()))?;
 
@@ -58,7 +76,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
         .inspect_err(|error| measure.failed(error.error_type()))?;
     let context = call.context(round.asking.clone());
     let limit = Some(call.server.limits().timeout_of(tool.name(), tool.meta().timeout));
-    let work = (tool.run)(context.clone(), arguments.clone());
+    let work = (tool.run)(context.clone(), arguments);
     let mut stopped = round.run(&context, tool.name(), limit, work).await;
     if let Ok(Stopped::Finished(Outcome::Background(work))) = stopped {
         if call.version.era() == Era::Modern && call.client.supports(ClientFeature::Tasks) {
@@ -71,7 +89,8 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     match stopped {
         Ok(Stopped::Asks(open)) => {
             measure.goes_on();
-            Ok(round.ask(&call, "tools/call", tool.name(), arguments.value(), open))
+            // The handler owns the arguments, so that it need not copy them; few calls ever come here.
+            Ok(round.ask(&call, "tools/call", tool.name(), &read_arguments(&tool, sent)?, open))
         }
         Ok(Stopped::Finished(outcome)) => finish(&tool, &call, &measure, Ok(outcome)),
         Err(error) => finish(&tool, &call, &measure, Err(error)),
@@ -125,6 +144,11 @@ fn becomes_task(tool: &Tool, call: &Call) -> Result<bool, Error> {
     }
 }
 
+/// A member's own text.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de str>, D::Error> {
+    Ok(Option::<&RawValue>::deserialize(deserializer)?.map(RawValue::get))
+}
+
 /// Reads the arguments; absent and `null` are `{}` (T-22), and a `null` that stands for "not given" is left out.
 fn read_arguments(tool: &Tool, sent: &str) -> Result<Value, Error> {
     let mut arguments: Value = serde_json::from_str(sent)
@@ -169,4 +193,40 @@ fn reply(tool: &Tool, mut result: CallResult, version: Version) -> Reply {
         result.structured = None;
     }
     Body::Call(result).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_read_quickly_are_what_the_plain_way_reads() {
+        for params in [
+            json!({ "name": "echo" }),
+            json!({ "name": "ech\u{f6}\n", "arguments": { "text": "a \"b\" {c}" }, "_meta": { "name": 1 } }),
+            json!({ "arguments": [1, { "name": "inner" }], "name": "last" }),
+            json!({ "name": "echo", "arguments": null, "inputResponses": { "a": {} }, "requestState": "s" }),
+            json!({ "name": 7, "arguments": {} }),
+            json!({ "arguments": {} }),
+        ] {
+            let params = message::Params::from_value(&params);
+            let shown = |read: Result<Params<'_>, Error>| match read {
+                Ok(Params { name, arguments, responses, state }) => {
+                    format!("{name:?} {:?} {responses:?} {state:?}", arguments.filter(|text| *text != "null"))
+                }
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(shown(Params::read(&params)), shown(params.parse()));
+        }
+    }
+
+    #[test]
+    fn t16_a_name_given_twice_is_refused() {
+        let message = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","n\u0061me":"b"}}"#;
+        let bounds = message::Bounds { bare_allowed: false, max_batch: 1, max_depth: 9 };
+        let message::Incoming::One(Ok(message::Message::Request(request))) = message::decode(message, bounds) else {
+            panic!("a request")
+        };
+        assert!(Params::read(&request.params).is_err());
+    }
 }

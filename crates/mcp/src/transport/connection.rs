@@ -78,7 +78,7 @@ impl Connection {
                 _gone: gone.drop_guard(),
                 closing: CancellationToken::new(),
             },
-            outgoing,
+            outgoing.open(),
         )
     }
 

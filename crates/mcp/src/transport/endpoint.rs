@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{array, reject};
 use super::http::{Endpoint, Place, json, refuse};
 use super::modern_headers;
-use super::queue::{Queued, Receiver, queue};
+use super::queue::{Queued, Unopened, queue};
 use super::{sse, websocket};
 use crate::client::{ClientCapabilities, RequestMeta};
 use crate::dispatch::Exchange;
@@ -47,8 +47,7 @@ pub(crate) async fn post(State(endpoint): State<Arc<Endpoint>>, request: Request
     };
     let limits = endpoint.server.limits();
     let bounds = Bounds { bare_allowed: true, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
-    let incoming = message::decode(&body, bounds);
-    drop(body);
+    let incoming = message::decode_shared(body, bounds);
     let meta = match &incoming {
         Incoming::One(Ok(Message::Request(request))) => RequestMeta::of(&request.params),
         _ => Ok(RequestMeta::default()),
@@ -396,16 +395,26 @@ impl Drop for Running {
 }
 
 /// What comes first decides the form: an answer is JSON, anything before it makes an event stream (T-12).
-async fn reply(mut running: Running, mut outgoing: Receiver, server: &Server) -> Response {
+async fn reply(mut running: Running, outgoing: Unopened, server: &Server) -> Response {
     #[expect(clippy::large_enum_variant, reason = "it lives for one match")]
     enum First {
         Answer(Answer),
         Message(Queued),
     }
-    let first = tokio::select! {
-        biased;
-        answer = &mut running => First::Answer(answer),
-        Some(message) = outgoing.recv() => First::Message(message),
+    let at_once = futures_util::poll!(&mut running);
+    if let Poll::Ready(answer) = &at_once
+        && outgoing.is_unused()
+    {
+        return answer_as_json(answer);
+    }
+    let mut outgoing = outgoing.open();
+    let first = match at_once {
+        Poll::Ready(answer) => First::Answer(answer),
+        Poll::Pending => tokio::select! {
+            biased;
+            answer = &mut running => First::Answer(answer),
+            Some(message) = outgoing.recv() => First::Message(message),
+        },
     };
     let (message, answer) = match first {
         First::Message(message) => (message, None),

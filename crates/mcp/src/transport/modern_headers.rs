@@ -3,6 +3,8 @@
 //! A gateway in front of us may route or meter by these headers, so a request whose headers tell another story than
 //! its body must not be served.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
@@ -12,6 +14,7 @@ use serde_json::Value;
 use crate::client::{META_CAPABILITIES, META_VERSION, RequestMeta};
 use crate::error::Error;
 use crate::message::Request;
+use crate::object;
 use crate::registry::Registry;
 
 pub(crate) const VERSION: &str = "mcp-protocol-version";
@@ -39,15 +42,18 @@ pub(crate) fn check(headers: &HeaderMap, request: &Request, meta: &RequestMeta) 
 pub(crate) fn check_parameters(headers: &HeaderMap, request: &Request, registry: &Registry) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Params {
-        name: String,
         #[serde(default)]
         arguments: Value,
     }
     if &*request.method != "tools/call" {
         return Ok(());
     }
-    let Ok(Params { name, arguments }) = request.params.parse() else { return Ok(()) };
+    let Ok(Some(name)) = name_of(request) else { return Ok(()) };
     let Ok(tool) = registry.find(&name) else { return Ok(()) };
+    if tool.input_schema().mirrored().is_empty() {
+        return Ok(());
+    }
+    let Ok(Params { arguments }) = request.params.parse() else { return Ok(()) };
     for parameter in tool.input_schema().mirrored() {
         let header = format!("mcp-param-{}", parameter.header.to_ascii_lowercase());
         let shown = format!("Mcp-Param-{}", parameter.header);
@@ -66,7 +72,7 @@ pub(crate) fn check_parameters(headers: &HeaderMap, request: &Request, registry:
 
 /// Where a method's `Mcp-Name` comes from. Each method's own member is read alone: what cannot be read is refused, and
 /// members the method does not use have no say.
-fn name_of(request: &Request) -> Result<Option<String>, Error> {
+fn name_of(request: &Request) -> Result<Option<Cow<'_, str>>, Error> {
     #[derive(Deserialize)]
     struct Name {
         name: String,
@@ -80,11 +86,22 @@ fn name_of(request: &Request) -> Result<Option<String>, Error> {
     struct TaskId {
         task_id: String,
     }
-    Ok(Some(match &*request.method {
-        "tools/call" | "prompts/get" => request.params.parse::<Name>()?.name,
-        "resources/read" => request.params.parse::<Uri>()?.uri,
-        "tasks/get" | "tasks/update" | "tasks/cancel" => request.params.parse::<TaskId>()?.task_id,
+    let member = match &*request.method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return Ok(None),
+    };
+    if let Some([Some(text)]) = request.params.pick([member])
+        && let Some(name) = object::string(text)
+    {
+        return Ok(Some(name));
+    }
+    // It is not there, not a string, or there twice: the parser says which.
+    Ok(Some(match member {
+        "name" => request.params.parse::<Name>()?.name.into(),
+        "uri" => request.params.parse::<Uri>()?.uri.into(),
+        _ => request.params.parse::<TaskId>()?.task_id.into(),
     }))
 }
 

@@ -3,16 +3,31 @@
 //! Counting messages alone would let a client that reads nothing pile up the largest answers there are. A message takes
 //! room for its bytes when it is queued and gives it back when it has been written.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// The end that queues. Clones share the room.
 #[derive(Debug, Clone)]
-pub(crate) struct Sender {
+pub(crate) struct Sender(Arc<Shared>);
+
+/// The end that takes, before there is anything to take. Most HTTP requests are answered without another word, so the
+/// queue itself (2 kB, three allocations) is made when the first message comes or somebody begins to wait for one.
+#[derive(Debug)]
+pub(crate) struct Unopened(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    max_messages: usize,
+    max_bytes: usize,
+    made: OnceLock<Made>,
+}
+
+#[derive(Debug)]
+struct Made {
     messages: mpsc::Sender<Queued>,
     room: Arc<Semaphore>,
-    most: usize,
+    receiver: Mutex<Option<Receiver>>,
 }
 
 /// A message in the queue; dropping it gives its room back.
@@ -26,34 +41,57 @@ pub(crate) type Receiver = mpsc::Receiver<Queued>;
 
 /// A queue for so many messages that together have so many bytes. One message may be larger: it then has the queue to
 /// itself.
-pub(crate) fn queue(max_messages: usize, max_bytes: usize) -> (Sender, Receiver) {
-    let (messages, receiver) = mpsc::channel(max_messages);
-    let most = max_bytes.clamp(1, u32::MAX as usize);
-    (Sender { messages, room: Arc::new(Semaphore::new(most)), most }, receiver)
+pub(crate) fn queue(max_messages: usize, max_bytes: usize) -> (Sender, Unopened) {
+    let max_bytes = max_bytes.clamp(1, u32::MAX as usize);
+    let shared = Arc::new(Shared { max_messages, max_bytes, made: OnceLock::new() });
+    (Sender(shared.clone()), Unopened(shared))
+}
+
+impl Unopened {
+    /// Whether anything was ever queued.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.0.made.get().is_none()
+    }
+
+    pub(crate) fn open(self) -> Receiver {
+        let mut receiver = self.0.made().receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        receiver.take().expect("it is opened once: opening takes the only handle")
+    }
+}
+
+impl Shared {
+    fn made(&self) -> &Made {
+        self.made.get_or_init(|| {
+            let (messages, receiver) = mpsc::channel(self.max_messages);
+            Made { messages, room: Arc::new(Semaphore::new(self.max_bytes)), receiver: Mutex::new(Some(receiver)) }
+        })
+    }
 }
 
 impl Sender {
     /// Waits for room; false when nobody takes messages any more.
     pub(crate) async fn send(&self, bytes: Vec<u8>) -> bool {
-        let room = self.room.clone().acquire_many_owned(self.size(&bytes));
+        let made = self.0.made();
+        let room = made.room.clone().acquire_many_owned(self.size(&bytes));
         tokio::select! {
             room = room => match room {
-                Ok(room) => self.messages.send(Queued { bytes, _room: room }).await.is_ok(),
+                Ok(room) => made.messages.send(Queued { bytes, _room: room }).await.is_ok(),
                 Err(_) => false,
             },
-            () = self.messages.closed() => false,
+            () = made.messages.closed() => false,
         }
     }
 
     /// Queues if there is room at once.
     pub(crate) fn offer(&self, bytes: Vec<u8>) {
-        if let Ok(room) = self.room.clone().try_acquire_many_owned(self.size(&bytes)) {
-            let _ = self.messages.try_send(Queued { bytes, _room: room });
+        let made = self.0.made();
+        if let Ok(room) = made.room.clone().try_acquire_many_owned(self.size(&bytes)) {
+            let _ = made.messages.try_send(Queued { bytes, _room: room });
         }
     }
 
     fn size(&self, bytes: &[u8]) -> u32 {
-        u32::try_from(bytes.len().clamp(1, self.most)).unwrap_or(u32::MAX)
+        u32::try_from(bytes.len().clamp(1, self.0.max_bytes)).unwrap_or(u32::MAX)
     }
 }
 
@@ -65,7 +103,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_makes_the_sender_wait_until_a_message_was_written() {
-        let (sender, mut receiver) = queue(10, 8);
+        let (sender, receiver) = queue(10, 8);
+        let mut receiver = receiver.open();
         assert!(sender.send(vec![1; 6]).await);
         let mut second = Box::pin(sender.send(vec![2; 6]));
         assert!(second.as_mut().now_or_never().is_none(), "there is room for two bytes only");
@@ -80,7 +119,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_larger_than_the_queue_passes_alone() {
-        let (sender, mut receiver) = queue(10, 8);
+        let (sender, receiver) = queue(10, 8);
+        let mut receiver = receiver.open();
         assert!(sender.send(vec![1; 100]).await);
         assert_eq!(receiver.recv().await.expect("queued").bytes.len(), 100);
     }
@@ -88,6 +128,7 @@ mod tests {
     #[tokio::test]
     async fn a_sender_is_not_stuck_when_the_reader_is_gone() {
         let (sender, receiver) = queue(1, 1);
+        let receiver = receiver.open();
         assert!(sender.send(vec![1]).await);
         drop(receiver);
         assert!(!sender.send(vec![2]).await);
