@@ -1,0 +1,60 @@
+//! The model inside the library, and what is known about it.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+/// What a model is, where it comes from, and what its files must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Card {
+    pub id: String,
+    pub name: String,
+    pub dimension: usize,
+    pub max_tokens: usize,
+    pub languages: Vec<String>,
+    pub source: Source,
+    #[serde(rename = "file")]
+    pub files: Vec<File>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Who made the model.
+    pub publisher: String,
+    /// The package its weights were taken from.
+    pub package: String,
+    pub version: String,
+    /// Of the package.
+    pub sha256: String,
+    pub model_licence: String,
+    pub package_licence: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    pub name: String,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// The graph, without its weights.
+pub(crate) const NETWORK: &[u8] = include_bytes!("../models/all-MiniLM-L6-v2/model.onnx");
+pub(crate) const TOKENIZER: &[u8] = include_bytes!("../models/all-MiniLM-L6-v2/tokenizer.json");
+/// The name by which the graph calls its weights.
+pub(crate) const WEIGHTS_NAME: &str = "model.onnx.data";
+/// Used where they lie in the program's file: pages that are not needed are never read.
+pub(crate) static WEIGHTS: &[u8] = rten::include_external_data!("../models/all-MiniLM-L6-v2/model.onnx.data");
+
+static CARDS: LazyLock<[Card; 1]> = LazyLock::new(|| {
+    let minilm = include_str!("../models/all-MiniLM-L6-v2/MODEL.toml");
+    [toml::from_str(minilm).expect("the card was checked by a test")]
+});
+
+/// The models inside this build.
+pub fn builtin_models() -> &'static [Card] {
+    &*CARDS
+}
+
+pub(crate) fn card() -> &'static Card {
+    &CARDS[0]
+}

@@ -1,0 +1,259 @@
+//! Text to vectors.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rten::{ModelOptions, ThreadPool};
+
+use crate::builtin;
+use crate::embedding::{Embedding, ModelId};
+use crate::error::Error;
+use crate::folder::{Folder, FolderOptions};
+#[cfg(target_arch = "x86_64")]
+use crate::minilm::{self, MiniLm};
+use crate::network::Network;
+use crate::pooling::{Pooling, normalise};
+use crate::tokens::{Reader, Tokens};
+
+/// What a text is for. Some models were trained to see the difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Purpose {
+    /// It is searched for.
+    Query,
+    /// It is searched in, compared or classified.
+    #[default]
+    Passage,
+}
+
+/// A model that turns texts into unit vectors. The same text gives the same vector, bit for bit, whatever it is
+/// embedded together with.
+#[derive(Debug)]
+pub struct Embedder {
+    id: ModelId,
+    dimension: usize,
+    reader: Reader,
+    engine: Engine,
+    pooling: Pooling,
+    query_prefix: String,
+    passage_prefix: String,
+    english_only: bool,
+    threads: usize,
+}
+
+/// What computes.
+#[derive(Debug)]
+enum Engine {
+    /// Any model, on any processor.
+    Network { network: Box<Network>, most_tokens_at_once: usize },
+    /// The built-in one, on processors it was written out for.
+    #[cfg(target_arch = "x86_64")]
+    MiniLm(Box<MiniLm>),
+}
+
+/// Texts of the built-in model that rten runs together have no more tokens than this.
+const MOST_TOKENS_AT_ONCE: usize = 256;
+#[cfg(target_arch = "x86_64")]
+/// Fewer tokens than this are embedded before another thread has started.
+const WORTH_A_THREAD: usize = 64;
+
+impl Embedder {
+    /// The model inside this library: all-MiniLM-L6-v2, for English. Loads in a moment.
+    pub fn builtin(threads: usize) -> Result<Embedder, Error> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(minilm) = MiniLm::load() {
+            let minilm = minilm.map_err(|reason| Error::Builtin { reason })?;
+            return Embedder::of_builtin(Engine::MiniLm(Box::new(minilm)), threads);
+        }
+        Embedder::builtin_portable(threads)
+    }
+
+    /// The same model run by rten, as on processors without 8-bit dot products. Slower; its vectors are the same but
+    /// for the last digits.
+    pub fn builtin_portable(threads: usize) -> Result<Embedder, Error> {
+        let damaged = |reason: String| Error::Builtin { reason };
+        let model = ModelOptions::with_all_ops()
+            // A short text takes 2 ms with packed weights and 10 ms without. They are 11 MB.
+            .prepack_weights(true)
+            .external_data_static(builtin::WEIGHTS_NAME, builtin::WEIGHTS)
+            .load_static_slice(builtin::NETWORK)
+            .map_err(|error| damaged(error.to_string()))?;
+        let network = Box::new(Network::new(model, pool(threads)).map_err(damaged)?);
+        Embedder::of_builtin(Engine::Network { network, most_tokens_at_once: MOST_TOKENS_AT_ONCE }, threads)
+    }
+
+    fn of_builtin(engine: Engine, threads: usize) -> Result<Embedder, Error> {
+        let card = builtin::card();
+        let reader = Reader::new(builtin::TOKENIZER, card.max_tokens).map_err(|reason| Error::Builtin { reason })?;
+        Ok(Embedder {
+            id: ModelId::from(card.id.as_str()),
+            dimension: card.dimension,
+            reader,
+            engine,
+            pooling: Pooling::Mean,
+            query_prefix: String::new(),
+            passage_prefix: String::new(),
+            english_only: true,
+            threads: threads.max(1),
+        })
+    }
+
+    /// A model from a folder with `model.onnx` and `tokenizer.json`. It is run once, to see that it works.
+    pub fn open(path: &Path, options: &FolderOptions, threads: usize) -> Result<Embedder, Error> {
+        let folder = Folder::read(path, options)?;
+        let bad = |reason: String| Error::BadModel { path: folder.network.clone(), reason };
+        let model = ModelOptions::with_all_ops()
+            .prepack_weights(true)
+            .load_file(&folder.network)
+            .map_err(|error| bad(error.to_string()))?;
+        let mut embedder = Embedder {
+            id: folder.id().map_err(|error| bad(error.to_string()))?,
+            dimension: 0,
+            reader: Reader::new(&folder.tokenizer, folder.max_tokens).map_err(bad)?,
+            // One text at a time: models that measure the range of their activations while running (dynamic
+            // quantisation) measure it over a whole batch, and a text's vector must not depend on its neighbours.
+            engine: Engine::Network {
+                network: Box::new(Network::new(model, pool(threads)).map_err(bad)?),
+                most_tokens_at_once: 0,
+            },
+            pooling: folder.pooling,
+            query_prefix: folder.query_prefix,
+            passage_prefix: folder.passage_prefix,
+            english_only: false,
+            threads,
+        };
+        let tried = embedder.embed("a word to try", Purpose::Passage).map_err(|error| bad(error.to_string()))?;
+        embedder.dimension = tried.vector.len();
+        Ok(embedder)
+    }
+
+    pub fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// How many tokens of a text the model reads, its own around the text included.
+    pub fn max_tokens(&self) -> usize {
+        self.reader.max_tokens()
+    }
+
+    /// The model understands English alone; other languages give vectors of little worth.
+    pub fn is_english_only(&self) -> bool {
+        self.english_only
+    }
+
+    pub fn embed(&self, text: &str, purpose: Purpose) -> Result<Embedding, Error> {
+        let tokens = self.read(text, purpose, 0)?;
+        let mut embeddings = self.run(&[tokens])?;
+        Ok(embeddings.remove(0))
+    }
+
+    /// Embeds many texts; the vectors come in the order of the texts. One text that cannot be embedded fails the whole,
+    /// and the error says which.
+    pub fn embed_many<T: AsRef<str>>(&self, texts: &[T], purpose: Purpose) -> Result<Vec<Embedding>, Error> {
+        let texts = texts.iter().enumerate().map(|(index, text)| self.read(text.as_ref(), purpose, index));
+        self.run(&texts.collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// The first half of embedding: what the model will see. `index` is for the error alone.
+    pub fn read(&self, text: &str, purpose: Purpose, index: usize) -> Result<Tokens, Error> {
+        let prefix = match purpose {
+            Purpose::Query => &self.query_prefix,
+            Purpose::Passage => &self.passage_prefix,
+        };
+        if prefix.is_empty() || text.trim().is_empty() {
+            return self.reader.read(text, index);
+        }
+        self.reader.read(&format!("{prefix}{text}"), index)
+    }
+
+    /// The second half: runs the model.
+    pub fn run(&self, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
+        match &self.engine {
+            Engine::Network { network, most_tokens_at_once } => {
+                self.run_by_length(network, *most_tokens_at_once, texts)
+            }
+            #[cfg(target_arch = "x86_64")]
+            Engine::MiniLm(minilm) => self.run_side_by_side(minilm, texts),
+        }
+    }
+
+    /// Texts of one length are run together, since that takes no padding.
+    fn run_by_length(&self, network: &Network, most_tokens: usize, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
+        let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (index, text) in texts.iter().enumerate() {
+            by_length.entry(text.ids.len()).or_default().push(index);
+        }
+        let mut embeddings = vec![None; texts.len()];
+        for (length, indices) in by_length {
+            for indices in indices.chunks((most_tokens / length).max(1)) {
+                let ids: Vec<&[u32]> = indices.iter().map(|index| &*texts[*index].ids).collect();
+                let output = network.run(&ids).map_err(|reason| self.failed(reason))?;
+                let rows = output.numbers.chunks_exact(output.rows_per_text * output.width);
+                for (index, rows) in indices.iter().zip(rows) {
+                    embeddings[*index] = Some(self.pooled(rows, output.width, &texts[*index], *index)?);
+                }
+            }
+        }
+        Ok(embeddings.into_iter().flatten().collect())
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    /// Each text by itself, on as many threads as there are texts and cores for it.
+    fn run_side_by_side(&self, minilm: &MiniLm, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
+        let embed = |(index, text): (usize, &Tokens)| {
+            let states = minilm.states(&text.ids).map_err(|reason| self.failed(reason))?;
+            self.pooled(&states, minilm::WIDTH, text, index)
+        };
+        let tokens: usize = texts.iter().map(|text| text.ids.len()).sum();
+        let threads = self.threads.min(texts.len()).min(tokens / WORTH_A_THREAD);
+        if threads < 2 {
+            return texts.iter().enumerate().map(embed).collect();
+        }
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<Vec<(usize, Embedding)>, Error> {
+            let mut done = Vec::new();
+            while let index = next.fetch_add(1, Ordering::Relaxed)
+                && let Some(text) = texts.get(index)
+            {
+                done.push((index, embed((index, text))?));
+            }
+            Ok(done)
+        };
+        let shares: Vec<_> = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            let others =
+                others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            [own].into_iter().chain(others).collect()
+        });
+        let mut embeddings = Vec::with_capacity(texts.len());
+        for share in shares {
+            embeddings.extend(share?);
+        }
+        embeddings.sort_unstable_by_key(|(index, _)| *index);
+        Ok(embeddings.into_iter().map(|(_, embedding)| embedding).collect())
+    }
+
+    /// The vector of one text out of its rows.
+    fn pooled(&self, rows: &[f32], width: usize, text: &Tokens, index: usize) -> Result<Embedding, Error> {
+        let vector = normalise(self.pooling.pool(rows, width)).ok_or_else(|| Error::Unusable {
+            model: self.id.to_string(),
+            index,
+            reason: "its numbers are not finite, or all zero",
+        })?;
+        Ok(Embedding { model: self.id.clone(), vector, tokens: text.ids.len(), truncated: text.truncated })
+    }
+
+    fn failed(&self, reason: String) -> Error {
+        Error::Run { model: self.id.to_string(), reason }
+    }
+}
+
+fn pool(threads: usize) -> Arc<ThreadPool> {
+    Arc::new(ThreadPool::with_num_threads(threads.max(1)))
+}

@@ -1,0 +1,306 @@
+//! A classifier as bytes.
+//!
+//! A header with the format's name, its version, the length and the checksum of what follows; then the parts, each
+//! number in little-endian order. Reading trusts nothing: a length is compared with what is left before anything is
+//! set aside for it, and every number must be one that training could have made.
+
+use ndarray::Array2;
+
+use super::checksum::Fnv;
+use super::dense::DenseHead;
+use super::neighbours::Neighbours;
+use super::ngrams::Grams;
+use super::product::Product;
+use super::scope::{Scope, Spread};
+use super::sparse::{SparseHead, Vocabulary};
+use super::{Classifier, ModelId};
+
+const MAGIC: &[u8; 12] = b"corbie heads";
+const VERSION: u32 = 1;
+
+/// Far beyond any number in a classifier, and small enough that sums and products of such numbers stay finite.
+const LARGEST: f32 = 1e9;
+
+/// Why bytes are not a classifier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    #[error("this is not a saved classifier; give a file that corbie saved")]
+    Foreign,
+    #[error("the classifier was saved in format {found}, but this version reads format {VERSION}; train it again")]
+    OtherVersion { found: u32 },
+    #[error("the saved classifier has {found} bytes and should have {expected}; copy it again or train it again")]
+    WrongLength { found: usize, expected: u64 },
+    #[error("the saved classifier is damaged: {reason}; copy it again or train it again")]
+    Damaged { reason: &'static str },
+}
+
+pub(super) fn write(classifier: &Classifier) -> Vec<u8> {
+    let mut body = Vec::new();
+    let Classifier { model, dense, words, chars, product, scope } = classifier;
+    put_count(&mut body, model.as_str().len());
+    body.extend_from_slice(model.as_str().as_bytes());
+    put_count(&mut body, dense.dimension());
+    put_count(&mut body, dense.classes());
+    put_floats(&mut body, &dense.weights);
+    put_floats(&mut body, &dense.bias);
+    for head in [words, chars] {
+        put_count(&mut body, head.vocabulary.0.len());
+        body.extend(head.vocabulary.0.iter().flat_map(|bucket| bucket.to_le_bytes()));
+        put_floats(&mut body, &head.weights);
+        put_floats(&mut body, &head.bias);
+    }
+    put_floats(&mut body, &product.weights);
+    put_count(&mut body, scope.neighbours.as_ref().map_or(0, |neighbours| neighbours.scales.len()));
+    if let Some(neighbours) = &scope.neighbours {
+        put_floats(&mut body, &neighbours.scales);
+        body.extend(neighbours.numbers.iter().map(|number| number.cast_unsigned()));
+    }
+    put_floats(&mut body, &scope.middles);
+    for spread in scope.spreads {
+        put_floats(&mut body, &[spread.mean, spread.deviation]);
+    }
+    put_count(&mut body, scope.known.len());
+    put_floats(&mut body, &scope.known);
+    seal(&body)
+}
+
+pub(super) fn read(bytes: &[u8]) -> Result<Classifier, LoadError> {
+    let mut reader = Reader { rest: open(bytes)? };
+    let name_length = reader.count()?;
+    let name = std::str::from_utf8(reader.take(name_length)?).map_err(|_| damaged("the model's name is not text"))?;
+    let dimension = reader.count()?;
+    let classes = reader.count()?;
+    if dimension == 0 || classes < 2 {
+        return Err(damaged("it has no dimension or fewer than two classes"));
+    }
+    let classifier = Classifier {
+        model: ModelId::from(name),
+        dense: DenseHead { weights: reader.table(dimension, classes)?, bias: reader.floats(classes)? },
+        words: reader.sparse(Grams::Words, classes)?,
+        chars: reader.sparse(Grams::Chars, classes)?,
+        product: Product { weights: [reader.float()?, reader.float()?, reader.float()?] },
+        scope: reader.scope(dimension, classes)?,
+    };
+    match reader.rest {
+        [] => Ok(classifier),
+        _ => Err(damaged("something follows its end")),
+    }
+}
+
+/// Puts the header before a body.
+fn seal(body: &[u8]) -> Vec<u8> {
+    let header = [MAGIC, &VERSION.to_le_bytes()[..], &(body.len() as u64).to_le_bytes(), &checksum(body).to_le_bytes()];
+    [&header.concat(), body].concat()
+}
+
+/// The body behind a header that is as it should be.
+fn open(bytes: &[u8]) -> Result<&[u8], LoadError> {
+    let mut reader = Reader { rest: bytes.strip_prefix(MAGIC).ok_or(LoadError::Foreign)? };
+    let found = u32::from_le_bytes(reader.array()?);
+    if found != VERSION {
+        return Err(LoadError::OtherVersion { found });
+    }
+    let length = u64::from_le_bytes(reader.array()?);
+    let sum = u64::from_le_bytes(reader.array()?);
+    let body = reader.rest;
+    if body.len() as u64 != length {
+        let header = (bytes.len() - body.len()) as u64;
+        return Err(LoadError::WrongLength { found: bytes.len(), expected: length.saturating_add(header) });
+    }
+    if checksum(body) != sum {
+        return Err(damaged("its checksum does not match"));
+    }
+    Ok(body)
+}
+
+fn checksum(body: &[u8]) -> u64 {
+    Fnv::new().with(body).value()
+}
+
+fn damaged(reason: &'static str) -> LoadError {
+    LoadError::Damaged { reason }
+}
+
+fn too_short() -> LoadError {
+    damaged("it ends too early")
+}
+
+fn put_count(body: &mut Vec<u8>, count: usize) {
+    let count = u32::try_from(count).expect("a classifier with four thousand million parts does not fit in memory");
+    body.extend_from_slice(&count.to_le_bytes());
+}
+
+fn put_floats<'a>(body: &mut Vec<u8>, floats: impl IntoIterator<Item = &'a f32>) {
+    body.extend(floats.into_iter().flat_map(|float| float.to_le_bytes()));
+}
+
+/// What is left to read.
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], LoadError> {
+        let (taken, rest) = self.rest.split_at_checked(bytes).ok_or_else(too_short)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], LoadError> {
+        Ok(self.take(BYTES)?.try_into().expect("as many as asked for"))
+    }
+
+    fn count(&mut self) -> Result<usize, LoadError> {
+        Ok(u32::from_le_bytes(self.array()?) as usize)
+    }
+
+    fn float(&mut self) -> Result<f32, LoadError> {
+        let float = f32::from_le_bytes(self.array()?);
+        // Also false for what is not a number.
+        if float.abs() <= LARGEST { Ok(float) } else { Err(damaged("a number is out of range")) }
+    }
+
+    fn floats(&mut self, count: usize) -> Result<Vec<f32>, LoadError> {
+        let bytes = count.checked_mul(4).ok_or_else(too_short)?;
+        let mut reader = Reader { rest: self.take(bytes)? };
+        (0..count).map(|_| reader.float()).collect()
+    }
+
+    fn table(&mut self, rows: usize, columns: usize) -> Result<Array2<f32>, LoadError> {
+        let count = rows.checked_mul(columns).ok_or_else(too_short)?;
+        Ok(Array2::from_shape_vec((rows, columns), self.floats(count)?).expect("as many as asked for"))
+    }
+
+    fn sparse(&mut self, grams: Grams, classes: usize) -> Result<SparseHead, LoadError> {
+        let count = self.count()?;
+        let bytes = self.take(count.checked_mul(2).ok_or_else(too_short)?)?;
+        let buckets: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+        if !buckets.is_sorted_by(|one, next| one < next) {
+            return Err(damaged("its vocabulary is out of order"));
+        }
+        let weights = self.table(count, classes)?.into_raw_vec_and_offset().0;
+        Ok(SparseHead { grams, vocabulary: Vocabulary(buckets), weights, bias: self.floats(classes)? })
+    }
+
+    fn scope(&mut self, dimension: usize, classes: usize) -> Result<Scope, LoadError> {
+        let neighbours = match self.count()? {
+            0 => None,
+            count => {
+                let scales = self.floats(count)?;
+                let numbers = self.take(count.checked_mul(dimension).ok_or_else(too_short)?)?;
+                let numbers = numbers.iter().map(|byte| byte.cast_signed()).collect();
+                Some(Neighbours { dimension, scales, numbers })
+            }
+        };
+        let middles = self.table(classes, dimension)?;
+        let spreads = [self.spread()?, self.spread()?, self.spread()?];
+        let known = self.count()?;
+        let known = self.floats(known)?;
+        if !known.is_sorted() {
+            return Err(damaged("its known scores are out of order"));
+        }
+        Ok(Scope { neighbours, middles, spreads, known })
+    }
+
+    fn spread(&mut self) -> Result<Spread, LoadError> {
+        let spread = Spread { mean: self.float()?, deviation: self.float()? };
+        match spread.is_usable() {
+            true => Ok(spread),
+            false => Err(damaged("a deviation is too small")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Embedding;
+    use crate::heads::Example;
+    use proptest::prelude::*;
+    use std::sync::LazyLock;
+
+    static SAVED: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let embed = |vector| Embedding { model: ModelId::from("m"), vector, tokens: 3, truncated: false };
+        let embeddings = [embed(vec![1.0, 0.0]), embed(vec![0.0, 1.0])];
+        let example = |index: usize| {
+            let (class, text) = [(0, "red rose"), (1, "blue sea")][index % 2];
+            Example { text, embedding: &embeddings[class], class }
+        };
+        let examples: Vec<Example<'_>> = (0..12).map(example).collect();
+        Classifier::train(&examples, 2).unwrap().to_bytes()
+    });
+
+    const HEADER: usize = MAGIC.len() + 4 + 8 + 8;
+
+    #[test]
+    fn what_was_written_is_read() {
+        assert_eq!(read(&SAVED).unwrap().to_bytes(), *SAVED);
+    }
+
+    #[test]
+    fn foreign_files_and_other_versions_are_told_apart() {
+        assert_eq!(read(b"PK\x03\x04").unwrap_err(), LoadError::Foreign);
+        assert_eq!(read(&[]).unwrap_err(), LoadError::Foreign);
+        let mut newer = SAVED.clone();
+        newer[MAGIC.len()] = 9;
+        assert_eq!(read(&newer).unwrap_err(), LoadError::OtherVersion { found: 9 });
+    }
+
+    #[test]
+    fn a_file_cut_short_anywhere_is_refused() {
+        for end in 0..SAVED.len() {
+            assert!(read(&SAVED[..end]).is_err(), "{end}");
+            // Whoever cuts the body and makes a new header for it gets no further.
+            if let Some(body) = SAVED[..end].get(HEADER..) {
+                assert!(read(&seal(body)).is_err(), "{end}");
+            }
+        }
+        let longer = [&SAVED[..], b"!"].concat();
+        assert_eq!(
+            read(&longer).unwrap_err(),
+            LoadError::WrongLength { found: longer.len(), expected: SAVED.len() as u64 }
+        );
+    }
+
+    #[test]
+    fn one_wrong_bit_is_noticed() {
+        for place in (0..SAVED.len()).step_by(7) {
+            let mut wrong = SAVED.clone();
+            wrong[place] ^= 1;
+            assert!(read(&wrong).is_err(), "{place}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_no_file_can_hold_are_refused_before_anything_is_set_aside() {
+        let mut body = Vec::new();
+        put_count(&mut body, 0);
+        put_count(&mut body, u32::MAX as usize);
+        put_count(&mut body, u32::MAX as usize);
+        assert_eq!(read(&seal(&body)).unwrap_err(), too_short());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_safe(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(read(&bytes).is_err());
+            prop_assert!(read(&seal(&bytes)).is_err());
+        }
+
+        /// With a checksum that fits, so that it is the reading itself that is tried. What passes must work.
+        #[test]
+        fn any_change_is_refused_or_harmless(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+            let mut body = SAVED[HEADER..].to_vec();
+            for (place, value) in changes {
+                let place = place.index(body.len());
+                body[place] = value;
+            }
+            if let Ok(classifier) = read(&seal(&body)) {
+                let embedding = Embedding { model: classifier.model().clone(), vector: vec![0.6, 0.8], tokens: 3, truncated: false };
+                let verdict = classifier.classify("red sea", &embedding).unwrap();
+                prop_assert!((verdict.probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-4);
+                prop_assert!(verdict.strangeness.is_finite());
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Finds the lowest point of a smooth function: L-BFGS with a backtracking line search.
+//!
+//! For convex functions of many variables whose slope is cheap. The settings are those that training the dense head
+//! was measured with; nothing else uses it.
+
+use std::collections::VecDeque;
+
+use ndarray::Array1;
+
+const MOST_ITERATIONS: usize = 60;
+/// Steps remembered to guess the curvature from.
+const MEMORY: usize = 10;
+/// It is done when the slope has fallen to this share of the first.
+const TOLERANCE: f32 = 1e-3;
+/// The part of the promised descent that a step must bring (Armijo).
+const SUFFICIENT: f64 = 1e-4;
+/// Shorter steps than this get lost in rounding.
+const SHORTEST: f32 = 1e-4;
+/// Pairs with less curvature than this would only bring noise.
+const LEAST_CURVATURE: f32 = 1e-10;
+
+/// A step that was taken, and how much the slope changed on it.
+struct Step {
+    moved: Array1<f32>,
+    turned: Array1<f32>,
+    curvature: f32,
+}
+
+/// Goes downhill from `start`. `evaluate` returns the function's value at a point and writes its slope there; the
+/// result is never higher than the start.
+pub(super) fn minimise(
+    start: Array1<f32>,
+    evaluate: &mut dyn FnMut(&Array1<f32>, &mut Array1<f32>) -> f64,
+) -> Array1<f32> {
+    let mut point = start;
+    let mut slope = Array1::zeros(point.len());
+    let mut value = evaluate(&point, &mut slope);
+    let first_steepness = steepness(&slope);
+    let mut next = point.clone();
+    let mut next_slope = slope.clone();
+    let mut steps = VecDeque::with_capacity(MEMORY + 1);
+    for _ in 0..MOST_ITERATIONS {
+        if steepness(&slope) <= TOLERANCE * first_steepness {
+            break;
+        }
+        let direction = direction(&slope, &steps);
+        let promised = f64::from(slope.dot(&direction));
+        let mut length = 1.0;
+        let next_value = loop {
+            next.assign(&point);
+            next.scaled_add(length, &direction);
+            let next_value = evaluate(&next, &mut next_slope);
+            if next_value <= value + SUFFICIENT * f64::from(length) * promised && next_value <= value {
+                break next_value;
+            }
+            length *= 0.5;
+            // No step goes down any more: as low as 32 bits can tell.
+            if length < SHORTEST {
+                return point;
+            }
+        };
+        let moved = &next - &point;
+        let turned = &next_slope - &slope;
+        let curvature = moved.dot(&turned);
+        if curvature > LEAST_CURVATURE {
+            steps.push_back(Step { moved, turned, curvature });
+            if steps.len() > MEMORY {
+                steps.pop_front();
+            }
+        }
+        value = next_value;
+        std::mem::swap(&mut point, &mut next);
+        std::mem::swap(&mut slope, &mut next_slope);
+    }
+    point
+}
+
+/// Where to go: down the slope, corrected by the curvature that the last steps met (the two-loop recursion).
+fn direction(slope: &Array1<f32>, steps: &VecDeque<Step>) -> Array1<f32> {
+    let mut direction = -slope;
+    let Some(last) = steps.back() else {
+        return direction / steepness(slope).max(f32::MIN_POSITIVE);
+    };
+    let mut shares = Vec::with_capacity(steps.len());
+    for step in steps.iter().rev() {
+        let share = step.moved.dot(&direction) / step.curvature;
+        direction.scaled_add(-share, &step.turned);
+        shares.push(share);
+    }
+    direction *= last.curvature / last.turned.dot(&last.turned);
+    for (step, share) in steps.iter().zip(shares.iter().rev()) {
+        let back = step.turned.dot(&direction) / step.curvature;
+        direction.scaled_add(share - back, &step.moved);
+    }
+    direction
+}
+
+fn steepness(slope: &Array1<f32>) -> f32 {
+    slope.dot(slope).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn the_bottom_of_a_stretched_bowl_is_found() {
+        // ½ Σ cᵢ(xᵢ - mᵢ)², a hundred times steeper one way than the other.
+        let steep = array![1.0f32, 10.0, 100.0];
+        let bottom = array![3.0f32, -2.0, 0.5];
+        let found = minimise(Array1::zeros(3), &mut |point, slope| {
+            let off = point - &bottom;
+            slope.assign(&(&steep * &off));
+            f64::from(0.5 * off.dot(slope))
+        });
+        for (found, bottom) in found.iter().zip(&bottom) {
+            assert!((found - bottom).abs() < 0.02, "{found} is not {bottom}");
+        }
+    }
+
+    #[test]
+    fn a_start_at_the_bottom_is_kept() {
+        let found = minimise(Array1::zeros(2), &mut |point, slope| {
+            slope.assign(point);
+            f64::from(point.dot(point)) / 2.0
+        });
+        assert_eq!(found, array![0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_function_without_values_ends_at_its_start() {
+        let found = minimise(array![1.0], &mut |_, slope| {
+            slope.fill(f32::NAN);
+            f64::NAN
+        });
+        assert_eq!(found, array![1.0]);
+    }
+}

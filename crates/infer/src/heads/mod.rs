@@ -1,0 +1,221 @@
+//! Classifiers that learn from examples.
+//!
+//! Three heads look at a text: one at its vector, one at its words, one at the letters inside its words. Each gives
+//! log-probabilities, a weighted product makes them one answer, and the weights are fitted on examples the heads did
+//! not see, which is what makes the probabilities honest. A fourth part tells how strange a text is beside everything
+//! the classifier was trained on.
+//!
+//! Training is deterministic: the same examples in the same order give the same bytes.
+
+mod checksum;
+mod dense;
+mod file;
+mod folds;
+mod lbfgs;
+mod neighbours;
+mod ngrams;
+mod product;
+mod scope;
+mod shuffle;
+mod softmax;
+mod sparse;
+mod train;
+
+use std::fmt;
+
+use crate::{Embedding, ModelId};
+use dense::DenseHead;
+pub use file::LoadError;
+use product::Product;
+use scope::Scope;
+use sparse::SparseHead;
+
+/// A text with its vector and the class it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Example<'a> {
+    pub text: &'a str,
+    pub embedding: &'a Embedding,
+    /// From 0, below the number of classes.
+    pub class: usize,
+}
+
+/// Tells the class of a text. It never changes once trained, so any number of threads can share one.
+#[derive(Clone)]
+pub struct Classifier {
+    model: ModelId,
+    dense: DenseHead,
+    words: SparseHead,
+    chars: SparseHead,
+    product: Product,
+    scope: Scope,
+}
+
+/// What a classifier thinks of one text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// One for each class; their sum is one.
+    pub probabilities: Vec<f32>,
+    /// The share of known texts that look less strange than this one: at 0.95, only one known text in twenty looks
+    /// stranger. It is 0 where the examples were too few to tell.
+    pub out_of_scope: f32,
+    /// The score behind `out_of_scope`, to compare texts that are both stranger than all known ones. Higher is
+    /// stranger; only comparable within one classifier.
+    pub strangeness: f32,
+}
+
+/// Why there is no classifier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TrainError {
+    #[error("there are no examples; give a few for each class")]
+    NoExamples,
+    #[error("there is nothing to tell apart with {classes} classes; give examples of at least two")]
+    TooFewClasses { classes: usize },
+    #[error("example {index} is of class {class}, but there are only {classes}, counted from 0")]
+    NoSuchClass { index: usize, class: usize, classes: usize },
+    #[error("class {class} has no examples; give it at least one or leave it out")]
+    ClassWithoutExamples { class: usize },
+    #[error("example {index} was embedded by `{found}`, the ones before it by `{expected}`; embed all with one model")]
+    MixedModels { index: usize, found: ModelId, expected: ModelId },
+    #[error(
+        "the vector of example {index} has {found} numbers, those before it {expected}; embed all texts again with one \
+         model"
+    )]
+    MixedDimensions { index: usize, found: usize, expected: usize },
+    #[error("the vector of example {index} is not of length one; embed its text again")]
+    NotAUnitVector { index: usize },
+}
+
+/// Why a text got no verdict.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClassifyError {
+    #[error(
+        "the text was embedded by `{found}`, but the classifier was trained on vectors of `{expected}`; embed the text \
+         with that model or train again"
+    )]
+    OtherModel { found: ModelId, expected: ModelId },
+    #[error(
+        "the vector has {found} numbers, but the classifier was trained on vectors of {expected}; embed the text again \
+         or train again"
+    )]
+    OtherDimension { found: usize, expected: usize },
+    #[error("the vector is not of length one; embed the text again")]
+    NotAUnitVector,
+}
+
+impl Classifier {
+    /// Learns to tell `classes` classes apart, each of which needs at least one example.
+    ///
+    /// A few hundred examples take a tenth of a second; fifteen thousand of 150 classes take half a minute.
+    pub fn train(examples: &[Example<'_>], classes: usize) -> Result<Classifier, TrainError> {
+        train::train(examples, classes)
+    }
+
+    /// Tells the class of a text. The text may be empty: then its vector alone decides.
+    pub fn classify(&self, text: &str, embedding: &Embedding) -> Result<Verdict, ClassifyError> {
+        let expected = self.dense.dimension();
+        if embedding.model != self.model {
+            return Err(ClassifyError::OtherModel { found: embedding.model.clone(), expected: self.model.clone() });
+        }
+        if embedding.vector.len() != expected {
+            return Err(ClassifyError::OtherDimension { found: embedding.vector.len(), expected });
+        }
+        if !is_unit(&embedding.vector) {
+            return Err(ClassifyError::NotAUnitVector);
+        }
+        let dense = self.dense.log_probabilities(&embedding.vector);
+        let words = self.words.log_probabilities(&self.words.grams.read(text));
+        let chars = self.chars.log_probabilities(&self.chars.grams.read(text));
+        let mut scores = self.product.combine([&dense, &words, &chars]);
+        let energy = -softmax::softmax(&mut scores);
+        let strangeness = self.scope.strangeness(energy, &embedding.vector);
+        Ok(Verdict { probabilities: scores, out_of_scope: self.scope.share_less_strange(strangeness), strangeness })
+    }
+
+    /// The model whose vectors it understands.
+    pub fn model(&self) -> &ModelId {
+        &self.model
+    }
+
+    pub fn classes(&self) -> usize {
+        self.dense.classes()
+    }
+
+    /// The classifier as a file. Loading it gives a classifier with the same verdicts, to the last bit.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        file::write(self)
+    }
+
+    /// Reads what [`Classifier::to_bytes`] wrote. Bytes from anywhere are safe to give: they are checked throughout.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Classifier, LoadError> {
+        file::read(bytes)
+    }
+}
+
+impl Verdict {
+    /// The most probable class; the first of them where several are.
+    pub fn class(&self) -> usize {
+        let mut best = 0;
+        for (class, probability) in self.probabilities.iter().enumerate() {
+            if *probability > self.probabilities[best] {
+                best = class;
+            }
+        }
+        best
+    }
+
+    /// The probability of the most probable class.
+    pub fn confidence(&self) -> f32 {
+        self.probabilities.get(self.class()).copied().unwrap_or_default()
+    }
+
+    /// How undecided it is, in nats: 0 when certain, the logarithm of the number of classes when it has no idea.
+    pub fn entropy(&self) -> f32 {
+        let terms = self.probabilities.iter().filter(|probability| **probability > 0.0).map(|p| -p * p.ln());
+        terms.sum::<f32>().max(0.0)
+    }
+}
+
+impl fmt::Debug for Classifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Classifier")
+            .field("model", &self.model)
+            .field("dimension", &self.dense.dimension())
+            .field("classes", &self.classes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Everything here relies on vectors of length one. A number that is not finite makes this false too.
+fn is_unit(vector: &[f32]) -> bool {
+    let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+    (length - 1.0).abs() <= 0.01
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(probabilities: &[f32]) -> Verdict {
+        Verdict { probabilities: probabilities.to_vec(), out_of_scope: 0.0, strangeness: 0.0 }
+    }
+
+    #[test]
+    fn a_verdict_names_the_first_of_the_most_probable_classes() {
+        assert_eq!(verdict(&[0.2, 0.4, 0.4]).class(), 1);
+        assert_eq!(verdict(&[0.2, 0.4, 0.4]).confidence(), 0.4);
+    }
+
+    #[test]
+    fn entropy_goes_from_certain_to_clueless() {
+        assert_eq!(verdict(&[0.0, 1.0]).entropy(), 0.0);
+        assert!((verdict(&[0.25; 4]).entropy() - 4f32.ln()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn only_vectors_of_length_one_are_taken() {
+        assert!(is_unit(&[0.6, -0.8]));
+        for vector in [vec![], vec![0.0, 0.0], vec![2.0], vec![f32::NAN, 1.0], vec![f32::INFINITY], vec![1e30, 1e30]] {
+            assert!(!is_unit(&vector), "{vector:?}");
+        }
+    }
+}

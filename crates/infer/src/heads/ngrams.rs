@@ -1,0 +1,140 @@
+//! A text as counts of its short pieces: words and pairs of words, or runs of letters inside words.
+
+use super::checksum::Fnv;
+
+/// The part of a text whose pieces are counted. Models read less than this; it bounds the time for a book.
+const MOST_BYTES: usize = 16 * 1024;
+
+/// Which pieces of a text are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grams {
+    /// Words and pairs of words that stand together. Every character that is neither letter, digit nor space is a word
+    /// of its own: a question mark tells something.
+    Words,
+    /// Runs of two to four characters inside words, whose borders count as spaces. They survive typing errors.
+    Chars,
+}
+
+/// The pieces of one text: the bucket that each falls into, ascending, and 1 + ln of how often it occurs.
+///
+/// Pieces are hashed rather than listed, so that a classifier needs no dictionary. Two pieces that share a bucket are
+/// rare and harmless.
+pub(super) type Counts = Vec<(u16, f32)>;
+
+impl Grams {
+    pub(super) fn read(self, text: &str) -> Counts {
+        let text = text[..text.floor_char_boundary(MOST_BYTES)].to_lowercase();
+        let mut buckets = match self {
+            Grams::Words => words(&text),
+            Grams::Chars => chars(&text),
+        };
+        buckets.sort_unstable();
+        let runs = buckets.chunk_by(|one, other| one == other);
+        runs.map(|run| (run[0], 1.0 + (run.len() as f32).ln())).collect()
+    }
+}
+
+fn words(text: &str) -> Vec<u16> {
+    let words = split_words(text);
+    let single = words.iter().map(|word| bucket(word));
+    let pairs =
+        words.windows(2).map(|pair| Fnv::new().with(pair[0].as_bytes()).with(b" ").with(pair[1].as_bytes()).folded());
+    single.chain(pairs).collect()
+}
+
+fn split_words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first.is_alphanumeric() {
+            true => rest.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (word, after) = rest.split_at(length);
+        if !first.is_whitespace() {
+            words.push(word);
+        }
+        rest = after;
+    }
+    words
+}
+
+fn chars(text: &str) -> Vec<u16> {
+    let mut buckets = Vec::new();
+    let mut padded = String::new();
+    let mut starts = Vec::new();
+    for word in text.split_whitespace() {
+        padded.clear();
+        padded.extend([" ", word, " "]);
+        starts.clear();
+        starts.extend(padded.char_indices().map(|(start, _)| start).chain([padded.len()]));
+        for order in 2..=4 {
+            buckets.extend(starts.windows(order + 1).map(|run| bucket(&padded[run[0]..run[order]])));
+        }
+    }
+    buckets
+}
+
+fn bucket(piece: &str) -> u16 {
+    Fnv::new().with(piece.as_bytes()).folded()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(grams: Grams, text: &str, pieces: &[(&str, u32)]) {
+        let mut expected: Counts =
+            pieces.iter().map(|(piece, times)| (bucket(piece), 1.0 + (*times as f32).ln())).collect();
+        expected.sort_by_key(|(bucket, _)| *bucket);
+        assert_eq!(grams.read(text), expected, "{text}");
+    }
+
+    #[test]
+    fn words_and_their_pairs_are_counted() {
+        check(
+            Grams::Words,
+            "What's  up, UP?",
+            &[
+                ("what", 1),
+                ("'", 1),
+                ("s", 1),
+                ("up", 2),
+                (",", 1),
+                ("?", 1),
+                ("what '", 1),
+                ("' s", 1),
+                ("s up", 1),
+                ("up ,", 1),
+                (", up", 1),
+                ("up ?", 1),
+            ],
+        );
+    }
+
+    #[test]
+    fn letters_of_every_script_make_words() {
+        check(Grams::Words, "Größe Ω3", &[("größe", 1), ("ω3", 1), ("größe ω3", 1)]);
+    }
+
+    #[test]
+    fn runs_of_letters_stay_inside_words() {
+        check(
+            Grams::Chars,
+            "a Né",
+            &[(" a", 1), ("a ", 1), (" a ", 1), (" n", 1), ("né", 1), ("é ", 1), (" né", 1), ("né ", 1), (" né ", 1)],
+        );
+    }
+
+    #[test]
+    fn an_empty_text_has_no_pieces() {
+        check(Grams::Words, " \n", &[]);
+        check(Grams::Chars, "", &[]);
+    }
+
+    #[test]
+    fn the_end_of_a_book_is_not_read() {
+        let book = "ö".repeat(MOST_BYTES);
+        assert_eq!(Grams::Words.read(&book), Grams::Words.read(&book[..MOST_BYTES]));
+    }
+}

@@ -1,0 +1,236 @@
+//! Makes one answer of what three heads say: a product of their probabilities, each raised to a weight.
+//!
+//! The weights do two things in one. They say how far each head can be trusted beside the others, and their size
+//! makes the probabilities as bold as they deserve to be.
+
+use ndarray::{Array2, ArrayView2};
+
+use super::softmax::softmax;
+
+/// How much the dense head, the words and the letters count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Product {
+    pub(super) weights: [f32; 3],
+}
+
+/// Weights and the mean loss they leave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Fit<const HEADS: usize> {
+    pub(super) weights: [f64; HEADS],
+    pub(super) loss: f64,
+}
+
+/// Held-out examples do not ask for more than this of the letters, as they have no typing errors. Texts from people do.
+const LEAST_FOR_CHARS: f64 = 0.2;
+const MOST_ITERATIONS: usize = 20;
+const LEAST_GAIN: f64 = 1e-7;
+
+impl Product {
+    /// For when there is nothing to fit weights on.
+    pub(super) const FIXED: Product = Product { weights: [1.0, 0.4, 0.15] };
+
+    /// Fits the weights to log-probabilities of examples the heads did not see.
+    pub(super) fn fit(heads: [ArrayView2<'_, f32>; 3], class_of: &[usize]) -> Product {
+        let mut weights = fit(heads, class_of, [1.0, 0.4, 0.4]).weights;
+        weights[2] = weights[2].max(LEAST_FOR_CHARS);
+        let product = Product { weights: weights.map(|weight| weight as f32) };
+        let [scale] = fit([product.combine_all(heads).view()], class_of, [1.0]).weights;
+        Product { weights: weights.map(|weight| (weight * scale) as f32) }
+    }
+
+    /// The scores of the classes: log-probabilities, but for a constant.
+    pub(super) fn combine(&self, heads: [&[f32]; 3]) -> Vec<f32> {
+        let [dense, words, chars] = self.weights;
+        let logs = heads[0].iter().zip(heads[1]).zip(heads[2]);
+        logs.map(|((of_dense, of_words), of_chars)| dense * of_dense + words * of_words + chars * of_chars).collect()
+    }
+
+    /// The same for many texts, a row each.
+    pub(super) fn combine_all(&self, heads: [ArrayView2<'_, f32>; 3]) -> Array2<f32> {
+        let [dense, words, chars] = self.weights;
+        let mut scores = &heads[0] * dense;
+        scores.scaled_add(words, &heads[1]);
+        scores.scaled_add(chars, &heads[2]);
+        scores
+    }
+}
+
+/// The weights, none below zero, that make the product of `heads` say the truth most plainly: Newton's method on the
+/// mean negative log-likelihood, which is convex in them.
+///
+/// Where the product is right about every example, larger weights would always be better still. So the truth is taken
+/// as not quite certain, as Platt does: one example in two more than there are may be of any class.
+pub(super) fn fit<const HEADS: usize>(
+    heads: [ArrayView2<'_, f32>; HEADS],
+    class_of: &[usize],
+    start: [f64; HEADS],
+) -> Fit<HEADS> {
+    let mut weights = start;
+    let mut here = Local::at(heads, class_of, weights);
+    for _ in 0..MOST_ITERATIONS {
+        let Some(direction) = solve(here.curvature, here.slope) else { break };
+        let mut length = 1.0;
+        let (next, there) = loop {
+            let next: [f64; HEADS] = std::array::from_fn(|head| (weights[head] - length * direction[head]).max(0.0));
+            let there = Local::at(heads, class_of, next);
+            if there.loss <= here.loss {
+                break (next, there);
+            }
+            length /= 2.0;
+            if length < 1e-4 {
+                return Fit { weights, loss: here.loss };
+            }
+        };
+        let gain = here.loss - there.loss;
+        (weights, here) = (next, there);
+        if gain < LEAST_GAIN {
+            break;
+        }
+    }
+    Fit { weights, loss: here.loss }
+}
+
+/// The loss at some weights, and how it bends there.
+struct Local<const HEADS: usize> {
+    loss: f64,
+    slope: [f64; HEADS],
+    curvature: [[f64; HEADS]; HEADS],
+}
+
+impl<const HEADS: usize> Local<HEADS> {
+    fn at(heads: [ArrayView2<'_, f32>; HEADS], class_of: &[usize], weights: [f64; HEADS]) -> Self {
+        let classes = heads[0].ncols();
+        let doubt = 1.0 / (class_of.len() as f64 + 2.0);
+        let mut local = Local { loss: 0.0, slope: [0.0; HEADS], curvature: [[0.0; HEADS]; HEADS] };
+        let mut scores = vec![0.0f32; classes];
+        for (index, class) in class_of.iter().enumerate() {
+            let rows = heads.each_ref().map(|head| head.row(index));
+            for (column, score) in scores.iter_mut().enumerate() {
+                *score = (0..HEADS).map(|head| weights[head] as f32 * rows[head][column]).sum();
+            }
+            // What each head says of the classes on average: as the product sees them, and as they are.
+            let mut seen = [0.0; HEADS];
+            let mut products = [[0.0; HEADS]; HEADS];
+            let mean_score = scores.iter().map(|score| f64::from(*score)).sum::<f64>() / classes as f64;
+            let true_score = (1.0 - doubt) * f64::from(scores[*class]) + doubt * mean_score;
+            local.loss += f64::from(softmax(&mut scores)) - true_score;
+            for (column, probability) in scores.iter().enumerate() {
+                for one in 0..HEADS {
+                    let share = f64::from(probability * rows[one][column]);
+                    seen[one] += share;
+                    for other in 0..HEADS {
+                        products[one][other] += share * f64::from(rows[other][column]);
+                    }
+                }
+            }
+            for one in 0..HEADS {
+                let mean = rows[one].iter().map(|log| f64::from(*log)).sum::<f64>() / classes as f64;
+                local.slope[one] += seen[one] - (1.0 - doubt) * f64::from(rows[one][*class]) - doubt * mean;
+                for other in 0..HEADS {
+                    local.curvature[one][other] += products[one][other] - seen[one] * seen[other];
+                }
+            }
+        }
+        let scale = 1.0 / class_of.len() as f64;
+        local.loss *= scale;
+        local.slope.iter_mut().for_each(|slope| *slope *= scale);
+        for (head, row) in local.curvature.iter_mut().enumerate() {
+            row.iter_mut().for_each(|curvature| *curvature *= scale);
+            // Two heads that say the same would make the equations unsolvable.
+            row[head] += 1e-9;
+        }
+        local
+    }
+}
+
+/// Solves a small system of linear equations by elimination. None where it has no single finite solution.
+fn solve<const SIZE: usize>(mut matrix: [[f64; SIZE]; SIZE], mut right: [f64; SIZE]) -> Option<[f64; SIZE]> {
+    for column in 0..SIZE {
+        let pivot = (column..SIZE).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
+        matrix.swap(column, pivot);
+        right.swap(column, pivot);
+        for row in column + 1..SIZE {
+            let share = matrix[row][column] / matrix[column][column];
+            let pivot = matrix[column];
+            matrix[row].iter_mut().zip(pivot).for_each(|(value, pivot)| *value -= share * pivot);
+            right[row] -= share * right[column];
+        }
+    }
+    for row in (0..SIZE).rev() {
+        for known in row + 1..SIZE {
+            right[row] -= matrix[row][known] * right[known];
+        }
+        right[row] /= matrix[row][row];
+    }
+    right.iter().all(|value| value.is_finite()).then_some(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heads::softmax::log_softmax;
+
+    /// Three heads of different opinions about 40 texts and three classes. Each text comes 200 times, with classes as
+    /// often as a product with the given weights says.
+    fn mixture(weights: [f32; 3]) -> ([Array2<f32>; 3], Vec<usize>) {
+        let opinions = std::array::from_fn(|head| {
+            let mut logs = Array2::from_shape_fn((40, 3), |(text, class)| {
+                2.0 * ((text * 7 + class * 13 + head * 29 + text * class * (head + 2)) as f32).sin()
+            });
+            logs.rows_mut().into_iter().for_each(|mut row| log_softmax(row.as_slice_mut().unwrap()));
+            logs
+        });
+        let mut scores = Product { weights }.combine_all(opinions.each_ref().map(|head| head.view()));
+        let (mut texts, mut class_of) = (Vec::new(), Vec::new());
+        for (text, mut row) in scores.rows_mut().into_iter().enumerate() {
+            let row = row.as_slice_mut().unwrap();
+            softmax(row);
+            for (class, probability) in row.iter().enumerate() {
+                let times = (probability * 200.0).round() as usize;
+                texts.extend(std::iter::repeat_n(text, times));
+                class_of.extend(std::iter::repeat_n(class, times));
+            }
+        }
+        (opinions.map(|head| head.select(ndarray::Axis(0), &texts)), class_of)
+    }
+
+    #[test]
+    fn the_weights_of_a_known_mixture_are_found_again() {
+        let (heads, class_of) = mixture([1.2, 0.5, 0.3]);
+        let found = fit(heads.each_ref().map(|head| head.view()), &class_of, [1.0, 0.4, 0.4]);
+        for (found, made) in found.weights.iter().zip([1.2, 0.5, 0.3]) {
+            assert!((found - made).abs() < 0.02, "{found} is not {made}");
+        }
+    }
+
+    #[test]
+    fn letters_keep_some_weight_and_the_whole_stays_calibrated() {
+        let (heads, class_of) = mixture([1.5, 0.5, 0.0]);
+        let heads = heads.each_ref().map(|head| head.view());
+        let product = Product::fit(heads, &class_of);
+        assert!(product.weights[2] > 0.1, "{product:?}");
+        let [scale] = fit([product.combine_all(heads).view()], &class_of, [1.0]).weights;
+        assert!((scale - 1.0).abs() < 1e-3, "{scale}");
+    }
+
+    #[test]
+    fn being_right_every_time_is_no_proof_of_certainty() {
+        let sure = ndarray::array![[-0.1, -2.35], [-2.35, -0.1], [-0.1, -2.35], [-2.35, -0.1]];
+        let [weight] = fit([sure.view()], &[0, 1, 0, 1], [1.0]).weights;
+        let confidence = 1.0 / (1.0 + (-2.25 * weight).exp());
+        assert!((confidence - (1.0 - 1.0 / 12.0)).abs() < 1e-3, "{confidence}");
+    }
+
+    #[test]
+    fn a_head_that_is_always_wrong_gets_no_weight() {
+        let wrong = ndarray::array![[-2.35, -0.1], [-0.1, -2.35]];
+        assert_eq!(fit([wrong.view()], &[0, 1], [1.0]).weights, [0.0]);
+    }
+
+    #[test]
+    fn equations_are_solved() {
+        let [x, y] = solve([[0.0, 2.0], [4.0, 1.0]], [6.0, 11.0]).unwrap();
+        assert_eq!((x, y), (2.0, 3.0));
+        assert_eq!(solve([[1.0, 1.0], [1.0, 1.0]], [1.0, 2.0]), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! A fixed order that looks random: the same seed gives the same permutations, everywhere and always.
+
+/// SplitMix64, which is small, quick and good enough to shuffle examples.
+#[derive(Debug)]
+pub(super) struct Shuffle(u64);
+
+impl Shuffle {
+    pub(super) fn seeded(seed: u64) -> Shuffle {
+        Shuffle(seed)
+    }
+
+    /// Puts the items in a new order (Fisher and Yates).
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+
+    /// The high half of a product, rather than a remainder: no division and no noticeable bias.
+    fn below(&mut self, limit: usize) -> usize {
+        ((u128::from(self.next()) * limit as u128) >> 64) as usize
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shuffle_is_a_permutation_and_the_next_one_differs() {
+        let mut shuffle = Shuffle::seeded(7);
+        let mut first: Vec<usize> = (0..50).collect();
+        shuffle.shuffle(&mut first);
+        let mut second: Vec<usize> = (0..50).collect();
+        shuffle.shuffle(&mut second);
+        assert_ne!(first, second);
+        first.sort_unstable();
+        assert_eq!(first, (0..50).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_generator_is_the_published_one() {
+        assert_eq!(Shuffle::seeded(1234567).next(), 6457827717110365317);
+    }
+}

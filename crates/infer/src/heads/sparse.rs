@@ -1,0 +1,153 @@
+//! A head that looks at the pieces of a text: a softmax over weighted counts, trained by AdaGrad.
+
+use super::ngrams::{Counts, Grams};
+use super::shuffle::Shuffle;
+use super::softmax::{log_softmax, softmax};
+
+const EPOCHS: usize = 5;
+const RATE: f32 = 0.5;
+/// Keeps the first steps of a weight from being too long.
+const DAMPING: f32 = 0.01;
+const SEED: u64 = 0;
+
+/// Knows weights for the buckets it met in training, and for no others.
+#[derive(Clone)]
+pub(super) struct SparseHead {
+    pub(super) grams: Grams,
+    pub(super) vocabulary: Vocabulary,
+    /// A row for each bucket of the vocabulary, a column for each class.
+    pub(super) weights: Vec<f32>,
+    pub(super) bias: Vec<f32>,
+}
+
+/// The buckets that count, ascending. A bucket's place is its row.
+#[derive(Clone)]
+pub(super) struct Vocabulary(pub(super) Vec<u16>);
+
+/// What a head sees of a text: rows of its weights and how much each matters, together of length one.
+type Features = Vec<(usize, f32)>;
+
+impl SparseHead {
+    pub(super) fn train(
+        grams: Grams,
+        texts: &[&Counts],
+        class_of: &[usize],
+        classes: usize,
+        fewest_texts: u32,
+    ) -> SparseHead {
+        let vocabulary = Vocabulary::of(texts, fewest_texts);
+        let texts: Vec<Features> = texts.iter().map(|counts| vocabulary.features(counts)).collect();
+        let mut weights = Learned::zeros(vocabulary.0.len() * classes);
+        let mut bias = Learned::zeros(classes);
+        let mut scores = vec![0.0; classes];
+        let mut order: Vec<usize> = (0..texts.len()).collect();
+        let mut shuffle = Shuffle::seeded(SEED);
+        for _ in 0..EPOCHS {
+            shuffle.shuffle(&mut order);
+            for index in &order {
+                score(&texts[*index], &weights.values, &bias.values, &mut scores);
+                softmax(&mut scores);
+                scores[class_of[*index]] -= 1.0;
+                bias.learn(0, 1.0, &scores);
+                for (row, value) in &texts[*index] {
+                    weights.learn(row * classes, *value, &scores);
+                }
+            }
+        }
+        SparseHead { grams, vocabulary, weights: weights.values, bias: bias.values }
+    }
+
+    pub(super) fn log_probabilities(&self, counts: &Counts) -> Vec<f32> {
+        let mut scores = vec![0.0; self.bias.len()];
+        score(&self.vocabulary.features(counts), &self.weights, &self.bias, &mut scores);
+        log_softmax(&mut scores);
+        scores
+    }
+}
+
+impl Vocabulary {
+    /// The buckets that at least so many texts have.
+    fn of(texts: &[&Counts], fewest_texts: u32) -> Vocabulary {
+        let mut texts_with = vec![0u32; 1 << 16];
+        for (bucket, _) in texts.iter().copied().flatten() {
+            texts_with[usize::from(*bucket)] += 1;
+        }
+        let fewest = fewest_texts.max(1);
+        Vocabulary((0..=u16::MAX).filter(|bucket| texts_with[usize::from(*bucket)] >= fewest).collect())
+    }
+
+    fn features(&self, counts: &Counts) -> Features {
+        let known = counts.iter().filter_map(|(bucket, value)| Some((self.0.binary_search(bucket).ok()?, *value)));
+        let mut features: Features = known.collect();
+        let length = features.iter().map(|(_, value)| value * value).sum::<f32>().sqrt();
+        features.iter_mut().for_each(|(_, value)| *value /= length);
+        features
+    }
+}
+
+/// Parameters, each with the sum of its squared slopes: what moved much before moves less from now on.
+struct Learned {
+    values: Vec<f32>,
+    squares: Vec<f32>,
+}
+
+impl Learned {
+    fn zeros(count: usize) -> Learned {
+        Learned { values: vec![0.0; count], squares: vec![0.0; count] }
+    }
+
+    /// One step of AdaGrad for the parameters from `start` on, where the slope is `value` times `residual`.
+    fn learn(&mut self, start: usize, value: f32, residual: &[f32]) {
+        let values = &mut self.values[start..start + residual.len()];
+        let squares = &mut self.squares[start..start + residual.len()];
+        for ((parameter, square), residual) in values.iter_mut().zip(squares).zip(residual) {
+            let slope = value * residual;
+            *square += slope * slope;
+            *parameter -= RATE * slope / (*square + DAMPING).sqrt();
+        }
+    }
+}
+
+fn score(features: &Features, weights: &[f32], bias: &[f32], scores: &mut [f32]) {
+    scores.copy_from_slice(bias);
+    for (row, value) in features {
+        let weights = &weights[row * bias.len()..][..bias.len()];
+        for (score, weight) in scores.iter_mut().zip(weights) {
+            *score += value * weight;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(texts: &[(&str, usize)], fewest_texts: u32) -> SparseHead {
+        let counts: Vec<Counts> = texts.iter().map(|(text, _)| Grams::Words.read(text)).collect();
+        let class_of: Vec<usize> = texts.iter().map(|(_, class)| *class).collect();
+        SparseHead::train(Grams::Words, &counts.iter().collect::<Vec<_>>(), &class_of, 2, fewest_texts)
+    }
+
+    #[test]
+    fn words_that_tell_classes_apart_are_learned() {
+        let head = train(&[("red apple", 0), ("red rose", 0), ("blue sky", 1), ("blue sea", 1)], 1);
+        let told = |text| head.log_probabilities(&Grams::Words.read(text));
+        assert!(told("a red car")[0].exp() > 0.8);
+        assert!(told("a blue car")[1].exp() > 0.8);
+        assert_eq!(told("unheard words"), told(""));
+    }
+
+    #[test]
+    fn only_buckets_that_occur_often_enough_have_weights() {
+        let texts = [("one two", 0), ("one three", 1)];
+        assert_eq!(train(&texts, 1).weights.len(), 5 * 2);
+        assert_eq!(train(&texts, 2).vocabulary.0.len(), 1);
+    }
+
+    #[test]
+    fn features_have_length_one() {
+        let head = train(&[("one two two", 0), ("three", 1)], 1);
+        let features = head.vocabulary.features(&Grams::Words.read("one two two four"));
+        assert!((features.iter().map(|(_, value)| value * value).sum::<f32>() - 1.0).abs() < 1e-6);
+    }
+}

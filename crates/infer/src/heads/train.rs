@@ -1,0 +1,188 @@
+//! From examples to a classifier: what is fitted on what, and in which order.
+
+use std::collections::BTreeSet;
+
+use ndarray::{Array2, ArrayView2, Axis, concatenate};
+
+use super::dense::DenseHead;
+use super::folds::{self, Split};
+use super::ngrams::{Counts, Grams};
+use super::product::{self, Product};
+use super::scope::Scope;
+use super::sparse::SparseHead;
+use super::{Classifier, Example, TrainError, is_unit};
+
+/// How loosely the dense head may be fitted. The best is chosen by what held-out examples say.
+const LOOSENESS: [f32; 3] = [2.0, 6.0, 20.0];
+/// From here on one split is enough to choose it by.
+const MANY_VECTORS: usize = 3000;
+/// A looser fit must be better by this much, or else the tighter one is kept.
+const WORTH_IT: f64 = 1e-4;
+/// From here on, a bucket that a single text has is left out: it doubles the classifier and tells nothing.
+const MANY_TEXTS: usize = 2000;
+/// With fewer held-out examples than this, weights fitted on them would be chance.
+const FEWEST_HELD_OUT: usize = 10;
+
+/// The examples, each part in the form its head wants.
+struct Material {
+    /// A row for each example.
+    vectors: Array2<f32>,
+    words: Vec<Counts>,
+    chars: Vec<Counts>,
+    class_of: Vec<usize>,
+    classes: usize,
+}
+
+/// Log-probabilities of the held-out examples, a row each in the order of the splits.
+struct HeldOut {
+    dense: Array2<f32>,
+    words: Array2<f32>,
+    chars: Array2<f32>,
+    class_of: Vec<usize>,
+}
+
+pub(super) fn train(examples: &[Example<'_>], classes: usize) -> Result<Classifier, TrainError> {
+    check(examples, classes)?;
+    let material = Material::of(examples, classes);
+    let mut splits = folds::splits(&material.class_of, classes);
+    if splits.iter().map(|split| split.held_out.len()).sum::<usize>() < FEWEST_HELD_OUT {
+        splits.clear();
+    }
+    let everything: Vec<usize> = (0..examples.len()).collect();
+    let vectors = material.vectors.view();
+    let (looseness, product, scope) = if splits.is_empty() {
+        // The tightest fit is the one that leans least on the few examples there are.
+        (LOOSENESS[0], Product::FIXED, Scope::unknown(vectors, &material.class_of, classes))
+    } else {
+        let (looseness, held_out) = material.hold_out(&splits);
+        let heads = [held_out.dense.view(), held_out.words.view(), held_out.chars.view()];
+        let product = Product::fit(heads, &held_out.class_of);
+        let scores = product.combine_all(heads);
+        (looseness, product, Scope::fit(vectors, &material.class_of, classes, &splits, scores.view()))
+    };
+    Ok(Classifier {
+        model: examples[0].embedding.model.clone(),
+        dense: material.dense(&everything, looseness),
+        words: material.sparse(Grams::Words, &everything),
+        chars: material.sparse(Grams::Chars, &everything),
+        product,
+        scope,
+    })
+}
+
+fn check(examples: &[Example<'_>], classes: usize) -> Result<(), TrainError> {
+    let first = examples.first().ok_or(TrainError::NoExamples)?;
+    if classes < 2 {
+        return Err(TrainError::TooFewClasses { classes });
+    }
+    let expected = first.embedding.vector.len();
+    for (index, Example { embedding, class, .. }) in examples.iter().enumerate() {
+        if *class >= classes {
+            return Err(TrainError::NoSuchClass { index, class: *class, classes });
+        }
+        if embedding.model != first.embedding.model {
+            let (found, expected) = (embedding.model.clone(), first.embedding.model.clone());
+            return Err(TrainError::MixedModels { index, found, expected });
+        }
+        if embedding.vector.len() != expected {
+            return Err(TrainError::MixedDimensions { index, found: embedding.vector.len(), expected });
+        }
+        if !is_unit(&embedding.vector) {
+            return Err(TrainError::NotAUnitVector { index });
+        }
+    }
+    // Only as large as the examples are many, however many classes there are said to be.
+    let seen: BTreeSet<usize> = examples.iter().map(|example| example.class).collect();
+    match (0..classes).zip(seen.iter().map(Some).chain([None])).find(|(class, seen)| *seen != Some(class)) {
+        Some((class, _)) => Err(TrainError::ClassWithoutExamples { class }),
+        None => Ok(()),
+    }
+}
+
+impl Material {
+    fn of(examples: &[Example<'_>], classes: usize) -> Material {
+        let dimension = examples[0].embedding.vector.len();
+        let numbers = examples.iter().flat_map(|example| &example.embedding.vector).copied().collect();
+        Material {
+            vectors: Array2::from_shape_vec((examples.len(), dimension), numbers).expect("all are of one dimension"),
+            words: examples.iter().map(|example| Grams::Words.read(example.text)).collect(),
+            chars: examples.iter().map(|example| Grams::Chars.read(example.text)).collect(),
+            class_of: examples.iter().map(|example| example.class).collect(),
+            classes,
+        }
+    }
+
+    /// Trains heads without the held-out examples of each split and asks them about these. Also tells how loose a
+    /// dense head they like best.
+    fn hold_out(&self, splits: &[Split]) -> (f32, HeldOut) {
+        let (looseness, dense) = self.hold_out_dense(splits);
+        let words = self.hold_out_sparse(Grams::Words, splits);
+        let chars = self.hold_out_sparse(Grams::Chars, splits);
+        (looseness, HeldOut { dense, words, chars, class_of: self.classes_of(splits) })
+    }
+
+    fn hold_out_dense(&self, splits: &[Split]) -> (f32, Array2<f32>) {
+        let tried = if self.class_of.len() < MANY_VECTORS { splits.len() } else { 1 };
+        let (tried, rest) = splits.split_at(tried);
+        let class_of = self.classes_of(tried);
+        let ask = |split: &Split, looseness| {
+            let head = self.dense(&split.training, looseness);
+            head.log_probabilities_of(self.vectors.select(Axis(0), &split.held_out).view())
+        };
+        let mut best: Option<(f64, f32, Array2<f32>)> = None;
+        for looseness in LOOSENESS {
+            let logs = stack(tried.iter().map(|split| ask(split, looseness)).collect());
+            // Before its boldness is set right, the loss would say more about that than about the fit.
+            let loss = product::fit([logs.view()], &class_of, [1.0]).loss;
+            if best.as_ref().is_none_or(|(lowest, ..)| loss < lowest - WORTH_IT) {
+                best = Some((loss, looseness, logs));
+            }
+        }
+        let (_, looseness, logs) = best.expect("there is at least one looseness");
+        let rest = rest.iter().map(|split| ask(split, looseness));
+        (looseness, stack([logs].into_iter().chain(rest).collect()))
+    }
+
+    fn hold_out_sparse(&self, grams: Grams, splits: &[Split]) -> Array2<f32> {
+        let mut logs = Vec::new();
+        for split in splits {
+            let head = self.sparse(grams, &split.training);
+            let counts = split.held_out.iter().map(|index| &self.counts(grams)[*index]);
+            logs.extend(counts.flat_map(|counts| head.log_probabilities(counts)));
+        }
+        Array2::from_shape_vec((logs.len() / self.classes, self.classes), logs).expect("all rows have all classes")
+    }
+
+    fn dense(&self, training: &[usize], looseness: f32) -> DenseHead {
+        let vectors = self.vectors.select(Axis(0), training);
+        DenseHead::train(vectors.view(), &self.classes_at(training), self.classes, looseness)
+    }
+
+    fn sparse(&self, grams: Grams, training: &[usize]) -> SparseHead {
+        let texts: Vec<&Counts> = training.iter().map(|index| &self.counts(grams)[*index]).collect();
+        // By the number of all examples, so that heads of a split are like those of the whole.
+        let fewest_texts = if self.class_of.len() < MANY_TEXTS { 1 } else { 2 };
+        SparseHead::train(grams, &texts, &self.classes_at(training), self.classes, fewest_texts)
+    }
+
+    fn counts(&self, grams: Grams) -> &[Counts] {
+        match grams {
+            Grams::Words => &self.words,
+            Grams::Chars => &self.chars,
+        }
+    }
+
+    fn classes_of(&self, splits: &[Split]) -> Vec<usize> {
+        splits.iter().flat_map(|split| self.classes_at(&split.held_out)).collect()
+    }
+
+    fn classes_at(&self, indices: &[usize]) -> Vec<usize> {
+        indices.iter().map(|index| self.class_of[*index]).collect()
+    }
+}
+
+/// Tables with the same columns, one under the other.
+fn stack(tables: Vec<Array2<f32>>) -> Array2<f32> {
+    let views: Vec<ArrayView2<'_, f32>> = tables.iter().map(|table| table.view()).collect();
+    concatenate(Axis(0), &views).expect("all tables have a column for each class")
+}

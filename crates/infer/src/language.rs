@@ -1,0 +1,60 @@
+//! Tells when a text is plainly not in a language a model was made for.
+
+use whatlang::{Lang, Script};
+
+/// A language a text is plainly in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Language(Lang);
+
+/// Fewer letters than this are a name or a code, and no sign of a language.
+const FEWEST_LETTERS: usize = 12;
+
+impl Language {
+    /// The language of a text, where there is no doubt about it.
+    pub fn of(text: &str) -> Option<Language> {
+        // The first part tells as much as the whole, in bounded time.
+        let text = &text[..text.floor_char_boundary(2000)];
+        if text.chars().filter(|letter| letter.is_alphabetic()).take(FEWEST_LETTERS).count() < FEWEST_LETTERS {
+            return None;
+        }
+        let seen = whatlang::detect(text)?;
+        // Languages that share the Latin script are easily confused in short texts; a script of one's own is not.
+        let is_certain = seen.script() != Script::Latin || seen.is_reliable();
+        is_certain.then_some(Language(seen.lang()))
+    }
+
+    /// ISO 639-3, such as `eng`.
+    pub fn code(self) -> &'static str {
+        self.0.code()
+    }
+
+    /// Its name in English.
+    pub fn name(self) -> &'static str {
+        self.0.eng_name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_language_is_named_only_where_it_is_plain() {
+        for (text, language) in [
+            ("The river rose by two metres in the night, and the road to the village was closed.", Some("eng")),
+            ("transfer two hundred dollars from savings to checking", None),
+            (
+                "Wie setze ich mein Passwort zurück, wenn ich keinen Zugriff mehr auf mein altes Telefon habe?",
+                Some("deu"),
+            ),
+            ("Как мне сбросить пароль, если у меня больше нет старого телефона?", Some("rus")),
+            ("如果我无法再使用旧手机，如何重置密码？请告诉我。", Some("cmn")),
+            ("Passwort", None),
+            ("x86_64-unknown-linux-gnu", None),
+            ("12345 67890", None),
+            ("", None),
+        ] {
+            assert_eq!(Language::of(text).map(Language::code), language, "{text}");
+        }
+    }
+}

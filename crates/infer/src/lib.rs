@@ -1,0 +1,27 @@
+//! Local models: text becomes vectors, and vectors become classes.
+//!
+//! A synchronous library that knows nothing of protocols, settings or threads. [`Embedder`] turns text into unit
+//! vectors, with the model inside the library or one from a folder. [`heads::Classifier`] learns classes from a few
+//! examples on top of them.
+
+mod builtin;
+mod embedder;
+mod embedding;
+mod error;
+mod folder;
+pub mod heads;
+mod language;
+#[cfg(target_arch = "x86_64")]
+mod minilm;
+mod network;
+mod pooling;
+mod tokens;
+
+pub use builtin::{Card, builtin_models};
+pub use embedder::{Embedder, Purpose};
+pub use embedding::{Embedding, ModelId};
+pub use error::Error;
+pub use folder::FolderOptions;
+pub use language::Language;
+pub use pooling::Pooling;
+pub use tokens::{MAX_TEXT_BYTES, Tokens};

@@ -1,0 +1,180 @@
+//! A dense layer in 8-bit integers: the product that nearly all the time goes into.
+
+use std::arch::x86_64::*;
+
+use super::math::{largest, to_integer};
+use super::registers::{LANES, load, load_integers, store};
+use super::weights::Weights;
+
+/// A layer's weights in the order the kernel reads them: panels of 32 outputs; in a panel, four inputs at a time for
+/// all its outputs.
+pub(super) struct Dense {
+    inputs: usize,
+    outputs: usize,
+    panels: Vec<Block>,
+    /// What the zero point of the inputs adds to each output.
+    sums: Vec<i32>,
+    scale: Vec<f32>,
+    bias: Vec<f32>,
+    /// Divides loud inputs before they are made integers; the weights make up for it.
+    shift: Option<Vec<f32>>,
+}
+
+/// Sixteen outputs by four inputs, as one register holds them.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Block([i8; 64]);
+
+/// Rows of inputs as 8-bit integers, each with a scale of its own.
+#[derive(Default)]
+pub(super) struct Quantised {
+    bytes: Vec<u8>,
+    scales: Vec<f32>,
+    zero_point: i32,
+    shifted: Vec<f32>,
+}
+
+const PANEL: usize = 32;
+/// Rows that are multiplied together: with two registers of outputs each, as many as fit beside the weights.
+const MOST_ROWS: usize = 8;
+const GELU_FLOOR: f32 = 0.17;
+/// A row of nothing but zeros still needs a scale.
+const LEAST: f32 = 1e-8;
+
+impl Dense {
+    pub(super) fn read(weights: &Weights, name: &str, inputs: usize, outputs: usize) -> Result<Dense, String> {
+        let plain = weights.bytes(&format!("{name}.weight"))?;
+        if plain.len() != inputs * outputs {
+            return Err(format!("`{name}` has {} weights, not {inputs} times {outputs}", plain.len()));
+        }
+        let mut panels = Vec::with_capacity(plain.len() / 64);
+        for panel in (0..outputs).step_by(PANEL) {
+            for input in (0..inputs).step_by(4) {
+                for half in [panel, panel + 16] {
+                    let at = |index: usize| plain[(input + index % 4) * outputs + half + index / 4] as i8;
+                    panels.push(Block(std::array::from_fn(at)));
+                }
+            }
+        }
+        let mut sums = vec![0; outputs];
+        for row in plain.chunks_exact(outputs) {
+            for (sum, weight) in sums.iter_mut().zip(row) {
+                *sum += i32::from(*weight as i8);
+            }
+        }
+        Ok(Dense {
+            inputs,
+            outputs,
+            panels,
+            sums,
+            scale: weights.floats(&format!("{name}.scale"), outputs)?,
+            bias: weights.floats(&format!("{name}.bias"), outputs)?,
+            shift: weights.floats_if_any(&format!("{name}.shift"), inputs)?,
+        })
+    }
+}
+
+impl Quantised {
+    /// For numbers of both signs: 127 levels each way.
+    #[inline(always)]
+    pub(super) fn around_zero(&mut self, rows: &[f32], layer: &Dense) {
+        self.bytes.clear();
+        self.scales.clear();
+        self.zero_point = 128;
+        for row in rows.chunks_exact(layer.inputs) {
+            self.shifted.clear();
+            match &layer.shift {
+                Some(shift) => self.shifted.extend(row.iter().zip(shift).map(|(number, shift)| number * shift)),
+                None => self.shifted.extend_from_slice(row),
+            }
+            let most = largest(&self.shifted, f32::abs).max(LEAST);
+            let levels = 127.0 / most;
+            self.bytes
+                .extend(self.shifted.iter().map(|number| (to_integer(number * levels) + 128).clamp(0, 255) as u8));
+            self.scales.push(most);
+        }
+    }
+
+    /// For what a GELU gives, which is never below -0.17: all 255 levels above that.
+    #[inline(always)]
+    pub(super) fn above_floor(&mut self, rows: &[f32], layer: &Dense) {
+        self.bytes.clear();
+        self.scales.clear();
+        self.zero_point = 0;
+        for row in rows.chunks_exact(layer.inputs) {
+            let most = largest(row, |number| number + GELU_FLOOR).max(LEAST);
+            let levels = 255.0 / most;
+            let bytes = row.iter().map(|number| to_integer((number + GELU_FLOOR) * levels).clamp(0, 255) as u8);
+            self.bytes.extend(bytes);
+            self.scales.push(most);
+        }
+    }
+}
+
+impl Dense {
+    /// Writes a row of outputs for every row of inputs.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")]
+    pub(super) fn multiply(&self, inputs: &Quantised, out: &mut [f32]) {
+        let rows = inputs.scales.len();
+        assert_eq!(inputs.bytes.len(), rows * self.inputs);
+        assert_eq!(out.len(), rows * self.outputs);
+        let blocks = self.inputs / 4 * 2;
+        // Panels outside, rows inside: weights come from memory once, rows stay near.
+        for (index, panel) in self.panels.chunks_exact(blocks).enumerate() {
+            let mut row = 0;
+            while row < rows {
+                let many = (rows - row).min(MOST_ROWS);
+                match many {
+                    1 => self.tile::<1>(panel, index, inputs, row, out),
+                    2 => self.tile::<2>(panel, index, inputs, row, out),
+                    3 => self.tile::<3>(panel, index, inputs, row, out),
+                    4 => self.tile::<4>(panel, index, inputs, row, out),
+                    5 => self.tile::<5>(panel, index, inputs, row, out),
+                    6 => self.tile::<6>(panel, index, inputs, row, out),
+                    7 => self.tile::<7>(panel, index, inputs, row, out),
+                    _ => self.tile::<MOST_ROWS>(panel, index, inputs, row, out),
+                }
+                row += many;
+            }
+        }
+    }
+
+    /// `ROWS` rows by one panel.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")]
+    fn tile<const ROWS: usize>(&self, panel: &[Block], index: usize, inputs: &Quantised, row: usize, out: &mut [f32]) {
+        let rows: [&[[u8; 4]]; ROWS] = std::array::from_fn(|offset| {
+            inputs.bytes[(row + offset) * self.inputs..][..self.inputs].as_chunks::<4>().0
+        });
+        let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
+        for (step, [low, high]) in panel.as_chunks::<2>().0.iter().enumerate() {
+            let weights = [load_block(low), load_block(high)];
+            for (sums, row) in sums.iter_mut().zip(&rows) {
+                let four = _mm512_set1_epi32(i32::from_le_bytes(row[step]));
+                sums[0] = _mm512_dpbusd_epi32(sums[0], four, weights[0]);
+                sums[1] = _mm512_dpbusd_epi32(sums[1], four, weights[1]);
+            }
+        }
+        let columns = index * PANEL;
+        for (offset, sums) in sums.iter().enumerate() {
+            let own = _mm512_set1_ps(inputs.scales[row + offset]);
+            let out = &mut out[(row + offset) * self.outputs + columns..][..PANEL];
+            for (half, sum) in sums.iter().enumerate() {
+                let at = columns + half * LANES;
+                let zero: &[i32; LANES] = self.sums[at..].first_chunk().expect("outputs come in panels");
+                let zero = zero.map(|sum| sum * inputs.zero_point);
+                let sum = _mm512_cvtepi32_ps(_mm512_sub_epi32(*sum, load_integers(&zero)));
+                let scaled = _mm512_mul_ps(_mm512_mul_ps(sum, load(&self.scale[at..])), own);
+                store(_mm512_add_ps(scaled, load(&self.bias[at..])), &mut out[half * LANES..]);
+            }
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+#[expect(unsafe_code, reason = "a load from a reference of the right size and alignment")]
+fn load_block(block: &Block) -> __m512i {
+    // SAFETY: a block has the 64 bytes that are read, and their alignment.
+    unsafe { _mm512_load_si512(block.0.as_ptr().cast()) }
+}

@@ -1,0 +1,110 @@
+//! The model itself: tokens in, numbers out. Everything that knows the runtime (rten) is here.
+//!
+//! A runtime for another device would stand beside this file, with the same two functions.
+
+use std::sync::Arc;
+
+use rten::{Model, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
+use rten_tensor::Layout;
+
+/// A loaded model with the inputs and the output that matter.
+pub(crate) struct Network {
+    model: Model,
+    ids: NodeId,
+    others: Vec<(NodeId, Input)>,
+    output: NodeId,
+    options: RunOptions,
+}
+
+/// What a model may want to know besides the tokens. Nothing is ever padded, so all of it follows from the length.
+#[derive(Debug, Clone, Copy)]
+enum Input {
+    /// Which tokens count: all of them.
+    Mask,
+    /// Which of two sentences a token is in: the first.
+    Segments,
+    Positions,
+}
+
+/// What a model says about texts of one length.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) numbers: Vec<f32>,
+    /// One row a token, or one row a text where the model pools by itself.
+    pub(crate) rows_per_text: usize,
+    pub(crate) width: usize,
+}
+
+/// Outputs that models are exported with, the ones that spare us work first.
+const OUTPUTS: [&str; 4] = ["sentence_embedding", "token_embeddings", "last_hidden_state", "hidden_states"];
+
+impl Network {
+    pub(crate) fn new(model: Model, threads: Arc<ThreadPool>) -> Result<Network, String> {
+        let mut ids = None;
+        let mut others = Vec::new();
+        for &node in model.input_ids() {
+            let name = model.node_info(node).and_then(|info| info.name().map(str::to_owned)).unwrap_or_default();
+            match name.as_str() {
+                "input_ids" => ids = Some(node),
+                "attention_mask" => others.push((node, Input::Mask)),
+                "token_type_ids" => others.push((node, Input::Segments)),
+                "position_ids" => others.push((node, Input::Positions)),
+                other => {
+                    return Err(format!(
+                        "it wants an input `{other}`; export it as a feature extractor, with `input_ids` and \
+                         `attention_mask` alone"
+                    ));
+                }
+            }
+        }
+        let ids = ids.ok_or("it has no input `input_ids`; is it a text model?")?;
+        let named = |name: &&str| {
+            model
+                .output_ids()
+                .iter()
+                .copied()
+                .find(|node| model.node_info(*node).and_then(|info| info.name()) == Some(name))
+        };
+        let output = OUTPUTS.iter().find_map(named).or_else(|| model.output_ids().first().copied());
+        let output = output.ok_or("it has no output")?;
+        let options = RunOptions::default().with_thread_pool(Some(threads));
+        Ok(Network { model, ids, others, output, options })
+    }
+
+    /// Runs texts that all have the same number of tokens.
+    pub(crate) fn run(&self, texts: &[&[u32]]) -> Result<Output, String> {
+        let (count, length) = (texts.len(), texts.first().map_or(0, |text| text.len()));
+        let tensor = |numbers: Vec<i32>| -> Result<ValueOrView<'static>, String> {
+            Ok(Value::from_shape([count, length], numbers).map_err(|error| error.to_string())?.into())
+        };
+        let ids = texts.iter().flat_map(|text| text.iter().map(|id| *id as i32)).collect();
+        let mut inputs = vec![(self.ids, tensor(ids)?)];
+        for (node, input) in &self.others {
+            inputs.push((
+                *node,
+                tensor(match input {
+                    Input::Mask => vec![1; count * length],
+                    Input::Segments => vec![0; count * length],
+                    Input::Positions => (0..count).flat_map(|_| 0..length as i32).collect(),
+                })?,
+            ));
+        }
+        let [output] =
+            self.model.run_n(inputs, [self.output], Some(self.options.clone())).map_err(|error| error.to_string())?;
+        let shape = output.shape().to_vec();
+        let numbers = output.into_tensor::<f32>().ok_or("its output is not of 32-bit floats")?.into_data();
+        match shape[..] {
+            [texts, width] if texts == count => Ok(Output { numbers, rows_per_text: 1, width }),
+            [texts, tokens, width] if texts == count && tokens == length => {
+                Ok(Output { numbers, rows_per_text: length, width })
+            }
+            _ => Err(format!("its output has the shape {shape:?} for {count} texts of {length} tokens")),
+        }
+    }
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Network").field("others", &self.others).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,86 @@
+//! Text to token ids, by the model's own tokenizer.
+
+use tokenizers::Tokenizer;
+
+use crate::error::Error;
+
+/// The longest text that is looked at. What a model reads of it is far less; this bounds the time to find that out.
+pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
+
+/// The part of a text that is tokenized first: enough for any model, small enough to cost nothing.
+const FIRST_PART_BYTES: usize = 16 * 1024;
+
+/// What a model will see of one text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tokens {
+    pub ids: Vec<u32>,
+    /// The text was longer than the model reads; its end has no part in the vector.
+    pub truncated: bool,
+}
+
+/// A tokenizer with the number of tokens its model reads.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    tokenizer: Tokenizer,
+    max_tokens: usize,
+    /// How many tokens the model puts around a text, such as `[CLS]` and `[SEP]`.
+    around: usize,
+}
+
+impl Reader {
+    pub(crate) fn new(json: &[u8], max_tokens: usize) -> Result<Reader, String> {
+        let mut tokenizer = Tokenizer::from_bytes(json).map_err(|error| format!("`tokenizer.json`: {error}"))?;
+        // Both are settings of whoever exported the model. We cut and pad ourselves, to be able to tell.
+        tokenizer.with_padding(None);
+        tokenizer.with_truncation(None).map_err(|error| format!("`tokenizer.json`: {error}"))?;
+        let around = tokenizer.encode_fast("", true).map_err(|error| error.to_string())?.len();
+        if max_tokens <= around {
+            return Err(format!("it reads {max_tokens} tokens, {around} of which are its own"));
+        }
+        Ok(Reader { tokenizer, max_tokens, around })
+    }
+
+    pub(crate) fn max_tokens(&self) -> usize {
+        self.max_tokens
+    }
+
+    /// The tokens of a text. `index` is for the error alone.
+    pub(crate) fn read(&self, text: &str, index: usize) -> Result<Tokens, Error> {
+        if text.trim().is_empty() {
+            return Err(Error::EmptyText { index });
+        }
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(Error::TextTooLong { index, bytes: text.len(), most: MAX_TEXT_BYTES });
+        }
+        let fail = |error: tokenizers::Error| Error::Tokenize { index, reason: error.to_string() };
+        let room = self.max_tokens - self.around;
+        // A book has a million tokens and we want 256 of them: a part that has more than enough will do, as long as it
+        // ends between words.
+        let mut part = FIRST_PART_BYTES;
+        let (mut encoding, is_whole) = loop {
+            let end = end_of_words(text, part);
+            let encoding = self.tokenizer.encode_fast(&text[..end], false).map_err(fail)?;
+            if end == text.len() || encoding.len() > room {
+                break (encoding, end == text.len());
+            }
+            part *= 8;
+        };
+        // Nothing but characters the tokenizer drops, such as control characters.
+        if encoding.is_empty() {
+            return Err(Error::EmptyText { index });
+        }
+        let truncated = !is_whole || encoding.len() > room;
+        encoding.truncate(room, 0, tokenizers::TruncationDirection::Right);
+        let whole = self.tokenizer.post_process(encoding, None, true).map_err(fail)?;
+        Ok(Tokens { ids: whole.get_ids().to_vec(), truncated })
+    }
+}
+
+/// The end of the last word within the first `bytes`; of the last character, in a text without spaces.
+fn end_of_words(text: &str, bytes: usize) -> usize {
+    if text.len() <= bytes {
+        return text.len();
+    }
+    let part = &text[..text.floor_char_boundary(bytes)];
+    part.rfind(char::is_whitespace).filter(|end| *end > 0).unwrap_or(part.len())
+}
