@@ -6,6 +6,7 @@ use corbie_mcp::{Limits, RegistrationError, Server, TrustLevel};
 
 use crate::config::server::Authentication;
 use crate::config::{self, Config};
+use crate::inference::Inference;
 
 /// Guidance for models, told to every client that asks.
 const INSTRUCTIONS: &str = "corbie offers tools over MCP. Call `list_registered_tools` to see what there is, \
@@ -13,13 +14,16 @@ const INSTRUCTIONS: &str = "corbie offers tools over MCP. Call `list_registered_
 
 /// Makes the server: everything registered before anything is read (A-05).
 pub fn server(config: &Config) -> Result<Server, RegistrationError> {
-    Server::builder(&config.server.name, env!("CARGO_PKG_VERSION"))
+    let inference = Inference::new(config.inference.clone());
+    let server = Server::builder(&config.server.name, env!("CARGO_PKG_VERSION"))
         .instructions(INSTRUCTIONS)
         .limits(limits(config))
         .discovery_ttl(config.registry.cache_ttl.get())
         .quiet_flags()
         .builtins()
-        .build()
+        .build()?;
+    server.metrics().register(|registry| inference.register(registry));
+    Ok(server)
 }
 
 /// What all HTTP listeners have in common.

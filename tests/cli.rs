@@ -16,10 +16,14 @@ mod lifecycle;
 mod listening;
 #[path = "cli/logging.rs"]
 mod logging;
+#[path = "cli/models.rs"]
+mod models;
 #[path = "cli/process.rs"]
 mod process;
 #[path = "cli/settings.rs"]
 mod settings;
+#[path = "../crates/infer/tests/support/mod.rs"]
+mod small_model;
 #[path = "cli/spec_examples.rs"]
 mod spec_examples;
 #[path = "cli/websocket.rs"]

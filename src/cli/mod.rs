@@ -1,6 +1,8 @@
 //! The command line: one file per command.
 
 pub mod config;
+mod embed;
+mod models;
 mod serve;
 mod tools;
 
@@ -62,6 +64,10 @@ enum Command {
     /// List tools and call them
     #[command(subcommand)]
     Tools(tools::Command),
+    /// Turn texts into vectors
+    Embed(embed::Embed),
+    /// Show which models are inside, their licence and their hashes
+    Models(models::Models),
     /// Show, check and explain the configuration
     #[command(subcommand)]
     Config(config::Command),
@@ -93,6 +99,8 @@ pub fn run(cli: Cli) -> End {
             serve::serve(&load(sources)?, &ports, if stdio { serve::With::Both } else { serve::With::Http })
         }
         Some(Command::Tools(command)) => tools::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Embed(command)) => embed::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut std::io::stdout().lock())?),
     }
 }

@@ -11,6 +11,7 @@ pub mod address;
 pub mod duration;
 mod environment;
 mod expand;
+pub mod inference;
 mod layers;
 pub mod limits;
 pub mod log;
@@ -53,6 +54,7 @@ pub struct Config {
     pub server: server::Server,
     pub trust: trust::Trust,
     pub registry: registry::Registry,
+    pub inference: inference::Inference,
     pub log: log::Log,
     /// Accepted, but not used by this version yet.
     #[serde(skip_serializing)]

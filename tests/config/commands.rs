@@ -61,6 +61,8 @@ trust:
   remote: verified
 registry:
   cache_ttl: 300
+inference:
+  max_waiting: 1024
 log:
   level: info
 "

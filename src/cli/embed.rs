@@ -1,0 +1,145 @@
+//! `corbie embed`: texts to vectors.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use corbie_infer::{Embedding, Language, ModelId, Purpose};
+use serde::Serialize;
+
+use super::End;
+use crate::config::Loaded;
+use crate::inference::{Error, Inference};
+
+#[derive(Debug, Args)]
+pub(super) struct Embed {
+    /// The texts; without any, each line of stdin is one
+    texts: Vec<String>,
+    /// Print one JSON object a text, with its vector, model, number of tokens and whether it was cut
+    #[arg(long)]
+    json: bool,
+    /// The texts are searched for, not searched in; some models see a difference
+    #[arg(long)]
+    query: bool,
+}
+
+/// Lines of stdin that are embedded together: enough to be fast, few enough to see progress.
+const TOGETHER: usize = 64;
+/// A line longer than this is a mistake, not a text.
+const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
+
+pub(super) fn run(command: &Embed, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let mut work = Work { inference: Inference::new(loaded.config.inference.clone()), command, out, warned: false };
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    if !command.texts.is_empty() {
+        runtime.block_on(work.embed(command.texts.clone(), 0))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stdin = std::io::stdin().lock();
+    if stdin.is_terminal() {
+        return Err("give a text: corbie embed \"some words\"; or pipe lines into it".into());
+    }
+    let mut lines = Lines { stdin, read: 0 };
+    loop {
+        let before = lines.read;
+        let texts = lines.next(TOGETHER)?;
+        if texts.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        runtime.block_on(work.embed(texts, before))?;
+    }
+}
+
+/// What is needed to embed some texts and print their vectors.
+struct Work<'a> {
+    inference: Inference,
+    command: &'a Embed,
+    out: &'a mut dyn Write,
+    /// Of another language, once.
+    warned: bool,
+}
+
+impl Work<'_> {
+    /// `before` is how many texts came earlier: people count on.
+    async fn embed(&mut self, texts: Vec<String>, before: usize) -> Result<(), Box<dyn std::error::Error>> {
+        let purpose = if self.command.query { Purpose::Query } else { Purpose::Passage };
+        let embedded = self.inference.embed(texts.clone(), purpose).await;
+        let embeddings = embedded.map_err(|error| match error {
+            Error::Text { index, reason } => Error::Text { index: before + index, reason },
+            error => error,
+        })?;
+        for (number, (text, embedding)) in (before + 1..).zip(texts.iter().zip(&embeddings)) {
+            self.warn(number, text, embedding);
+            write(embedding, self.command.json, self.out)?;
+        }
+        Ok(self.out.flush()?)
+    }
+
+    fn warn(&mut self, number: usize, text: &str, embedding: &Embedding) {
+        let Some(model) = self.inference.loaded() else { return };
+        if embedding.truncated {
+            let most = model.max_tokens;
+            tracing::warn!("text {number} is longer than the {most} tokens the model reads; its end was left out");
+        }
+        let language = Language::of(text).filter(|language| language.code() != "eng");
+        if let Some(language) = language.filter(|_| model.english_only && !self.warned) {
+            self.warned = true;
+            tracing::warn!(
+                "text {number} is in {}, and `{}` understands English; set `inference.embedding.path` to a model for it",
+                language.name(),
+                model.id
+            );
+        }
+    }
+}
+
+/// One text's line. Numbers are written with as many digits as they have, not as many as a wider type would show.
+fn write(embedding: &Embedding, as_json: bool, out: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        model: &'a ModelId,
+        dimension: usize,
+        tokens: usize,
+        truncated: bool,
+        vector: &'a [f32],
+    }
+    let Embedding { model, vector, tokens, truncated } = embedding;
+    if as_json {
+        let line = Line { model, dimension: vector.len(), tokens: *tokens, truncated: *truncated, vector };
+        serde_json::to_writer(&mut *out, &line)?;
+    } else {
+        for (index, number) in vector.iter().enumerate() {
+            out.write_all(if index == 0 { b"" } else { b" " })?;
+            serde_json::to_writer(&mut *out, number)?;
+        }
+    }
+    Ok(writeln!(out)?)
+}
+
+/// Lines of stdin, in bounded pieces.
+struct Lines<R> {
+    stdin: R,
+    read: usize,
+}
+
+impl<R: BufRead> Lines<R> {
+    fn next(&mut self, most: usize) -> std::io::Result<Vec<String>> {
+        use std::io::Read;
+        let mut texts = Vec::new();
+        while texts.len() < most {
+            let mut line = Vec::new();
+            if self.stdin.by_ref().take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            let number = self.read + texts.len() + 1;
+            let bad = |why: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, format!("line {number} {why}"));
+            if line.len() as u64 > MAX_LINE_BYTES {
+                return Err(bad("is longer than 16 MB"));
+            }
+            let text = String::from_utf8(line).map_err(|_| bad("is not valid UTF-8"))?;
+            texts.push(text.trim_end_matches(['\n', '\r']).to_owned());
+        }
+        self.read += texts.len();
+        Ok(texts)
+    }
+}

@@ -1,0 +1,63 @@
+//! `corbie models`: what is inside, where it comes from, and what is in use.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use corbie_infer::{Card, builtin_models};
+use serde_json::{Value, json};
+
+use super::End;
+use crate::config::Loaded;
+use crate::inference;
+
+#[derive(Debug, Args)]
+pub(super) struct Models {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(command: &Models, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let cards = builtin_models();
+    let settings = &loaded.config.inference;
+    // Loading says at once whether the model that the settings name can be used.
+    let in_use = settings.embedding.path.as_ref().map(|path| (path, inference::open(settings)));
+    if command.json {
+        let own = in_use.map(|(path, opened)| match opened {
+            Ok(model) => json!({ "path": path, "id": model.id(), "dimension": model.dimension(), "max_tokens": model.max_tokens() }),
+            Err(error) => json!({ "path": path, "error": error.to_string() }),
+        });
+        writeln!(out, "{:#}", json!({ "inside": cards, "configured": own.unwrap_or(Value::Null) }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for card in cards {
+        describe(card, out)?;
+    }
+    match in_use {
+        None => writeln!(out, "\nIn use for embeddings: {}", cards[0].id)?,
+        Some((path, Ok(model))) => {
+            let (id, dimension, tokens) = (model.id(), model.dimension(), model.max_tokens());
+            writeln!(
+                out,
+                "\nIn use for embeddings: {id} from {}, {dimension} numbers, {tokens} tokens",
+                path.display()
+            )?
+        }
+        Some((_, Err(error))) => return Err(error.into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn describe(card: &Card, out: &mut dyn Write) -> std::io::Result<()> {
+    let source = &card.source;
+    writeln!(out, "{}", card.id)?;
+    writeln!(out, "  {}; text to {} numbers, reads {} tokens", card.name, card.dimension, card.max_tokens)?;
+    writeln!(out, "  languages {}", card.languages.join(", "))?;
+    writeln!(out, "  made by {}, licence {}", source.publisher, source.model_licence)?;
+    writeln!(out, "  taken from {} {}, licence {}", source.package, source.version, source.package_licence)?;
+    for file in &card.files {
+        writeln!(out, "  {:<16} {:>10} bytes  sha256 {}", file.name, file.bytes, file.sha256)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! One thread owns the models; everyone else hands it texts and waits.
+//!
+//! The model is loaded with the first text, and kept. Texts of several callers are run together, a few of each at a
+//! time, so that a search does not wait behind a thousand pages. A caller that goes away takes its texts with it.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use corbie_infer::{Embedder, Embedding, FolderOptions, ModelId, Pooling, Purpose, Tokens};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+use crate::config::inference as config;
+
+/// The way to the models. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Inference(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    settings: config::Inference,
+    room: Arc<Semaphore>,
+    /// Started with the first text: a server that is never asked for a vector pays nothing.
+    jobs: OnceLock<mpsc::Sender<Job>>,
+    loaded: Arc<OnceLock<Loaded>>,
+    metrics: Metrics,
+}
+
+/// What is known of the embedding model once it is loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    pub id: ModelId,
+    pub dimension: usize,
+    pub max_tokens: usize,
+    pub english_only: bool,
+}
+
+/// What the models did, for operators.
+#[derive(Debug, Clone, Default)]
+struct Metrics {
+    texts: Counter,
+    tokens: Counter,
+    truncated: Counter,
+    abandoned: Counter,
+    busy_seconds: Counter<f64, std::sync::atomic::AtomicU64>,
+    waiting: Gauge,
+}
+
+/// The texts of one caller.
+struct Job {
+    texts: Vec<String>,
+    purpose: Purpose,
+    done: Vec<Embedding>,
+    reply: oneshot::Sender<Result<Vec<Embedding>, Error>>,
+    /// Held while the texts wait, given back with the reply.
+    _room: OwnedSemaphorePermit,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// Something is wrong with a text; the caller can mend it. `index` is its place among the caller's texts.
+    #[error("text {} {reason}", index + 1)]
+    Text { index: usize, reason: String },
+    #[error("{0}")]
+    Model(String),
+    #[error("the model stopped unexpectedly; the texts have no vectors")]
+    Stopped,
+}
+
+/// How many texts of one caller are run before the next caller has a turn.
+const SHARE: usize = 8;
+/// How many texts are run together.
+const BATCH: usize = 32;
+
+impl Inference {
+    pub fn new(settings: config::Inference) -> Inference {
+        let room = Arc::new(Semaphore::new(settings.max_waiting));
+        let (jobs, loaded, metrics) = (OnceLock::new(), Arc::default(), Metrics::default());
+        Inference(Arc::new(Shared { settings, room, jobs, loaded, metrics }))
+    }
+
+    /// Embeds texts, in their order. Dropping the future takes back what has not been run.
+    pub async fn embed(&self, texts: Vec<String>, purpose: Purpose) -> Result<Vec<Embedding>, Error> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let shared = &*self.0;
+        // More texts than there is room for have all the room to themselves.
+        let needed = texts.len().min(shared.settings.max_waiting);
+        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+        let room = shared.room.clone().acquire_many_owned(needed).await.map_err(|_| Error::Stopped)?;
+        let (reply, answer) = oneshot::channel();
+        let job = Job { done: Vec::with_capacity(texts.len()), texts, purpose, reply, _room: room };
+        self.jobs()?.send(job).await.map_err(|_| Error::Stopped)?;
+        answer.await.map_err(|_| Error::Stopped)?
+    }
+
+    /// The model in use; none before the first text.
+    pub fn loaded(&self) -> Option<&Loaded> {
+        self.0.loaded.get()
+    }
+
+    /// Adds what the models did to a server's metrics.
+    pub fn register(&self, registry: &mut Registry) {
+        let metrics = &self.0.metrics;
+        let registry = registry.sub_registry_with_prefix("inference");
+        registry.register("texts", "Texts turned into vectors", metrics.texts.clone());
+        registry.register("tokens", "Tokens read by the embedding model", metrics.tokens.clone());
+        registry.register("truncated", "Texts longer than the model reads", metrics.truncated.clone());
+        registry.register("abandoned", "Callers that left before their vectors were ready", metrics.abandoned.clone());
+        registry.register("busy_seconds", "Time the models were running", metrics.busy_seconds.clone());
+        registry.register("waiting", "Callers waiting for vectors", metrics.waiting.clone());
+    }
+
+    fn jobs(&self) -> Result<&mpsc::Sender<Job>, Error> {
+        let shared = &*self.0;
+        if let Some(jobs) = shared.jobs.get() {
+            return Ok(jobs);
+        }
+        // Never full: a job holds room for its texts until it is done.
+        let (jobs, incoming) = mpsc::channel(shared.settings.max_waiting);
+        let (settings, loaded, metrics) = (shared.settings.clone(), shared.loaded.clone(), shared.metrics.clone());
+        let owner = Owner { settings, loaded, metrics, embedder: None };
+        if shared.jobs.set(jobs).is_ok() {
+            std::thread::Builder::new()
+                .name("inference".into())
+                .spawn(move || owner.work(incoming))
+                .map_err(|error| Error::Model(format!("no thread could be started for the model: {error}")))?;
+        }
+        shared.jobs.get().ok_or(Error::Stopped)
+    }
+}
+
+/// Loads the model that the settings name.
+pub fn open(settings: &config::Inference) -> Result<Embedder, corbie_infer::Error> {
+    let model = &settings.embedding;
+    let Some(path) = &model.path else { return Embedder::builtin(settings.threads()) };
+    let options = FolderOptions {
+        pooling: model.pooling.map(|pooling| match pooling {
+            config::Pooling::Mean => Pooling::Mean,
+            config::Pooling::Cls => Pooling::Cls,
+            config::Pooling::LastToken => Pooling::LastToken,
+        }),
+        query_prefix: model.query_prefix.clone(),
+        passage_prefix: model.passage_prefix.clone(),
+        max_tokens: model.max_tokens,
+    };
+    Embedder::open(path, &options, settings.threads())
+}
+
+/// The thread that owns the model.
+struct Owner {
+    settings: config::Inference,
+    loaded: Arc<OnceLock<Loaded>>,
+    metrics: Metrics,
+    embedder: Option<Embedder>,
+}
+
+impl Owner {
+    /// Works until nobody can ask any more.
+    fn work(mut self, mut incoming: mpsc::Receiver<Job>) {
+        let mut waiting = VecDeque::new();
+        loop {
+            if waiting.is_empty() {
+                match incoming.blocking_recv() {
+                    Some(job) => waiting.push_back(job),
+                    None => return,
+                }
+            }
+            while let Ok(job) = incoming.try_recv() {
+                waiting.push_back(job);
+            }
+            self.metrics.waiting.set(waiting.len() as i64);
+            let started = Instant::now();
+            self.turn(&mut waiting);
+            self.metrics.busy_seconds.inc_by(started.elapsed().as_secs_f64());
+            self.metrics.waiting.set(waiting.len() as i64);
+        }
+    }
+
+    /// Runs the next few texts of the callers that have waited longest.
+    fn turn(&mut self, waiting: &mut VecDeque<Job>) {
+        let mut together = Vec::new();
+        let mut texts: Vec<Tokens> = Vec::new();
+        while texts.len() < BATCH {
+            let Some(job) = waiting.pop_front() else { break };
+            if job.reply.is_closed() {
+                self.metrics.abandoned.inc();
+                continue;
+            }
+            match self.read(&job, BATCH - texts.len()) {
+                Ok(tokens) => {
+                    together.push((job, tokens.len()));
+                    texts.extend(tokens);
+                }
+                Err(error) => drop(job.reply.send(Err(error))),
+            }
+        }
+        if texts.is_empty() {
+            return;
+        }
+        let mut vectors = match self.contained(|embedder| embedder.run(&texts)) {
+            Ok(vectors) => vectors.into_iter(),
+            Err(error) => {
+                for (job, _) in together {
+                    let _ = job.reply.send(Err(error.clone()));
+                }
+                return;
+            }
+        };
+        for (mut job, count) in together {
+            job.done.extend(vectors.by_ref().take(count));
+            if job.done.len() < job.texts.len() {
+                waiting.push_back(job);
+                continue;
+            }
+            self.metrics.texts.inc_by(job.done.len() as u64);
+            self.metrics.tokens.inc_by(job.done.iter().map(|done| done.tokens as u64).sum());
+            self.metrics.truncated.inc_by(job.done.iter().filter(|done| done.truncated).count() as u64);
+            let _ = job.reply.send(Ok(job.done));
+        }
+    }
+
+    /// The tokens of a caller's next texts.
+    fn read(&mut self, job: &Job, most: usize) -> Result<Vec<Tokens>, Error> {
+        let next = job.texts.iter().enumerate().skip(job.done.len()).take(most.min(SHARE));
+        self.contained(|embedder| next.map(|(index, text)| embedder.read(text, job.purpose, index)).collect())
+    }
+
+    /// Uses the model, which is loaded at first. A panic in it fails this one use; the model is then loaded anew.
+    fn contained<T>(&mut self, run: impl FnOnce(&Embedder) -> Result<T, corbie_infer::Error>) -> Result<T, Error> {
+        let (settings, facts, embedder) = (&self.settings, &self.loaded, &mut self.embedder);
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let embedder = match embedder {
+                Some(embedder) => embedder,
+                none => {
+                    let started = Instant::now();
+                    let opened = none.insert(open(settings)?);
+                    tracing::debug!(model = %opened.id(), milliseconds = started.elapsed().as_millis(), "model loaded");
+                    facts.get_or_init(|| Loaded {
+                        id: opened.id().clone(),
+                        dimension: opened.dimension(),
+                        max_tokens: opened.max_tokens(),
+                        english_only: opened.is_english_only(),
+                    });
+                    opened
+                }
+            };
+            run(embedder)
+        }));
+        match ran {
+            Ok(result) => result.map_err(Error::from),
+            Err(_) => {
+                self.embedder = None;
+                tracing::error!("the embedding model panicked");
+                Err(Error::Stopped)
+            }
+        }
+    }
+}
+
+impl From<corbie_infer::Error> for Error {
+    fn from(error: corbie_infer::Error) -> Error {
+        match error.about_a_text() {
+            Some((index, reason)) => Error::Text { index, reason },
+            None => Error::Model(error.to_string()),
+        }
+    }
+}

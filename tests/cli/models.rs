@@ -1,0 +1,96 @@
+//! `corbie embed` and `corbie models`.
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::process::{Ended, corbie};
+use crate::small_model::{Table, WIDTH};
+
+fn embeddings(ended: &Ended) -> Vec<Value> {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn vector(embedding: &Value) -> Vec<f64> {
+    embedding["vector"].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+}
+
+#[test]
+fn a_text_becomes_a_line_of_numbers() {
+    let ended = corbie("embed hello").run("");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    let numbers: Vec<f64> = ended.out.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let length: f64 = numbers.iter().map(|number| number * number).sum();
+    assert_eq!(numbers.len(), 384);
+    assert!((length - 1.0).abs() < 1e-4, "{length}");
+}
+
+#[test]
+fn lines_of_stdin_and_arguments_give_the_same_vectors_in_order() {
+    let texts = ["the first text", "a second one, somewhat longer than the first", "third"];
+    let piped = embeddings(&corbie("embed --json").run(&format!("{}\r\n", texts.join("\n"))));
+    let mut typed = corbie("embed --json");
+    for text in texts {
+        typed = typed.argument(text);
+    }
+    let typed = embeddings(&typed.run(""));
+    assert_eq!(piped.len(), 3);
+    assert_eq!(piped, typed);
+    assert_eq!(piped[0]["model"], "all-MiniLM-L6-v2-int8");
+    assert_eq!((piped[0]["tokens"].as_u64(), piped[0]["truncated"].as_bool()), (Some(5), Some(false)));
+}
+
+#[test]
+fn a_text_that_was_cut_and_one_in_another_language_are_told_of() {
+    let long = "word ".repeat(400);
+    let ended = corbie("embed --json").run(&format!("{long}\nКак мне сбросить пароль, если нет телефона?\n"));
+    let embedded = embeddings(&ended);
+    assert_eq!(embedded[0]["truncated"], true);
+    assert!(ended.err.contains("text 1 is longer than the 256 tokens"), "{ended:?}");
+    assert!(ended.err.contains("text 2 is in Russian"), "{ended:?}");
+}
+
+#[test]
+fn mistakes_are_told_with_their_place() {
+    let empty = corbie("embed").run("fine\n\nfine\n");
+    assert_eq!(empty.code, Some(1));
+    assert!(empty.err.contains("text 2 is empty"), "{empty:?}");
+    let nothing = corbie("embed").run("");
+    assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), ""), "no lines, no vectors");
+}
+
+#[test]
+fn models_tells_licence_hash_and_size() {
+    let ended = corbie("models").run("");
+    assert_eq!(ended.code, Some(0));
+    for part in ["all-MiniLM-L6-v2-int8", "Apache-2.0", "MIT", "model.onnx.data", "sha256 edae90c6", "In use"] {
+        assert!(ended.out.contains(part), "`{part}` is missing: {}", ended.out);
+    }
+    let json: Value = serde_json::from_str(&corbie("models --json").run("").out).unwrap();
+    assert_eq!(json["inside"][0]["dimension"], 384);
+    assert_eq!(json["configured"], Value::Null);
+}
+
+#[test]
+fn another_model_is_a_matter_of_configuration() {
+    let folder = TempDir::new().unwrap();
+    Table::default().write(folder.path());
+    let path = folder.path().to_str().unwrap();
+    let with = |arguments: &str| {
+        corbie(arguments)
+            .variable("CORBIE_INFERENCE__EMBEDDING__PATH", path)
+            .variable("CORBIE_INFERENCE__EMBEDDING__POOLING", "cls")
+    };
+    let embedded = embeddings(&with("embed --json one").run(""));
+    assert_eq!(vector(&embedded[0]).len(), WIDTH);
+    assert!(!embedded[0]["model"].as_str().unwrap().contains("MiniLM"), "{embedded:?}");
+    let shown = with("models").run("");
+    assert!(shown.out.contains(&format!("from {path}, {WIDTH} numbers")), "{shown:?}");
+
+    std::fs::write(folder.path().join("model.onnx"), "no model").unwrap();
+    for command in ["embed one", "models"] {
+        let ended = with(command).run("");
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.err.contains("model.onnx` cannot be used"), "{ended:?}");
+    }
+}

@@ -1,0 +1,105 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! The thread that owns the models: order, fairness, bounds, cancellation, and what happens when a model is broken.
+
+#[path = "../crates/infer/tests/support/mod.rs"]
+mod small_model;
+
+use std::time::Duration;
+
+use corbie::config::inference::{EmbeddingModel, Inference as Settings};
+use corbie::inference::{Error, Inference};
+use corbie_infer::{Embedder, Purpose};
+use prometheus_client::registry::Registry;
+use small_model::Table;
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn texts(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("text number {number} {}", "more words ".repeat(number % 5))).collect()
+}
+
+fn metrics(inference: &Inference) -> String {
+    let mut registry = Registry::default();
+    inference.register(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    text
+}
+
+#[tokio::test]
+async fn callers_get_their_own_vectors_in_their_own_order() {
+    let inference = Inference::new(Settings::default());
+    let alone = Embedder::builtin(1).unwrap();
+    let callers = (1..6).map(|caller| {
+        let inference = inference.clone();
+        async move {
+            let texts: Vec<String> = texts(caller * 7).into_iter().map(|text| format!("{caller} {text}")).collect();
+            (inference.embed(texts.clone(), Purpose::Passage).await.unwrap(), texts)
+        }
+    });
+    for (vectors, texts) in timeout(PATIENCE, futures_util::future::join_all(callers)).await.unwrap() {
+        assert_eq!(vectors, alone.embed_many(&texts, Purpose::Passage).unwrap());
+    }
+    assert!(inference.embed(Vec::new(), Purpose::Query).await.unwrap().is_empty());
+    let metrics = metrics(&inference);
+    assert!(metrics.contains("inference_texts_total 105"), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_search_does_not_wait_behind_a_thousand_pages() {
+    let inference = Inference::new(Settings::default());
+    let pages = tokio::spawn({
+        let inference = inference.clone();
+        async move { inference.embed(texts(600), Purpose::Passage).await }
+    });
+    inference.embed(vec!["warm".into()], Purpose::Query).await.unwrap();
+    let found = timeout(PATIENCE, inference.embed(vec!["a query".into()], Purpose::Query)).await.unwrap();
+    assert!(found.is_ok());
+    assert!(!pages.is_finished(), "the query was answered first");
+    pages.abort();
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_gives_its_room_back() {
+    let inference = Inference::new(Settings { max_waiting: 100, ..Settings::default() });
+    let gone = inference.embed(texts(100), Purpose::Passage);
+    assert!(timeout(Duration::from_millis(50), gone).await.is_err(), "a hundred texts take longer");
+    let next = timeout(PATIENCE, inference.embed(texts(100), Purpose::Passage)).await.unwrap().unwrap();
+    assert_eq!(next.len(), 100);
+    let metrics = metrics(&inference);
+    assert!(metrics.contains("inference_abandoned_total 1"), "{metrics}");
+}
+
+#[tokio::test]
+async fn more_texts_than_there_is_room_for_still_come_through() {
+    let inference = Inference::new(Settings { max_waiting: 3, ..Settings::default() });
+    let all = futures_util::future::join_all((0..4).map(|_| inference.embed(texts(10), Purpose::Passage)));
+    for vectors in timeout(PATIENCE, all).await.unwrap() {
+        assert_eq!(vectors.unwrap().len(), 10);
+    }
+}
+
+#[tokio::test]
+async fn a_bad_text_fails_its_caller_and_no_other() {
+    let inference = Inference::new(Settings::default());
+    let mut bad = texts(9);
+    bad[8] = " ".into();
+    let (bad, good) = tokio::join!(inference.embed(bad, Purpose::Passage), inference.embed(texts(9), Purpose::Passage));
+    assert!(matches!(&bad, Err(Error::Text { index: 8, .. })), "{bad:?}");
+    assert_eq!(good.unwrap().len(), 9);
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_be_loaded_says_why_and_works_once_it_is_mended() {
+    let folder = TempDir::new().unwrap();
+    let embedding = EmbeddingModel { path: Some(folder.path().into()), ..EmbeddingModel::default() };
+    let inference = Inference::new(Settings { embedding, ..Settings::default() });
+    let broken = inference.embed(vec!["one".into()], Purpose::Passage).await;
+    assert!(matches!(&broken, Err(Error::Model(why)) if why.contains("`model.onnx` is not there")), "{broken:?}");
+    Table::default().write(folder.path());
+    let mended = inference.embed(vec!["one".into()], Purpose::Passage).await.unwrap();
+    assert_eq!(mended[0].vector.len(), small_model::WIDTH);
+    assert_eq!(inference.loaded().unwrap().id, mended[0].model);
+}
