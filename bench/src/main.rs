@@ -1,6 +1,7 @@
 //! Measures what corbie promises, beside its peers. Started by `bench/run`, which builds and installs what is measured;
 //! runs in the project's root folder.
 
+mod embed;
 mod http;
 mod http_reply;
 mod machine;
@@ -51,6 +52,8 @@ pub(crate) struct Args {
 enum Name {
     /// Calls per second, latency, CPU and memory of the protocol layer beside the official SDKs
     Protocol,
+    /// Sentence embeddings beside sentence-transformers and onnxruntime
+    Embed,
     /// The targets of contract rows N-01 to N-08 and N-13; fails when one is missed
     Slo,
 }
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let measured = match args.name {
         Name::Protocol => protocol::run(&args),
+        Name::Embed => embed::run(&args),
         Name::Slo => slo::run(&args),
     };
     match measured {

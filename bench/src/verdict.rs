@@ -232,7 +232,7 @@ fn within_rounds(one: &Cell, other: &Cell, figure: fn(&Figures) -> f64) -> f64 {
     median(one.rounds.iter().zip(&other.rounds).map(|(one, other)| figure(one) / figure(other)))
 }
 
-fn at_least(what: &'static str, measured: f64, unit: &str, floor: f64, goal: f64) -> Verdict {
+pub(crate) fn at_least(what: &'static str, measured: f64, unit: &str, floor: f64, goal: f64) -> Verdict {
     Verdict {
         what,
         measured: format!("{measured:.2} {unit}"),
@@ -243,7 +243,7 @@ fn at_least(what: &'static str, measured: f64, unit: &str, floor: f64, goal: f64
     }
 }
 
-fn at_most(what: &'static str, measured: f64, unit: &str, floor: f64, goal: f64) -> Verdict {
+pub(crate) fn at_most(what: &'static str, measured: f64, unit: &str, floor: f64, goal: f64) -> Verdict {
     Verdict {
         what,
         measured: format!("{measured:.2} {unit}"),

@@ -1,0 +1,269 @@
+//! Sentence embeddings: corbie's built-in model beside sentence-transformers and onnxruntime, each on one thread of one
+//! core, with the same texts and the same weights.
+//!
+//! A contestant is a program that loads its model, says that it is ready, and then carries out orders: so many seconds
+//! of these texts, so many at a time. Rounds are interleaved, since the machine is not equally fast all the time.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout, Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::Args;
+use crate::machine::Machine;
+use crate::process::{OneCore, Process};
+use crate::protocol::median;
+use crate::report::{self, Report, Table, short};
+use crate::verdict::{self, Verdict, at_least, at_most};
+
+/// Who is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+enum Contestant {
+    Corbie,
+    SentenceTransformers,
+    OnnxruntimeF32,
+    OnnxruntimeInt8,
+}
+
+const CONTESTANTS: [Contestant; 4] =
+    [Contestant::Corbie, Contestant::SentenceTransformers, Contestant::OnnxruntimeF32, Contestant::OnnxruntimeInt8];
+
+const PROGRAM: &str = ".tools/bench/target/release/corbie_embed";
+const PYTHON: &str = ".tools/bench/embed-venv/bin/python";
+const ONNX: &str = ".tools/bench/onnx";
+
+/// One measurement: texts of so many tokens, so many at a time. Everybody may choose the better of two batch sizes.
+const MEASURED: [(&str, &[u32]); 4] = [("15", &[1]), ("16", &[1, 32]), ("128", &[1, 32]), ("256", &[1, 32])];
+
+#[derive(Debug, Deserialize)]
+struct Done {
+    embeds: f64,
+    cpu_s: f64,
+    p50_ms: f64,
+    vector: Vec<f32>,
+}
+
+/// A contestant that runs.
+struct Running {
+    contestant: Contestant,
+    process: Process,
+    orders: ChildStdin,
+    results: BufReader<ChildStdout>,
+    load_ms: f64,
+}
+
+/// What one contestant did with texts of one length.
+#[derive(Debug, Serialize)]
+struct Cell {
+    contestant: Contestant,
+    tokens: &'static str,
+    batch: u32,
+    /// Embeddings per second of CPU time, a value a round.
+    per_cpu_second: Vec<f64>,
+    p50_ms: Vec<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Held {
+    contestant: Contestant,
+    load_ms: f64,
+    resident_mb: f64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    ensure!(args.servers.is_empty() && args.workloads.is_empty(), "`embed` has its own contestants");
+    ensure!(!(args.keep && args.quick), "a quick run cannot be kept");
+    let (rounds, seconds) = if args.quick { (1, 0.3) } else { (5, 2.0) };
+    let rounds = args.rounds.unwrap_or(rounds);
+    let mut machine = Machine::look();
+    let texts = Command::new(PROGRAM).arg("--texts").output().context(PROGRAM)?;
+    let texts: Value = serde_json::from_slice(&texts.stdout).context("the texts to embed")?;
+
+    let one_core = OneCore::keep()?;
+    let mut running: Vec<Running> = CONTESTANTS.into_iter().map(Running::start).collect::<Result<_>>()?;
+    let mut cells: Vec<Cell> = Vec::new();
+    let mut vectors: Vec<(Contestant, Vec<f32>)> = Vec::new();
+    for round in 0..rounds {
+        for (tokens, batches) in MEASURED {
+            for &batch in batches {
+                eprintln!(" round {} of {rounds}, {tokens} tokens, {batch} at a time", round + 1);
+                for contestant in &mut running {
+                    let done = contestant.order(&texts[tokens], seconds, batch)?;
+                    let who = contestant.contestant;
+                    let at = cells.iter().position(|cell| cell.is(who, tokens) && cell.batch == batch);
+                    let cell = at.unwrap_or_else(|| {
+                        cells.push(Cell { contestant: who, tokens, batch, per_cpu_second: vec![], p50_ms: vec![] });
+                        cells.len() - 1
+                    });
+                    cells[cell].per_cpu_second.push(done.embeds / done.cpu_s);
+                    cells[cell].p50_ms.push(done.p50_ms);
+                    if tokens == "128" && round == 0 {
+                        vectors.push((who, done.vector));
+                    }
+                }
+            }
+        }
+    }
+    let held: Vec<Held> = running.iter().map(Running::held).collect::<Result<_>>()?;
+    drop((running, one_core));
+    machine.look_again();
+    let like_original = similarities(&vectors)?;
+
+    let verdicts = judge(&cells, &held);
+    let last_line = format!(
+        "embed {:.1}x sentence-transformers, {:.2}x onnxruntime int8 per CPU-second, short query {:.2}x its time, {:.0} MB",
+        ratio(&cells, "128", Contestant::SentenceTransformers),
+        ratio(&cells, "128", Contestant::OnnxruntimeInt8),
+        query(&cells, Contestant::Corbie) / query(&cells, Contestant::OnnxruntimeInt8),
+        held[0].resident_mb,
+    );
+    let report = Report {
+        name: "embed",
+        machine,
+        about: format!(
+            "medians of {rounds} interleaved rounds of {seconds} s, everybody on one thread of one core, the better of 1 \
+             and 32 texts at a time"
+        ),
+        tables: vec![speed(&cells), holdings(&held, &like_original), verdict::table(&verdicts)],
+        json: json!({ "cells": cells, "held": held, "verdicts": verdicts }),
+        last_line,
+    };
+    report::publish(&report, args.keep)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Contestant {
+    fn name(self) -> &'static str {
+        match self {
+            Contestant::Corbie => "corbie",
+            Contestant::SentenceTransformers => "sentence-transformers",
+            Contestant::OnnxruntimeF32 => "onnxruntime f32",
+            Contestant::OnnxruntimeInt8 => "onnxruntime int8",
+        }
+    }
+
+    fn command(self) -> Command {
+        let word = match self {
+            Contestant::Corbie => return Command::new(PROGRAM),
+            Contestant::SentenceTransformers => "sentence-transformers",
+            Contestant::OnnxruntimeF32 => "onnxruntime-f32",
+            Contestant::OnnxruntimeInt8 => "onnxruntime-int8",
+        };
+        let mut command = Command::new(PYTHON);
+        command.args(["bench/peers/embed.py", word, ONNX]);
+        command
+    }
+}
+
+impl Running {
+    fn start(contestant: Contestant) -> Result<Running> {
+        let log = format!(".tools/bench/logs/embed-{}.log", contestant.name().replace(' ', "-"));
+        let (process, orders, results) = Process::with_pipes(contestant.command(), &log)?;
+        let mut running = Running { contestant, process, orders, results: BufReader::new(results), load_ms: 0.0 };
+        let _: Value = running.result().with_context(|| format!("{} did not start; see {log}", contestant.name()))?;
+        running.load_ms = running.process.started.elapsed().as_secs_f64() * 1e3;
+        Ok(running)
+    }
+
+    fn order(&mut self, texts: &Value, seconds: f64, batch: u32) -> Result<Done> {
+        writeln!(self.orders, "{}", json!({ "texts": texts, "seconds": seconds, "batch": batch }))?;
+        self.orders.flush()?;
+        self.result()
+    }
+
+    fn result<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
+        let mut line = String::new();
+        self.results.read_line(&mut line)?;
+        serde_json::from_str(&line).with_context(|| format!("{} said {line:?}", self.contestant.name()))
+    }
+
+    fn held(&self) -> Result<Held> {
+        let resident_mb = self.process.resident()? as f64 / 1e6;
+        Ok(Held { contestant: self.contestant, load_ms: self.load_ms, resident_mb })
+    }
+}
+
+impl Cell {
+    fn is(&self, contestant: Contestant, tokens: &str) -> bool {
+        self.contestant == contestant && self.tokens == tokens
+    }
+}
+
+/// The best of the batch sizes.
+fn rate(cells: &[Cell], tokens: &str, contestant: Contestant) -> f64 {
+    let rates = cells.iter().filter(|cell| cell.is(contestant, tokens));
+    rates.map(|cell| median(cell.per_cpu_second.iter().copied())).fold(f64::NAN, f64::max)
+}
+
+fn query(cells: &[Cell], contestant: Contestant) -> f64 {
+    let cell = cells.iter().find(|cell| cell.is(contestant, "15"));
+    cell.map_or(f64::NAN, |cell| median(cell.p50_ms.iter().copied()))
+}
+
+/// How many times as many embeddings corbie makes of a CPU-second.
+fn ratio(cells: &[Cell], tokens: &str, than: Contestant) -> f64 {
+    rate(cells, tokens, Contestant::Corbie) / rate(cells, tokens, than)
+}
+
+fn judge(cells: &[Cell], held: &[Held]) -> Vec<Verdict> {
+    let quicker = query(cells, Contestant::Corbie) / query(cells, Contestant::OnnxruntimeInt8);
+    vec![
+        at_least(
+            "embeds per CPU-second, 128 tokens",
+            ratio(cells, "128", Contestant::SentenceTransformers),
+            "x sentence-transformers",
+            2.0,
+            2.3,
+        ),
+        at_most("one short query (15 tokens), warm", quicker, "x onnxruntime int8", 0.8, 0.6),
+        at_most("RSS with the model loaded and used", held[0].resident_mb, "MB", 150.0, 100.0),
+    ]
+}
+
+fn speed(cells: &[Cell]) -> Table {
+    let header = ["contestant", "16 tokens", "128 tokens", "256 tokens", "short query ms", "128 tokens: corbie is"];
+    let mut table = Table::new("Embeddings per CPU-second", &header);
+    for contestant in CONTESTANTS {
+        let rate = |tokens| short(rate(cells, tokens, contestant));
+        table.rows.push(vec![
+            contestant.name().into(),
+            rate("16"),
+            rate("128"),
+            rate("256"),
+            short(query(cells, contestant)),
+            format!("{:.2}x", ratio(cells, "128", contestant)),
+        ]);
+    }
+    table
+}
+
+fn holdings(held: &[Held], like_original: &[(Contestant, f32)]) -> Table {
+    let mut table =
+        Table::new("Loaded and used", &["contestant", "RSS MB", "start to first vector ms", "cosine to f32"]);
+    for held in held {
+        let cosine = like_original.iter().find(|(contestant, _)| *contestant == held.contestant);
+        table.rows.push(vec![
+            held.contestant.name().into(),
+            short(held.resident_mb),
+            short(held.load_ms),
+            cosine.map_or_else(String::new, |(_, cosine)| format!("{cosine:.4}")),
+        ]);
+    }
+    table
+}
+
+/// Everybody must have computed the same thing: how near one vector of each is to the original's.
+fn similarities(vectors: &[(Contestant, Vec<f32>)]) -> Result<Vec<(Contestant, f32)>> {
+    let of = |wanted| vectors.iter().find(|(contestant, _)| *contestant == wanted).map(|(_, vector)| vector);
+    let original = of(Contestant::SentenceTransformers).context("the original was measured")?;
+    let mut found = Vec::new();
+    for contestant in CONTESTANTS {
+        let vector = of(contestant).context("everybody was measured")?;
+        let cosine: f32 = vector.iter().zip(original).map(|(a, b)| a * b).sum();
+        ensure!(cosine > 0.95, "{} computed something else: cosine {cosine}", contestant.name());
+        found.push((contestant, cosine));
+    }
+    Ok(found)
+}
