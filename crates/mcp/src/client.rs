@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use bytestring::ByteString;
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
@@ -49,7 +50,7 @@ pub(crate) struct RequestMeta {
     pub log_level: Option<LogLevel>,
     pub progress_token: Option<Id>,
     /// Everything as sent; few handlers look at it.
-    text: ByteString,
+    text: Box<str>,
     all: OnceLock<Map<String, Value>>,
 }
 
@@ -117,14 +118,14 @@ impl RequestMeta {
         }
         match params.pick(["_meta"]) {
             Some([None]) => Ok(RequestMeta::default()),
-            Some([Some(meta)]) if let Some(read) = RequestMeta::quickly(meta, params) => Ok(read),
+            Some([Some(meta)]) if let Some(read) = RequestMeta::quickly(meta) => Ok(read),
             _ => RequestMeta::read(params.parse::<JustMeta>()?.meta.unwrap_or_default()),
         }
     }
 
     /// The same as [`RequestMeta::read`] for what nearly all clients send; none for anything else. Building a tree of
     /// `_meta` to look at three of its members was a fifth of a modern call.
-    fn quickly(meta: &str, params: &Params) -> Option<RequestMeta> {
+    fn quickly(meta: &str) -> Option<RequestMeta> {
         let names = [META_VERSION, META_CAPABILITIES, META_LOG_LEVEL, "progressToken"];
         let [version, capabilities, log_level, progress_token] = object::pick(meta, names)?;
         let version = match version {
@@ -144,13 +145,19 @@ impl RequestMeta {
             None => None,
             Some(token) => Some(serde_json::from_str(token).ok()?),
         };
-        let (text, all) = (params.part(meta), OnceLock::new());
+        // Copied: it may be kept for as long as a task, and must not keep a large body with it.
+        let (text, all) = (meta.into(), OnceLock::new());
         Some(RequestMeta { version, capabilities, log_level, progress_token, text, all })
     }
 
     /// Everything as sent.
     pub(crate) fn all(&self) -> &Map<String, Value> {
-        self.all.get_or_init(|| serde_json::from_str(&self.text).unwrap_or_default())
+        self.all.get_or_init(|| {
+            // Member by member, so that one that cannot be held (a number of any size is JSON) does not lose the others.
+            let members: IndexMap<String, &RawValue> = serde_json::from_str(&self.text).unwrap_or_default();
+            let read = |(name, raw): (String, &RawValue)| Some((name, serde_json::from_str(raw.get()).ok()?));
+            members.into_iter().filter_map(read).collect()
+        })
     }
 
     /// Takes `_meta` apart. Unreadable members are mistakes only in the era that defines them.
@@ -180,7 +187,7 @@ impl RequestMeta {
                     .map_err(|_| Error::invalid_params("`_meta.progressToken` must be a string or an integer"))?,
             ),
         };
-        let (text, all) = (ByteString::new(), OnceLock::from(all));
+        let (text, all) = (Box::default(), OnceLock::from(all));
         Ok(RequestMeta { version, capabilities, log_level, progress_token, text, all })
     }
 

@@ -413,11 +413,6 @@ impl Params {
         object::pick(self.get(), names)
     }
 
-    /// A part of the text, for keeping.
-    pub(crate) fn part(&self, part: &str) -> ByteString {
-        self.0.as_ref().map_or_else(|| part.into(), |text| text.slice_ref(part))
-    }
-
     /// Reads the params in a method's own type.
     pub fn parse<'de, T: Deserialize<'de>>(&'de self) -> Result<T, Error> {
         serde_json::from_str(self.get()).map_err(|error| {

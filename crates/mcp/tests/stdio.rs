@@ -270,3 +270,25 @@ async fn a07_the_end_of_input_ends_streams_of_news_at_once() {
     assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(7), &json!("complete")));
     assert!(began.elapsed() < fixture::quick_limits().shutdown_grace, "it did not wait for the grace");
 }
+
+#[tokio::test]
+async fn s10_a_client_may_send_much_before_it_reads() {
+    let server = fixture::server();
+    // Neither direction holds a whole message.
+    let ((ours, theirs), text) = (tokio::io::duplex(16 * 1024), "x".repeat(200_000));
+    let (reader, writer) = tokio::io::split(theirs);
+    let serving = tokio::spawn(async move { stdio::serve_streams(&server, reader, writer, TrustLevel::Trusted).await });
+    let (reader, mut writer) = tokio::io::split(ours);
+    for id in 0..3 {
+        let request = format!("{}\n", call(id, "echo", json!({ "text": text })));
+        timeout(PATIENCE, writer.write_all(request.as_bytes())).await.expect("the server reads on").expect("open");
+    }
+    let mut lines = tokio::io::BufReader::new(reader).lines();
+    for id in 0..3 {
+        let line = timeout(PATIENCE, lines.next_line()).await.expect("in time").expect("open").expect("an answer");
+        let answer: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!((&answer["id"], answer["result"]["content"][0]["text"].as_str()), (&json!(id), Some(text.as_str())));
+    }
+    drop((writer, lines));
+    timeout(PATIENCE, serving).await.expect("in time").expect("no panic").expect("a clean end");
+}

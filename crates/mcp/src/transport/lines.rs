@@ -91,6 +91,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(!self.ended)
     }
 
+    /// Whether it is worth reading on while answers are being written: not past the end, and never much more than one
+    /// message's bound.
+    pub(crate) fn can_read_ahead(&self) -> bool {
+        !self.ended && self.buffer.len() - self.start <= self.max
+    }
+
     /// The next message that is already here; blank lines are passed over.
     ///
     /// At the end of the input, a last line without its newline counts.

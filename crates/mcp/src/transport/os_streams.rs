@@ -26,7 +26,7 @@ mod unix {
     pub(crate) fn stdin() -> io::Result<Input> {
         let own = duplicate(rustix::stdio::stdin())?;
         Ok(match kind(&own)? {
-            FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(own)?),
+            FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(widened(own))?),
             FileType::Socket => Box::new(socket(own)?),
             _ => Box::new(tokio::io::stdin()),
         })
@@ -39,10 +39,27 @@ mod unix {
         let own = duplicate(rustix::stdio::stdout())?;
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
         Ok(match kind(&own)? {
-            FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(own)?),
+            FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(widened(own))?),
             FileType::Socket => Box::new(socket(own)?),
             _ => Box::new(tokio::fs::File::from_std(own.into())),
         })
+    }
+
+    /// A pipe that holds as much as an ordinary user may ask for. With the usual 64 KiB a message of a megabyte takes
+    /// sixteen turns between two processes, each with a wait. The system sets memory aside only for what is in it.
+    #[cfg(target_os = "linux")]
+    fn widened(pipe: OwnedFd) -> OwnedFd {
+        const WIDE: usize = 1024 * 1024;
+        if rustix::pipe::fcntl_getpipe_size(&pipe).is_ok_and(|size| size < WIDE) {
+            // It stays as it is where the system refuses.
+            let _ = rustix::pipe::fcntl_setpipe_size(&pipe, WIDE);
+        }
+        pipe
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn widened(pipe: OwnedFd) -> OwnedFd {
+        pipe
     }
 
     fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {

@@ -20,7 +20,8 @@ pub(crate) struct Unopened(Arc<Shared>);
 struct Shared {
     max_messages: usize,
     max_bytes: usize,
-    made: OnceLock<Made>,
+    /// None once it is certain that nobody will take messages.
+    made: OnceLock<Option<Made>>,
 }
 
 #[derive(Debug)]
@@ -54,24 +55,37 @@ impl Unopened {
     }
 
     pub(crate) fn open(self) -> Receiver {
-        let mut receiver = self.0.made().receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        receiver.take().expect("it is opened once: opening takes the only handle")
+        self.0.made().and_then(Made::take_receiver).expect("it is opened once: opening takes the only handle")
+    }
+}
+
+/// Nobody will take messages: what is sent from now on is refused, not kept.
+impl Drop for Unopened {
+    fn drop(&mut self) {
+        drop(self.0.made.get_or_init(|| None).as_ref().and_then(Made::take_receiver));
     }
 }
 
 impl Shared {
-    fn made(&self) -> &Made {
-        self.made.get_or_init(|| {
+    fn made(&self) -> Option<&Made> {
+        let make = || {
             let (messages, receiver) = mpsc::channel(self.max_messages);
             Made { messages, room: Arc::new(Semaphore::new(self.max_bytes)), receiver: Mutex::new(Some(receiver)) }
-        })
+        };
+        self.made.get_or_init(|| Some(make())).as_ref()
+    }
+}
+
+impl Made {
+    fn take_receiver(&self) -> Option<Receiver> {
+        self.receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
     }
 }
 
 impl Sender {
     /// Waits for room; false when nobody takes messages any more.
     pub(crate) async fn send(&self, bytes: Vec<u8>) -> bool {
-        let made = self.0.made();
+        let Some(made) = self.0.made() else { return false };
         let room = made.room.clone().acquire_many_owned(self.size(&bytes));
         tokio::select! {
             room = room => match room {
@@ -84,7 +98,7 @@ impl Sender {
 
     /// Queues if there is room at once.
     pub(crate) fn offer(&self, bytes: Vec<u8>) {
-        let made = self.0.made();
+        let Some(made) = self.0.made() else { return };
         if let Ok(room) = made.room.clone().try_acquire_many_owned(self.size(&bytes)) {
             let _ = made.messages.try_send(Queued { bytes, _room: room });
         }
@@ -132,5 +146,20 @@ mod tests {
         assert!(sender.send(vec![1]).await);
         drop(receiver);
         assert!(!sender.send(vec![2]).await);
+    }
+
+    #[tokio::test]
+    async fn a_queue_that_nobody_opened_keeps_nothing() {
+        for was_used in [false, true] {
+            let (sender, receiver) = queue(10, 8);
+            if was_used {
+                sender.offer(vec![1]);
+            }
+            drop(receiver);
+            sender.offer(vec![2]);
+            assert!(!sender.send(vec![3]).await);
+            let room = sender.0.made().map_or(8, |made| made.room.available_permits());
+            assert_eq!(room, 8, "what was offered is gone");
+        }
     }
 }

@@ -5,6 +5,8 @@
 //! answers with one write. Answers that had to wait, and news, come through the connection's queue.
 
 use std::io;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::{timeout, timeout_at};
@@ -24,13 +26,27 @@ pub async fn serve(server: &Server, trust: TrustLevel) -> io::Result<()> {
     let (server, input, output) = (server.clone(), os_streams::stdin()?, os_streams::stdout()?);
     // On a worker, which waits for the pipe itself. The thread that blocks on `main` would have to be woken by one for
     // every message: 20 µs each, more than half of a round trip.
-    tokio::spawn(async move { serve_streams(&server, input, output, trust).await }).await?
+    tokio::spawn(async move { converse_over(&server, input, output, trust, LINGER).await }).await?
 }
 
 /// Serves one peer over any byte streams: a pipe, a Unix socket, a test.
 ///
 /// End of input and [`Server::drain`] both let what is in flight finish and be answered, within the grace time.
 pub async fn serve_streams<R, W>(server: &Server, reader: R, writer: W, trust: TrustLevel) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    converse_over(server, reader, writer, trust, Duration::ZERO).await
+}
+
+async fn converse_over<R, W>(
+    server: &Server,
+    reader: R,
+    writer: W,
+    trust: TrustLevel,
+    linger: Duration,
+) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -43,6 +59,7 @@ where
         outgoing,
         unwritten: Vec::with_capacity(WRITE_AT),
         spare: Spare::default(),
+        linger,
     };
     let whole = async {
         line.converse(server, &connection).await?;
@@ -67,6 +84,10 @@ where
 /// More than this is written although more input is at hand, so that a flood of requests is answered as it comes.
 const WRITE_AT: usize = 64 * 1024;
 
+/// How long the thread that serves the process's own streams stays awake after an answer. Streams of others share their
+/// thread with others, who would only be held up.
+const LINGER: Duration = Duration::from_micros(50);
+
 /// Both directions of one peer.
 struct Wire<R, W> {
     lines: Lines<R>,
@@ -74,6 +95,8 @@ struct Wire<R, W> {
     outgoing: Receiver,
     unwritten: Vec<u8>,
     spare: Spare,
+    /// How long to stay awake for the next message after an answer.
+    linger: Duration,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
@@ -89,7 +112,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         loop {
             self.answer_what_is_here(server, connection).await?;
             // Nothing more is at hand: what was answered goes out before anything is waited for.
-            self.flush().await?;
+            let answered = self.flush().await?;
+            if answered && !self.linger.is_zero() && connection.is_idle() && self.linger().await? {
+                continue;
+            }
             tokio::select! {
                 more = self.lines.fill() => if !more? {
                     return self.answer_what_is_here(server, connection).await;
@@ -141,13 +167,45 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         }
     }
 
-    async fn flush(&mut self) -> io::Result<()> {
+    /// Writes what is there to be written; false if that is nothing.
+    ///
+    /// Reads on meanwhile: a client that sends a large message while a large answer is on its way to it would otherwise
+    /// stand still until we have written the whole.
+    async fn flush(&mut self) -> io::Result<bool> {
         if self.unwritten.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
-        self.writer.write_all(&self.unwritten).await?;
+        let mut written = 0;
+        while written < self.unwritten.len() {
+            tokio::select! {
+                biased;
+                count = self.writer.write(&self.unwritten[written..]) => match count? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    count => written += count,
+                },
+                more = self.lines.fill(), if self.lines.can_read_ahead() => drop(more?),
+            }
+        }
         self.spare.after(&mut self.unwritten);
-        self.writer.flush().await
+        self.writer.flush().await?;
+        Ok(true)
+    }
+
+    /// Looks for the next message for a moment before the thread goes to sleep; true if there is something to read.
+    ///
+    /// A client that waits for each answer sends its next request within microseconds, and to be woken for it takes
+    /// longer than to serve it: 48 µs a round trip on two idle cores, of which we work 5.
+    async fn linger(&mut self) -> io::Result<bool> {
+        let until = Instant::now() + self.linger;
+        while Instant::now() < until && self.outgoing.is_empty() {
+            if let Poll::Ready(more) = futures_util::poll!(std::pin::pin!(self.lines.fill())) {
+                return more;
+            }
+            // To whoever shares our core, perhaps the client; then to other tasks of this thread.
+            std::thread::yield_now();
+            tokio::task::yield_now().await;
+        }
+        Ok(false)
     }
 }
 
