@@ -1,6 +1,7 @@
 //! Text to vectors.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -101,6 +102,14 @@ impl Embedder {
 
     /// A model from a folder with `model.onnx` and `tokenizer.json`. It is run once, to see that it works.
     pub fn open(path: &Path, options: &FolderOptions, threads: usize) -> Result<Embedder, Error> {
+        // The libraries that read a model expect what exporters write, and panic over some of what else there can be.
+        // Nothing of a model that was half opened is kept.
+        catch_unwind(AssertUnwindSafe(|| Embedder::open_or_panic(path, options, threads))).unwrap_or_else(|_| {
+            Err(Error::BadModel { path: path.to_owned(), reason: "it made its reader panic; export it again".into() })
+        })
+    }
+
+    fn open_or_panic(path: &Path, options: &FolderOptions, threads: usize) -> Result<Embedder, Error> {
         let folder = Folder::read(path, options)?;
         let bad = |reason: String| Error::BadModel { path: folder.network.clone(), reason };
         let model = ModelOptions::with_all_ops()
@@ -173,6 +182,9 @@ impl Embedder {
 
     /// The second half: runs the model.
     pub fn run(&self, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
+        for (index, text) in texts.iter().enumerate() {
+            self.reader.check(text.ids.len(), index)?;
+        }
         match &self.engine {
             Engine::Network { network, most_tokens_at_once } => {
                 self.run_by_length(network, *most_tokens_at_once, texts)

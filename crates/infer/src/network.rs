@@ -2,9 +2,13 @@
 //!
 //! A runtime for another device would stand beside this file, with the same two functions.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::sync::Arc;
 
 use rten::{Model, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
+use rten_onnx::onnx::ModelProto;
+use rten_onnx::protobuf::{DecodeMessage, OwnedValues, ProtobufError, ReadPos, ReadValue, ValueReader};
 use rten_tensor::Layout;
 
 /// A loaded model with the inputs and the output that matter.
@@ -94,12 +98,82 @@ impl Network {
         let shape = output.shape().to_vec();
         let numbers = output.into_tensor::<f32>().ok_or("its output is not of 32-bit floats")?.into_data();
         match shape[..] {
-            [texts, width] if texts == count => Ok(Output { numbers, rows_per_text: 1, width }),
-            [texts, tokens, width] if texts == count && tokens == length => {
+            [texts, width] if texts == count && width > 0 => Ok(Output { numbers, rows_per_text: 1, width }),
+            [texts, tokens, width] if texts == count && tokens == length && length * width > 0 => {
                 Ok(Output { numbers, rows_per_text: length, width })
             }
             _ => Err(format!("its output has the shape {shape:?} for {count} texts of {length} tokens")),
         }
+    }
+}
+
+/// Parses the file of a network just as the runtime will, but for this: the runtime reserves whatever memory a field
+/// asks for, and follows graphs in graphs until the stack ends. Neither can be caught. What is parsed here is safe to
+/// load.
+pub(crate) fn parse(file: File) -> Result<ModelProto, String> {
+    let size = file.metadata().map_err(|error| error.to_string())?.len();
+    let here = 0u8;
+    let file = Bounded { inner: ValueReader::from_file(file), size, stack: std::ptr::from_ref(&here).addr() };
+    ModelProto::decode(file).map_err(|error| error.to_string())
+}
+
+/// The runtime's own reader of a file, within the file's size and a part of the stack.
+struct Bounded {
+    inner: ValueReader<ReadPos<BufReader<File>>>,
+    size: u64,
+    /// Where the stack was at the start.
+    stack: usize,
+}
+
+/// Takes a few dozen graphs in graphs; models have two or three.
+const MOST_STACK_BYTES: usize = 64 * 1024;
+
+impl Bounded {
+    fn check(&self, length: usize) -> Result<(), ProtobufError> {
+        if self.position().checked_add(length as u64).is_none_or(|end| end > self.size) {
+            return Err(std::io::Error::other("it ends in the middle; is the file whole?").into());
+        }
+        Ok(())
+    }
+}
+
+impl ReadValue for Bounded {
+    type Types = OwnedValues;
+
+    fn read_i32(&mut self) -> Result<i32, ProtobufError> {
+        self.inner.read_i32()
+    }
+
+    fn read_i64(&mut self) -> Result<i64, ProtobufError> {
+        self.inner.read_i64()
+    }
+
+    /// Every message begins with one.
+    fn read_varint(&mut self) -> Result<u64, ProtobufError> {
+        let here = 0u8;
+        if std::ptr::from_ref(&here).addr().abs_diff(self.stack) > MOST_STACK_BYTES {
+            return Err(std::io::Error::other("it is nested too deeply").into());
+        }
+        self.inner.read_varint()
+    }
+
+    fn read_bytes(&mut self, length: usize) -> Result<Vec<u8>, ProtobufError> {
+        self.check(length)?;
+        self.inner.read_bytes(length)
+    }
+
+    fn read_string(&mut self, length: usize) -> Result<String, ProtobufError> {
+        self.check(length)?;
+        self.inner.read_string(length)
+    }
+
+    fn skip(&mut self, length: usize) -> Result<(), ProtobufError> {
+        self.check(length)?;
+        self.inner.skip(length)
+    }
+
+    fn position(&self) -> u64 {
+        self.inner.position()
     }
 }
 

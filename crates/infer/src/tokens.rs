@@ -10,6 +10,9 @@ pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 /// The part of a text that is tokenized first: enough for any model, small enough to cost nothing.
 const FIRST_PART_BYTES: usize = 16 * 1024;
 
+/// The longest part that is tokenized, of a text with next to nothing in it or without spaces.
+const LAST_PART_BYTES: usize = 1024 * 1024;
+
 /// What a model will see of one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
@@ -58,21 +61,36 @@ impl Reader {
         // ends between words.
         let mut part = FIRST_PART_BYTES;
         let (mut encoding, is_whole) = loop {
-            let end = end_of_words(text, part);
+            // Where the last part has too few tokens its words are long ones, and a piece of one is better than none.
+            let is_last = part >= LAST_PART_BYTES;
+            let end = if is_last { text.floor_char_boundary(part) } else { end_of_words(text, part) };
             let encoding = self.tokenizer.encode_fast(&text[..end], false).map_err(fail)?;
-            if end == text.len() || encoding.len() > room {
+            if is_last || end == text.len() || encoding.len() > room {
                 break (encoding, end == text.len());
             }
             part *= 8;
         };
         // Nothing but characters the tokenizer drops, such as control characters.
-        if encoding.is_empty() {
+        if encoding.is_empty() && is_whole {
             return Err(Error::EmptyText { index });
+        }
+        if encoding.is_empty() {
+            let reason = format!("there is nothing to read in its first {LAST_PART_BYTES} bytes");
+            return Err(Error::Tokenize { index, reason });
         }
         let truncated = !is_whole || encoding.len() > room;
         encoding.truncate(room, 0, tokenizers::TruncationDirection::Right);
         let whole = self.tokenizer.post_process(encoding, None, true).map_err(fail)?;
+        self.check(whole.len(), index)?;
         Ok(Tokens { ids: whole.get_ids().to_vec(), truncated })
+    }
+
+    /// Refuses a number of tokens the model cannot be run with. A tokenizer may double a text or leave nothing of it.
+    pub(crate) fn check(&self, tokens: usize, index: usize) -> Result<(), Error> {
+        if (1..=self.max_tokens).contains(&tokens) {
+            return Ok(());
+        }
+        Err(Error::Tokenize { index, reason: format!("there are {tokens}; the model reads 1 to {}", self.max_tokens) })
     }
 }
 

@@ -4,8 +4,8 @@ mod support;
 
 use std::fs;
 
-use corbie_infer::{Embedder, Error, FolderOptions, Pooling, Purpose};
-use support::{Table, WIDTH, WORDS};
+use corbie_infer::{Embedder, Error, FolderOptions, Pooling, Purpose, Tokens};
+use support::{Table, WIDTH, WORDS, bytes, number, varint};
 use tempfile::TempDir;
 
 fn folder(table: &Table) -> TempDir {
@@ -16,6 +16,32 @@ fn folder(table: &Table) -> TempDir {
 
 fn open(folder: &TempDir, options: FolderOptions) -> Result<Embedder, Error> {
     Embedder::open(folder.path(), &options, 1)
+}
+
+/// A model with its table in a file of its own.
+fn folder_outside(table: &Table) -> TempDir {
+    let folder = folder(table);
+    let values = table.values();
+    write(&folder, "model.onnx", &table.onnx_outside("model.onnx_data", 0, values.len() as u64));
+    write(&folder, "model.onnx_data", &values);
+    folder
+}
+
+fn write(folder: &TempDir, file: &str, bytes: &[u8]) {
+    fs::write(folder.path().join(file), bytes).expect("written");
+}
+
+/// Changes a tokenizer that is fine.
+fn with_tokenizer(folder: &TempDir, change: impl FnOnce(&mut serde_json::Value)) {
+    let mut tokenizer: serde_json::Value = serde_json::from_str(&support::tokenizer()).expect("JSON");
+    change(&mut tokenizer);
+    write(folder, "tokenizer.json", tokenizer.to_string().as_bytes());
+}
+
+fn assert_refused(folder: &TempDir, reason: &str) {
+    let error = open(folder, FolderOptions::default()).expect_err(reason);
+    assert!(matches!(error, Error::BadModel { .. } | Error::NoModel { .. }), "{error:?}");
+    assert!(error.to_string().contains(reason), "`{error}` does not say `{reason}`");
 }
 
 /// What a table model gives for these words, by hand.
@@ -127,9 +153,8 @@ fn a_model_that_gives_nan_or_nothing_is_an_error_and_never_a_vector() {
         table.rows[3] = [bad; WIDTH];
         let folder = folder(&table);
         let options = FolderOptions { pooling: Some(Pooling::LastToken), ..FolderOptions::default() };
-        let mut tokenizer: serde_json::Value = serde_json::from_str(&support::tokenizer()).expect("JSON");
-        tokenizer["post_processor"] = serde_json::Value::Null; // So that the last token is a word.
-        fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).expect("written");
+        // So that the last token is a word.
+        with_tokenizer(&folder, |json| json["post_processor"] = serde_json::Value::Null);
         let embedder = open(&folder, options).expect("the word it is tried with is fine");
         assert!(embedder.embed("two", Purpose::Passage).is_ok());
         let error = embedder.embed_many(&["two", "one"], Purpose::Passage).expect_err("no vector");
@@ -146,8 +171,6 @@ fn what_is_no_model_is_refused_with_the_reason() {
         let error = open(&folder, FolderOptions::default()).expect_err(reason).to_string();
         assert!(error.contains(reason), "`{error}` does not say `{reason}`");
     };
-    let write =
-        |folder: &TempDir, file: &str, bytes: &[u8]| fs::write(folder.path().join(file), bytes).expect("written");
     check(&|folder| fs::remove_file(folder.path().join("model.onnx")).expect("removed"), "`model.onnx` is not there");
     check(
         &|folder| fs::remove_file(folder.path().join("tokenizer.json")).expect("removed"),
@@ -181,4 +204,179 @@ fn a_model_cut_off_anywhere_is_an_error_and_never_a_panic() {
             assert!(vector.is_ok_and(|vector| vector.iter().all(|number| number.is_finite())), "cut at {end}");
         }
     }
+}
+
+#[test]
+fn weights_in_another_file_are_read_and_have_a_part_in_the_id() {
+    let table = Table::default();
+    let folder = folder_outside(&table);
+    let embedder = open(&folder, FolderOptions::default()).expect("opens");
+    let embedding = embedder.embed("three", Purpose::Passage).expect("embeds");
+    assert_close(&embedding.vector, &expected(&table, &["[CLS]", "three", "[SEP]"], Pooling::Mean));
+
+    let other = Table { rows: vec![[1.0, 2.0, 3.0, 4.0]; WORDS.len()], ..Table::default() };
+    write(&folder, "model.onnx_data", &other.values());
+    assert_ne!(embedder.id(), open(&folder, FolderOptions::default()).expect("opens").id());
+    write(&folder, "model.onnx_data", &table.values());
+    assert_eq!(embedder.id(), open(&folder, FolderOptions::default()).expect("opens").id());
+}
+
+#[test]
+fn weights_that_are_not_where_the_model_says_are_refused() {
+    let table = Table::default();
+    let length = table.values().len() as u64;
+    let places = [
+        ("model.onnx_data", 0, 1 << 62, "end before"),
+        ("model.onnx_data", 0, length + 1, "end before"),
+        ("model.onnx_data", 1, length, "end before"),
+        ("model.onnx_data", u64::MAX, length, "end before"),
+        ("other.onnx_data", 0, length, "cannot be read"),
+        ("folder.data", 0, length, "are not a file"),
+        ("link.data", 0, length, "not in its own folder"),
+        ("../outside.data", 0, length, "not in its own folder"),
+        ("/dev/zero", 0, length, "not in its own folder"),
+        ("./model.onnx_data", 0, length, "not in its own folder"),
+        ("", 0, length, "not in its own folder"),
+        ("huge.data", 0, 1 << 38, "larger than 32 GB"),
+    ];
+    for (file, offset, length, reason) in places {
+        let outer = TempDir::new().expect("a folder");
+        fs::write(outer.path().join("outside.data"), table.values()).expect("written");
+        let folder = TempDir::new_in(outer.path()).expect("a folder");
+        table.write(folder.path());
+        write(&folder, "model.onnx_data", &table.values());
+        fs::create_dir(folder.path().join("folder.data")).expect("created");
+        std::os::unix::fs::symlink("../outside.data", folder.path().join("link.data")).expect("linked");
+        let huge = fs::File::create(folder.path().join("huge.data")).expect("created");
+        huge.set_len(1 << 38).expect("a file without a disk behind it");
+        write(&folder, "model.onnx", &table.onnx_outside(file, offset, length));
+        assert_refused(&folder, reason);
+    }
+    let folder = folder(&table);
+    let network = fs::File::options().write(true).open(folder.path().join("model.onnx")).expect("opens");
+    network.set_len((4 << 30) + 1).expect("a file without a disk behind it");
+    assert_refused(&folder, "larger than 4 GB");
+}
+
+#[test]
+fn a_tokenizer_that_panics_is_an_error() {
+    let sequence = |name: &str| serde_json::json!({ "Sequence": { "id": name, "type_id": 0 } });
+    let folder = folder(&Table::default());
+    with_tokenizer(&folder, |json| json["post_processor"]["special_tokens"] = serde_json::json!({}));
+    assert!(matches!(open(&folder, FolderOptions::default()), Err(Error::BadModel { .. })));
+    with_tokenizer(&folder, |json| json["post_processor"]["single"] = serde_json::json!([sequence("B")]));
+    assert!(matches!(open(&folder, FolderOptions::default()), Err(Error::BadModel { .. })));
+}
+
+#[test]
+fn a_tokenizer_that_gives_nothing_or_too_much_is_an_error() {
+    let sequence = serde_json::json!({ "Sequence": { "id": "A", "type_id": 0 } });
+    let folder = folder(&Table::default());
+    with_tokenizer(&folder, |json| json["post_processor"]["single"] = serde_json::json!([]));
+    assert_refused(&folder, "is empty");
+
+    with_tokenizer(&folder, |json| json["post_processor"]["single"] = serde_json::json!([sequence, sequence]));
+    let options = FolderOptions { max_tokens: Some(16), ..FolderOptions::default() };
+    let embedder = open(&folder, options).expect("opens");
+    // It doubles a text with its own tokens and without.
+    assert_eq!(embedder.embed("one two one two", Purpose::Passage).expect("embeds").tokens, 16);
+    let error =
+        embedder.embed_many(&["one", "one two one two one"], Purpose::Passage).expect_err("twenty are too many");
+    assert!(matches!(error, Error::Tokenize { index: 1, .. }), "{error}");
+
+    let fine = embedder.read("one", Purpose::Passage, 0).expect("read");
+    for ids in [vec![], vec![1; 17]] {
+        let error = embedder.run(&[fine.clone(), Tokens { ids, truncated: false }]).expect_err("no vector");
+        assert!(matches!(error, Error::Tokenize { index: 1, .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_model_that_gives_rows_of_no_numbers_is_refused() {
+    for pools in [false, true] {
+        let table = Table { pools, ..Table::default() };
+        let folder = folder(&table);
+        write(&folder, "model.onnx", &table.onnx_without_width());
+        assert_refused(&folder, "its output has the shape");
+    }
+}
+
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    for (file, reason) in [
+        ("tokenizer.json", "it is not a file"),
+        ("sentence_bert_config.json", "it is not a file"),
+        ("model.onnx", "`model.onnx` is not there"),
+        ("model.onnx_data", "are not a file"),
+    ] {
+        let folder = folder_outside(&Table::default());
+        let path = folder.path().join(file);
+        if path.exists() {
+            fs::remove_file(&path).expect("removed");
+        }
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("runs").success());
+        assert_refused(&folder, reason);
+    }
+}
+
+#[test]
+fn a_pooling_there_is_not_is_refused_until_the_owner_sets_one() {
+    let folder = folder(&Table::default());
+    fs::create_dir(folder.path().join("1_Pooling")).expect("created");
+    for json in [
+        r#"{ "pooling_mode_max_tokens": true, "pooling_mode_mean_tokens": false }"#,
+        r#"{ "pooling_mode_weightedmean_tokens": true }"#,
+        r#"{ "pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true }"#,
+        r#"{ "pooling_mode": "max" }"#,
+    ] {
+        write(&folder, "1_Pooling/config.json", json.as_bytes());
+        assert_refused(&folder, "1_Pooling/config.json");
+        assert_refused(&folder, "set `pooling`");
+        let options = FolderOptions { pooling: Some(Pooling::Mean), ..FolderOptions::default() };
+        assert!(open(&folder, options).is_ok(), "{json}");
+    }
+    let id = |json: &str| {
+        write(&folder, "1_Pooling/config.json", json.as_bytes());
+        open(&folder, FolderOptions::default()).expect("opens").id().clone()
+    };
+    assert_eq!(id(r#"{ "pooling_mode": "cls" }"#), id(r#"{ "pooling_mode_cls_token": true }"#));
+    assert_eq!(id("{}"), id(r#"{ "pooling_mode_mean_tokens": true, "include_prompt": true }"#));
+}
+
+#[test]
+fn a_text_with_next_to_nothing_in_it_is_read_for_a_megabyte() {
+    let folder = folder(&Table::default());
+    let embedder = open(&folder, FolderOptions::default()).expect("opens");
+    let spaces = " ".repeat(15 << 20);
+    let read = |text: &str| embedder.read(text, Purpose::Passage, 7);
+    let tokens = read(&format!("one{spaces}two")).expect("read");
+    assert_eq!((tokens.ids, tokens.truncated), (vec![1, 3, 2], true));
+    // One word, cut where the part ends.
+    let tokens = read(&"a".repeat(15 << 20)).expect("read");
+    assert_eq!((tokens.ids, tokens.truncated), (vec![1, 0, 2], true));
+    let tokens = read(&format!("one {}", "a".repeat(15 << 20))).expect("read");
+    assert_eq!((tokens.ids, tokens.truncated), (vec![1, 3, 0, 2], true));
+    let error = read(&format!("{spaces}two")).expect_err("nothing to read");
+    assert!(matches!(error, Error::Tokenize { index: 7, .. }), "{error}");
+}
+
+#[test]
+fn a_model_that_claims_to_be_huge_or_endlessly_deep_is_refused() {
+    let table = Table::default();
+    let folder = folder(&table);
+    // A name, a part nobody knows, and one that leads back to its own beginning; in the model and in its graph.
+    for (field, length) in [(2, 1 << 62), (2, 1 << 40), (99, 1 << 62), (99, u64::MAX - 20), (99, 1 << 40)] {
+        let claim = [varint(field << 3 | 2), varint(length)].concat();
+        for claim in [claim.clone(), bytes(7, &claim), bytes(7, &bytes(1, &claim))] {
+            write(&folder, "model.onnx", &[table.onnx(), claim].concat());
+            assert!(matches!(open(&folder, FolderOptions::default()), Err(Error::BadModel { .. })));
+        }
+    }
+    // A graph in an attribute of a node in a graph, and so on.
+    let mut graph = Vec::new();
+    for _ in 0..5_000 {
+        graph = bytes(1, &bytes(5, &bytes(6, &graph)));
+    }
+    write(&folder, "model.onnx", &[number(1, 8), bytes(7, &graph)].concat());
+    assert_refused(&folder, "nested too deeply");
 }

@@ -5,7 +5,7 @@
 //! not see, which is what makes the probabilities honest. A fourth part tells how strange a text is beside everything
 //! the classifier was trained on.
 //!
-//! Training is deterministic: the same examples in the same order give the same bytes.
+//! Training is deterministic: the same examples in the same order give the same bytes on the same kind of processor.
 
 mod checksum;
 mod dense;

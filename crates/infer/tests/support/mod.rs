@@ -35,15 +35,41 @@ impl Table {
         fs::write(folder.join("tokenizer.json"), tokenizer()).expect("written");
     }
 
-    /// The model in ONNX: one `Gather` over the table, and a mean over the tokens if it pools.
+    /// The model in ONNX, with the table in it.
     pub(crate) fn onnx(&self) -> Vec<u8> {
-        let values: Vec<u8> = self.rows.iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
+        self.onnx_of(WIDTH, &bytes(9, &self.values()))
+    }
+
+    /// The same with the table in another file, at any place of it.
+    pub(crate) fn onnx_outside(&self, file: &str, offset: u64, length: u64) -> Vec<u8> {
+        let said = |key: &str, value: &str| bytes(13, &[bytes(1, key.as_bytes()), bytes(2, value.as_bytes())].concat());
+        let place = [
+            said("location", file),
+            said("offset", &offset.to_string()),
+            said("length", &length.to_string()),
+            number(14, 1), // external
+        ];
+        self.onnx_of(WIDTH, &place.concat())
+    }
+
+    /// The same with rows of no numbers.
+    pub(crate) fn onnx_without_width(&self) -> Vec<u8> {
+        self.onnx_of(0, &bytes(9, b""))
+    }
+
+    /// The table as it stands in a file.
+    pub(crate) fn values(&self) -> Vec<u8> {
+        self.rows.iter().flatten().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// One `Gather` over the table, and a mean over the tokens if it pools.
+    fn onnx_of(&self, width: usize, values: &[u8]) -> Vec<u8> {
         let table = [
             number(1, self.rows.len() as u64),
-            number(1, WIDTH as u64),
+            number(1, width as u64),
             number(2, 1), // float
             bytes(8, b"table"),
-            bytes(9, &values),
+            values.to_vec(),
         ]
         .concat();
         let gather = [
@@ -116,15 +142,15 @@ fn tensor(name: &str, kind: u64, shape: &[&str]) -> Vec<u8> {
 
 // The two forms of protobuf fields that ONNX needs.
 
-fn number(field: u64, value: u64) -> Vec<u8> {
+pub(crate) fn number(field: u64, value: u64) -> Vec<u8> {
     [varint(field << 3), varint(value)].concat()
 }
 
-fn bytes(field: u64, value: &[u8]) -> Vec<u8> {
+pub(crate) fn bytes(field: u64, value: &[u8]) -> Vec<u8> {
     [varint(field << 3 | 2), varint(value.len() as u64), value.to_vec()].concat()
 }
 
-fn varint(mut value: u64) -> Vec<u8> {
+pub(crate) fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
