@@ -1,11 +1,12 @@
 //! One thread owns the models; everyone else hands it texts and waits.
 //!
 //! The model is loaded with the first text, and kept. Texts of several callers are run together, a few of each at a
-//! time, so that a search does not wait behind a thousand pages. A caller that goes away takes its texts with it.
+//! time, so that a search does not wait behind a thousand pages. A caller that goes away takes its texts with it, and
+//! one whose texts the model fails on fails alone.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use corbie_infer::{Embedder, Embedding, FolderOptions, ModelId, Pooling, Purpose, Tokens};
@@ -25,8 +26,8 @@ struct Shared {
     settings: config::Inference,
     room: Arc<Semaphore>,
     /// Started with the first text: a server that is never asked for a vector pays nothing.
-    jobs: OnceLock<mpsc::Sender<Job>>,
-    loaded: Arc<OnceLock<Loaded>>,
+    jobs: Mutex<Option<mpsc::Sender<Job>>>,
+    loaded: Arc<Mutex<Option<Loaded>>>,
     metrics: Metrics,
 }
 
@@ -50,7 +51,7 @@ struct Metrics {
     waiting: Gauge,
 }
 
-/// The texts of one caller.
+/// Some texts of one caller, at most a [`PIECE`].
 struct Job {
     texts: Vec<String>,
     purpose: Purpose,
@@ -65,8 +66,14 @@ pub enum Error {
     /// Something is wrong with a text; the caller can mend it. `index` is its place among the caller's texts.
     #[error("text {} {reason}", index + 1)]
     Text { index: usize, reason: String },
+    /// The model made nothing usable of a text; it is the model that is at fault.
+    #[error("`{model}` gave no usable vector for text {}: {reason}", index + 1)]
+    Unusable { model: String, index: usize, reason: &'static str },
     #[error("{0}")]
     Model(String),
+    /// Vectors of two models mean nothing to each other.
+    #[error("the model was replaced while the texts were embedded; embed them again")]
+    Replaced,
     #[error("the model stopped unexpectedly; the texts have no vectors")]
     Stopped,
 }
@@ -75,24 +82,40 @@ pub enum Error {
 const SHARE: usize = 8;
 /// How many texts are run together.
 const BATCH: usize = 32;
+/// How many texts of one caller wait for the model at a time. The others wait with their caller, so that nobody takes
+/// all the room.
+const PIECE: usize = 64;
 
 impl Inference {
     pub fn new(settings: config::Inference) -> Inference {
         let room = Arc::new(Semaphore::new(settings.max_waiting));
-        let (jobs, loaded, metrics) = (OnceLock::new(), Arc::default(), Metrics::default());
+        let (jobs, loaded, metrics) = (Mutex::default(), Arc::default(), Metrics::default());
+        warn_of_unused(&settings);
         Inference(Arc::new(Shared { settings, room, jobs, loaded, metrics }))
     }
 
     /// Embeds texts, in their order. Dropping the future takes back what has not been run.
     pub async fn embed(&self, texts: Vec<String>, purpose: Purpose) -> Result<Vec<Embedding>, Error> {
-        if texts.is_empty() {
-            return Ok(Vec::new());
+        let most = PIECE.min(self.0.settings.max_waiting / 4).max(1);
+        let mut done: Vec<Embedding> = Vec::with_capacity(texts.len());
+        let mut texts = texts.into_iter();
+        loop {
+            let piece: Vec<String> = texts.by_ref().take(most).collect();
+            if piece.is_empty() {
+                return Ok(done);
+            }
+            let before = done.len();
+            done.extend(self.embed_piece(piece, purpose).await.map_err(|error| error.counted_from(before))?);
+            // A model that panicked is loaded anew, and its folder may hold another one by then.
+            if done[before..].iter().any(|embedding| embedding.model != done[0].model) {
+                return Err(Error::Replaced);
+            }
         }
-        let shared = &*self.0;
-        // More texts than there is room for have all the room to themselves.
-        let needed = texts.len().min(shared.settings.max_waiting);
-        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
-        let room = shared.room.clone().acquire_many_owned(needed).await.map_err(|_| Error::Stopped)?;
+    }
+
+    async fn embed_piece(&self, texts: Vec<String>, purpose: Purpose) -> Result<Vec<Embedding>, Error> {
+        let needed = u32::try_from(texts.len()).unwrap_or(u32::MAX);
+        let room = self.0.room.clone().acquire_many_owned(needed).await.map_err(|_| Error::Stopped)?;
         let (reply, answer) = oneshot::channel();
         let job = Job { done: Vec::with_capacity(texts.len()), texts, purpose, reply, _room: room };
         self.jobs()?.send(job).await.map_err(|_| Error::Stopped)?;
@@ -100,8 +123,8 @@ impl Inference {
     }
 
     /// The model in use; none before the first text.
-    pub fn loaded(&self) -> Option<&Loaded> {
-        self.0.loaded.get()
+    pub fn loaded(&self) -> Option<Loaded> {
+        locked(&self.0.loaded).clone()
     }
 
     /// Adds what the models did to a server's metrics.
@@ -116,22 +139,36 @@ impl Inference {
         registry.register("waiting", "Callers waiting for vectors", metrics.waiting.clone());
     }
 
-    fn jobs(&self) -> Result<&mpsc::Sender<Job>, Error> {
+    fn jobs(&self) -> Result<mpsc::Sender<Job>, Error> {
         let shared = &*self.0;
-        if let Some(jobs) = shared.jobs.get() {
-            return Ok(jobs);
+        let mut jobs = locked(&shared.jobs);
+        if let Some(jobs) = jobs.as_ref().filter(|jobs| !jobs.is_closed()) {
+            return Ok(jobs.clone());
         }
         // Never full: a job holds room for its texts until it is done.
-        let (jobs, incoming) = mpsc::channel(shared.settings.max_waiting);
+        let (sender, incoming) = mpsc::channel(shared.settings.max_waiting);
         let (settings, loaded, metrics) = (shared.settings.clone(), shared.loaded.clone(), shared.metrics.clone());
         let owner = Owner { settings, loaded, metrics, embedder: None };
-        if shared.jobs.set(jobs).is_ok() {
-            std::thread::Builder::new()
-                .name("inference".into())
-                .spawn(move || owner.work(incoming))
-                .map_err(|error| Error::Model(format!("no thread could be started for the model: {error}")))?;
-        }
-        shared.jobs.get().ok_or(Error::Stopped)
+        // Kept only once the thread runs: where none can be started now, a later text tries again.
+        std::thread::Builder::new()
+            .name("inference".into())
+            .spawn(move || owner.work(incoming))
+            .map_err(|error| Error::Model(format!("no thread could be started for the model: {error}")))?;
+        Ok(jobs.insert(sender).clone())
+    }
+}
+
+/// Nothing is done under these locks that could leave a value half written, so a panic does not spoil it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Settings that are there for a model of one's own do nothing to the model inside, which people should hear of.
+pub(crate) fn warn_of_unused(settings: &config::Inference) {
+    let unused = settings.embedding.unused();
+    if !unused.is_empty() {
+        let keys: Vec<String> = unused.iter().map(|key| format!("`inference.embedding.{key}`")).collect();
+        tracing::warn!("without `inference.embedding.path`, nothing is done with {}", keys.join(", "));
     }
 }
 
@@ -155,7 +192,7 @@ pub fn open(settings: &config::Inference) -> Result<Embedder, corbie_infer::Erro
 /// The thread that owns the model.
 struct Owner {
     settings: config::Inference,
-    loaded: Arc<OnceLock<Loaded>>,
+    loaded: Arc<Mutex<Option<Loaded>>>,
     metrics: Metrics,
     embedder: Option<Embedder>,
 }
@@ -197,32 +234,58 @@ impl Owner {
                     together.push((job, tokens.len()));
                     texts.extend(tokens);
                 }
-                Err(error) => drop(job.reply.send(Err(error))),
+                Err(error) => {
+                    let panicked = matches!(error, Error::Stopped);
+                    drop(job.reply.send(Err(error)));
+                    if panicked {
+                        // The model is loaded anew, and another one would make nothing of these tokens.
+                        together.into_iter().rev().for_each(|(job, _)| waiting.push_front(job));
+                        return;
+                    }
+                }
             }
         }
         if texts.is_empty() {
             return;
         }
-        let mut vectors = match self.contained(|embedder| embedder.run(&texts)) {
-            Ok(vectors) => vectors.into_iter(),
-            Err(error) => {
-                for (job, _) in together {
-                    let _ = job.reply.send(Err(error.clone()));
-                }
-                return;
-            }
-        };
-        for (mut job, count) in together {
-            job.done.extend(vectors.by_ref().take(count));
-            if job.done.len() < job.texts.len() {
-                waiting.push_back(job);
-                continue;
-            }
-            self.metrics.texts.inc_by(job.done.len() as u64);
-            self.metrics.tokens.inc_by(job.done.iter().map(|done| done.tokens as u64).sum());
-            self.metrics.truncated.inc_by(job.done.iter().filter(|done| done.truncated).count() as u64);
-            let _ = job.reply.send(Ok(job.done));
+        let several = together.len() > 1;
+        let mut vectors = self.contained(|embedder| embedder.run(&texts)).map(Vec::into_iter);
+        for (job, count) in together {
+            let share = match &mut vectors {
+                Ok(vectors) => Ok(vectors.by_ref().take(count).collect()),
+                // Without the others' texts, only the caller fails whose text it was.
+                Err(_) if several => self.alone(&job, count),
+                Err(error) => Err(error.clone().counted_from(job.done.len())),
+            };
+            waiting.extend(self.settle(job, share));
         }
+    }
+
+    /// Embeds a caller's next texts apart from everyone else's. They are read again, as the model may be a new one.
+    fn alone(&mut self, job: &Job, count: usize) -> Result<Vec<Embedding>, Error> {
+        let texts = self.read(job, count)?;
+        self.contained(|embedder| embedder.run(&texts)).map_err(|error| error.counted_from(job.done.len()))
+    }
+
+    /// Adds vectors to those a caller has. It is answered once they are all there; until then, its job comes back.
+    fn settle(&self, mut job: Job, share: Result<Vec<Embedding>, Error>) -> Option<Job> {
+        match share {
+            Ok(vectors) => job.done.extend(vectors),
+            Err(error) => {
+                let _ = job.reply.send(Err(error));
+                return None;
+            }
+        }
+        if job.done.len() < job.texts.len() {
+            return Some(job);
+        }
+        self.metrics.texts.inc_by(job.done.len() as u64);
+        self.metrics.tokens.inc_by(job.done.iter().map(|done| done.tokens as u64).sum());
+        self.metrics.truncated.inc_by(job.done.iter().filter(|done| done.truncated).count() as u64);
+        if job.reply.send(Ok(job.done)).is_err() {
+            self.metrics.abandoned.inc();
+        }
+        None
     }
 
     /// The tokens of a caller's next texts.
@@ -241,7 +304,7 @@ impl Owner {
                     let started = Instant::now();
                     let opened = none.insert(open(settings)?);
                     tracing::debug!(model = %opened.id(), milliseconds = started.elapsed().as_millis(), "model loaded");
-                    facts.get_or_init(|| Loaded {
+                    *locked(facts) = Some(Loaded {
                         id: opened.id().clone(),
                         dimension: opened.dimension(),
                         max_tokens: opened.max_tokens(),
@@ -263,11 +326,23 @@ impl Owner {
     }
 }
 
+impl Error {
+    /// The same error where `before` texts came earlier.
+    pub fn counted_from(self, before: usize) -> Error {
+        match self {
+            Error::Text { index, reason } => Error::Text { index: before + index, reason },
+            Error::Unusable { model, index, reason } => Error::Unusable { model, index: before + index, reason },
+            Error::Model(_) | Error::Replaced | Error::Stopped => self,
+        }
+    }
+}
+
 impl From<corbie_infer::Error> for Error {
     fn from(error: corbie_infer::Error) -> Error {
-        match error.about_a_text() {
-            Some((index, reason)) => Error::Text { index, reason },
-            None => Error::Model(error.to_string()),
+        match (error.about_a_text(), error) {
+            (Some((index, reason)), _) => Error::Text { index, reason },
+            (None, corbie_infer::Error::Unusable { model, index, reason }) => Error::Unusable { model, index, reason },
+            (None, error) => Error::Model(error.to_string()),
         }
     }
 }

@@ -62,6 +62,23 @@ async fn a_search_does_not_wait_behind_a_thousand_pages() {
 }
 
 #[tokio::test]
+async fn a_search_does_not_wait_for_room_that_others_take() {
+    let inference = Inference::new(Settings::default());
+    let ingest = || {
+        let inference = inference.clone();
+        tokio::spawn(async move { inference.embed(texts(2_000), Purpose::Passage).await })
+    };
+    let ingests = [ingest(), ingest()];
+    inference.embed(vec!["warm".into()], Purpose::Query).await.unwrap();
+    let found = timeout(PATIENCE, inference.embed(vec!["a query".into()], Purpose::Query)).await.unwrap();
+    assert!(found.is_ok());
+    for ingest in ingests {
+        assert!(!ingest.is_finished(), "the query was answered first");
+        ingest.abort();
+    }
+}
+
+#[tokio::test]
 async fn a_caller_that_leaves_gives_its_room_back() {
     let inference = Inference::new(Settings { max_waiting: 100, ..Settings::default() });
     let gone = inference.embed(texts(100), Purpose::Passage);
@@ -89,6 +106,27 @@ async fn a_bad_text_fails_its_caller_and_no_other() {
     let (bad, good) = tokio::join!(inference.embed(bad, Purpose::Passage), inference.embed(texts(9), Purpose::Passage));
     assert!(matches!(&bad, Err(Error::Text { index: 8, .. })), "{bad:?}");
     assert_eq!(good.unwrap().len(), 9);
+}
+
+#[tokio::test]
+async fn a_text_the_model_fails_on_fails_its_caller_and_no_other() {
+    let folder = TempDir::new().unwrap();
+    let mut table = Table::default();
+    let spoilt = small_model::WORDS.iter().position(|word| *word == "two").unwrap();
+    table.rows[spoilt] = [f32::NAN; small_model::WIDTH];
+    table.write(folder.path());
+    let embedding = EmbeddingModel { path: Some(folder.path().into()), ..EmbeddingModel::default() };
+    let inference = Inference::new(Settings { embedding, ..Settings::default() });
+    // Long lists, so that the two are in the same batch by then, and the text is in neither the first batch nor the
+    // first piece of its list.
+    let mut bad = vec!["one".to_owned(); 100];
+    bad[90] = "two".into();
+    let good = vec!["three".to_owned(); 100];
+    let (good, bad) = tokio::join!(inference.embed(good, Purpose::Passage), inference.embed(bad, Purpose::Passage));
+    assert_eq!(good.unwrap().len(), 100);
+    let error = bad.unwrap_err();
+    assert!(matches!(error, Error::Unusable { index: 90, .. }), "{error:?}");
+    assert!(error.to_string().contains("no usable vector for text 91"), "{error}");
 }
 
 #[tokio::test]

@@ -85,7 +85,10 @@ def export(folder: Path) -> None:
             Hidden(), (example, torch.ones_like(example)), str(folder / "f32.onnx"), input_names=names,
             output_names=["last_hidden_state"], dynamic_axes=axes, opset_version=17, dynamo=False,
         )
-    quantize_dynamic(str(folder / "f32.onnx"), str(folder / "int8.onnx"), per_channel=True, weight_type=QuantType.QInt8)
+    unfinished = folder / "int8.onnx.part"
+    quantize_dynamic(str(folder / "f32.onnx"), str(unfinished), per_channel=True, weight_type=QuantType.QInt8)
+    # Only what is whole has the name that is looked for.
+    unfinished.rename(folder / "int8.onnx")
 
 
 def main() -> None:

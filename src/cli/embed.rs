@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::End;
 use crate::config::Loaded;
-use crate::inference::{Error, Inference};
+use crate::inference::Inference;
 
 #[derive(Debug, Args)]
 pub(super) struct Embed {
@@ -25,8 +25,10 @@ pub(super) struct Embed {
 
 /// Lines of stdin that are embedded together: enough to be fast, few enough to see progress.
 const TOGETHER: usize = 64;
-/// A line longer than this is a mistake, not a text.
-const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
+/// Long lines are not gathered any further than this, so that memory holds one of the longest and not 64.
+const TOGETHER_BYTES: usize = 1024 * 1024;
+/// A line longer than this is a mistake, not a text. Its end, `\n` or `\r\n`, is not counted.
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
 pub(super) fn run(command: &Embed, loaded: &Loaded, out: &mut dyn Write) -> End {
     let mut work = Work { inference: Inference::new(loaded.config.inference.clone()), command, out, warned: false };
@@ -64,10 +66,7 @@ impl Work<'_> {
     async fn embed(&mut self, texts: Vec<String>, before: usize) -> Result<(), Box<dyn std::error::Error>> {
         let purpose = if self.command.query { Purpose::Query } else { Purpose::Passage };
         let embedded = self.inference.embed(texts.clone(), purpose).await;
-        let embeddings = embedded.map_err(|error| match error {
-            Error::Text { index, reason } => Error::Text { index: before + index, reason },
-            error => error,
-        })?;
+        let embeddings = embedded.map_err(|error| error.counted_from(before))?;
         for (number, (text, embedding)) in (before + 1..).zip(texts.iter().zip(&embeddings)) {
             self.warn(number, text, embedding);
             write(embedding, self.command.json, self.out)?;
@@ -126,14 +125,17 @@ impl<R: BufRead> Lines<R> {
     fn next(&mut self, most: usize) -> std::io::Result<Vec<String>> {
         use std::io::Read;
         let mut texts = Vec::new();
-        while texts.len() < most {
+        let mut bytes = 0;
+        while texts.len() < most && bytes <= TOGETHER_BYTES {
             let mut line = Vec::new();
-            if self.stdin.by_ref().take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut line)? == 0 {
+            if self.stdin.by_ref().take(MAX_LINE_BYTES as u64 + 2).read_until(b'\n', &mut line)? == 0 {
                 break;
             }
+            bytes += line.len();
+            let end = if line.ends_with(b"\r\n") { 2 } else { usize::from(line.ends_with(b"\n")) };
             let number = self.read + texts.len() + 1;
             let bad = |why: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, format!("line {number} {why}"));
-            if line.len() as u64 > MAX_LINE_BYTES {
+            if line.len() - end > MAX_LINE_BYTES {
                 return Err(bad("is longer than 16 MB"));
             }
             let text = String::from_utf8(line).map_err(|_| bad("is not valid UTF-8"))?;
@@ -141,5 +143,38 @@ impl<R: BufRead> Lines<R> {
         }
         self.read += texts.len();
         Ok(texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(stdin: &str) -> std::io::Result<Vec<usize>> {
+        let mut lines = Lines { stdin: stdin.as_bytes(), read: 0 };
+        let mut groups = Vec::new();
+        loop {
+            match lines.next(TOGETHER)?.len() {
+                0 => return Ok(groups),
+                count => groups.push(count),
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_line_is_no_part_of_its_length() {
+        let longest = "a".repeat(MAX_LINE_BYTES);
+        for end in ["", "\n", "\r\n"] {
+            assert_eq!(groups(&format!("{longest}{end}")).unwrap(), [1], "{end:?}");
+            let error = groups(&format!("one\n{longest}a{end}")).unwrap_err();
+            assert_eq!(error.to_string(), "line 2 is longer than 16 MB", "{end:?}");
+        }
+    }
+
+    #[test]
+    fn few_long_lines_are_held_at_once() {
+        let long = "a".repeat(TOGETHER_BYTES / 2);
+        assert_eq!(groups(&[long.as_str(); 5].join("\n")).unwrap(), [2, 2, 1]);
+        assert_eq!(groups(&"short\n".repeat(TOGETHER + 1)).unwrap(), [TOGETHER, 1]);
     }
 }

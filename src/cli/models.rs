@@ -21,32 +21,33 @@ pub(super) struct Models {
 pub(super) fn run(command: &Models, loaded: &Loaded, out: &mut dyn Write) -> End {
     let cards = builtin_models();
     let settings = &loaded.config.inference;
+    inference::warn_of_unused(settings);
     // Loading says at once whether the model that the settings name can be used.
     let in_use = settings.embedding.path.as_ref().map(|path| (path, inference::open(settings)));
     if command.json {
-        let own = in_use.map(|(path, opened)| match opened {
+        let own = in_use.as_ref().map(|(path, opened)| match opened {
             Ok(model) => json!({ "path": path, "id": model.id(), "dimension": model.dimension(), "max_tokens": model.max_tokens() }),
             Err(error) => json!({ "path": path, "error": error.to_string() }),
         });
         writeln!(out, "{:#}", json!({ "inside": cards, "configured": own.unwrap_or(Value::Null) }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    for card in cards {
-        describe(card, out)?;
+    } else {
+        for card in cards {
+            describe(card, out)?;
+        }
+        match &in_use {
+            None => writeln!(out, "\nIn use for embeddings: {}", cards[0].id)?,
+            Some((path, Ok(model))) => {
+                let (id, dimension, tokens) = (model.id(), model.dimension(), model.max_tokens());
+                let path = path.display();
+                writeln!(out, "\nIn use for embeddings: {id} from {path}, {dimension} numbers, {tokens} tokens")?
+            }
+            Some((_, Err(_))) => {}
+        }
     }
     match in_use {
-        None => writeln!(out, "\nIn use for embeddings: {}", cards[0].id)?,
-        Some((path, Ok(model))) => {
-            let (id, dimension, tokens) = (model.id(), model.dimension(), model.max_tokens());
-            writeln!(
-                out,
-                "\nIn use for embeddings: {id} from {}, {dimension} numbers, {tokens} tokens",
-                path.display()
-            )?
-        }
-        Some((_, Err(error))) => return Err(error.into()),
+        Some((_, Err(error))) => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn describe(card: &Card, out: &mut dyn Write) -> std::io::Result<()> {

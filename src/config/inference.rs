@@ -72,4 +72,15 @@ impl EmbeddingModel {
     pub fn is_builtin(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Keys that say how a model in a folder is used, where no folder is named.
+    pub fn unused(&self) -> Vec<&'static str> {
+        let keys = [
+            ("pooling", self.pooling.is_some()),
+            ("query_prefix", self.query_prefix.is_some()),
+            ("passage_prefix", self.passage_prefix.is_some()),
+            ("max_tokens", self.max_tokens.is_some()),
+        ];
+        keys.into_iter().filter(|(_, given)| *given && self.path.is_none()).map(|(key, _)| key).collect()
+    }
 }

@@ -88,9 +88,24 @@ fn another_model_is_a_matter_of_configuration() {
     assert!(shown.out.contains(&format!("from {path}, {WIDTH} numbers")), "{shown:?}");
 
     std::fs::write(folder.path().join("model.onnx"), "no model").unwrap();
-    for command in ["embed one", "models"] {
+    for command in ["embed one", "models", "models --json"] {
         let ended = with(command).run("");
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.err.contains("model.onnx` cannot be used"), "{ended:?}");
+    }
+    let json: Value = serde_json::from_str(&with("models --json").run("").out).unwrap();
+    assert!(json["configured"]["error"].as_str().unwrap().contains("cannot be used"), "{json}");
+}
+
+#[test]
+fn settings_for_another_model_are_not_passed_over_in_silence() {
+    for command in ["embed hello", "models"] {
+        let ended = corbie(command)
+            .variable("CORBIE_INFERENCE__EMBEDDING__POOLING", "cls")
+            .variable("CORBIE_INFERENCE__EMBEDDING__MAX_TOKENS", "64")
+            .run("");
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let unused = "nothing is done with `inference.embedding.pooling`, `inference.embedding.max_tokens`";
+        assert_eq!(ended.err.matches(unused).count(), 1, "{ended:?}");
     }
 }

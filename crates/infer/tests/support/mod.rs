@@ -1,5 +1,7 @@
 //! Small models for tests, made on the spot: a lookup table in ONNX, and a tokenizer that knows a few words.
 
+#![allow(dead_code, reason = "several test programs share it, and not all use all of it")]
+
 use std::fs;
 use std::path::Path;
 
