@@ -253,6 +253,11 @@ impl Embedder {
 
     /// The vector of one text out of its rows.
     fn pooled(&self, rows: &[f32], width: usize, text: &Tokens, index: usize) -> Result<Embedding, Error> {
+        // Zero only while a model is being tried for the first time.
+        if self.dimension != 0 && width != self.dimension {
+            let reason = "it has another dimension than the vectors before it";
+            return Err(Error::Unusable { model: self.id.to_string(), index, reason });
+        }
         let vector = normalise(self.pooling.pool(rows, width)).ok_or_else(|| Error::Unusable {
             model: self.id.to_string(),
             index,
