@@ -8,10 +8,13 @@ const BOUNDS: [Bounds; 2] = [
     Bounds { bare_allowed: true, max_batch: 100, max_depth: 128 },
 ];
 
-/// Decoding never panics, keeps ids, and understands its own answers.
+/// Decoding never panics, keeps ids, understands its own answers, and reads the same wherever the bytes lie.
 pub(crate) fn decoding_keeps(bytes: &[u8]) {
     for bounds in BOUNDS {
-        match message::decode(bytes, bounds) {
+        let decoded = message::decode(bytes, bounds);
+        let shared = message::decode_shared(bytes.to_vec().into(), bounds);
+        assert_eq!(format!("{decoded:?}"), format!("{shared:?}"));
+        match decoded {
             Incoming::One(one) => check(one),
             Incoming::Batch(members) => {
                 assert!(!members.is_empty() && members.len() <= bounds.max_batch);
