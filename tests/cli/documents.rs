@@ -198,3 +198,17 @@ fn v16_the_tests_of_the_core_run_by_name_with_one_command() {
     let listed = String::from_utf8(listed.stdout).expect("text");
     assert!(listed.lines().any(|line| line.trim_start().starts_with("core")), "{listed}");
 }
+
+#[cfg(unix)]
+#[test]
+fn v11_one_command_measures_every_target_of_the_protocol() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let listed = std::process::Command::new(root.join("bench/run")).arg("--list").output().unwrap();
+    assert!(listed.status.success());
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.lines().any(|line| line.starts_with("slo ") && line.contains("pass or fail")), "{listed}");
+    let measured = std::fs::read_to_string(root.join("bench/src/slo.rs")).unwrap();
+    for row in ["N-01", "N-02", "N-03", "N-04", "N-05", "N-06", "N-07", "N-08", "N-13"] {
+        assert!(measured.contains(&format!("\"{row}\"")), "{row} is not measured");
+    }
+}

@@ -54,6 +54,18 @@ fn with_grace(arguments: &str, seconds: u64) -> Setup {
 
 // === a stop when nothing runs ===
 
+/// In seconds of its CPU, since what else the machine does is not the program's. The grace is 30 s.
+#[cfg(target_os = "linux")]
+#[test]
+fn n13_it_is_ready_within_two_seconds_and_gone_within_its_grace() {
+    let mut server = corbie("serve --port 0").start();
+    assert_eq!(server.client().get("/ready").status, 200);
+    let ready = server.cpu_seconds();
+    assert!(ready > 0.0 && ready < 2.0, "{ready} s");
+    server.signal("TERM");
+    assert_eq!(server.end_within(Duration::from_secs(30)).code, Some(0));
+}
+
 #[test]
 fn a07_a_signal_ends_an_idle_server_at_once_and_well() {
     for signal in ["TERM", "INT"] {

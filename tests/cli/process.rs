@@ -280,6 +280,17 @@ impl Running {
 
     /// Sends `TERM` or `INT`.
     #[cfg(unix)]
+    /// Seconds of CPU the program has had.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
+        let nanoseconds = tasks.flatten().filter_map(|task| {
+            let line = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            line.split(' ').next()?.parse::<f64>().ok()
+        });
+        nanoseconds.sum::<f64>() / 1e9
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         // The shell's own `kill` is there on every Unix.
         let kill = format!("kill -{name} {}", self.child.id());
