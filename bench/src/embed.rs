@@ -22,13 +22,20 @@ use crate::verdict::{self, Verdict, at_least, at_most};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 enum Contestant {
     Corbie,
+    /// The same model through rten, as on processors the fast way was not written for.
+    CorbiePortable,
     SentenceTransformers,
     OnnxruntimeF32,
     OnnxruntimeInt8,
 }
 
-const CONTESTANTS: [Contestant; 4] =
-    [Contestant::Corbie, Contestant::SentenceTransformers, Contestant::OnnxruntimeF32, Contestant::OnnxruntimeInt8];
+const CONTESTANTS: [Contestant; 5] = [
+    Contestant::Corbie,
+    Contestant::CorbiePortable,
+    Contestant::SentenceTransformers,
+    Contestant::OnnxruntimeF32,
+    Contestant::OnnxruntimeInt8,
+];
 
 const PROGRAM: &str = ".tools/bench/target/release/corbie_embed";
 const PYTHON: &str = ".tools/bench/embed-venv/bin/python";
@@ -138,6 +145,7 @@ impl Contestant {
     fn name(self) -> &'static str {
         match self {
             Contestant::Corbie => "corbie",
+            Contestant::CorbiePortable => "corbie, portable",
             Contestant::SentenceTransformers => "sentence-transformers",
             Contestant::OnnxruntimeF32 => "onnxruntime f32",
             Contestant::OnnxruntimeInt8 => "onnxruntime int8",
@@ -147,6 +155,11 @@ impl Contestant {
     fn command(self) -> Command {
         let word = match self {
             Contestant::Corbie => return Command::new(PROGRAM),
+            Contestant::CorbiePortable => {
+                let mut command = Command::new(PROGRAM);
+                command.arg("--portable");
+                return command;
+            }
             Contestant::SentenceTransformers => "sentence-transformers",
             Contestant::OnnxruntimeF32 => "onnxruntime-f32",
             Contestant::OnnxruntimeInt8 => "onnxruntime-int8",
@@ -159,7 +172,7 @@ impl Contestant {
 
 impl Running {
     fn start(contestant: Contestant) -> Result<Running> {
-        let log = format!(".tools/bench/logs/embed-{}.log", contestant.name().replace(' ', "-"));
+        let log = format!(".tools/bench/logs/embed-{}.log", contestant.name().replace([',', ' '], "-"));
         let (process, orders, results) = Process::with_pipes(contestant.command(), &log)?;
         let mut running = Running { contestant, process, orders, results: BufReader::new(results), load_ms: 0.0 };
         let _: Value = running.result().with_context(|| format!("{} did not start; see {log}", contestant.name()))?;

@@ -1,6 +1,6 @@
 //! corbie's contestant for `bench/run embed`: the built-in model on one thread.
 //!
-//! `--texts` prints the texts that all contestants embed. Otherwise each line of stdin is an order and each line of
+//! `--portable` runs it through rten. `--texts` prints the texts that all contestants embed. Otherwise each line of stdin is an order and each line of
 //! stdout its result; see `embed.rs`.
 
 use std::io::{BufRead, Write};
@@ -19,9 +19,10 @@ const TOKENS: [usize; 4] = [15, 16, 128, 256];
 const TEXTS_OF_A_LENGTH: usize = 64;
 
 fn main() -> Result<()> {
-    let embedder = Embedder::builtin(1)?;
+    let has = |option: &str| std::env::args().any(|word| word == option);
+    let embedder = if has("--portable") { Embedder::builtin_portable(1)? } else { Embedder::builtin(1)? };
     let mut out = std::io::stdout().lock();
-    if std::env::args().any(|word| word == "--texts") {
+    if has("--texts") {
         let sets: serde_json::Map<_, _> = TOKENS
             .iter()
             .map(|tokens| Ok((tokens.to_string(), texts(&embedder, *tokens)?.into())))

@@ -51,7 +51,9 @@ fn tool(name: String) -> Tool {
 #[test]
 fn n01_n02_n03_registering_listing_and_showing_a_tool_among_a_hundred() {
     let server = Server::builder("targets", "1").build().expect("valid");
-    let registered = median(TOOLS, |number| drop(server.register(tool(format!("tool_{number}"))).expect("new")));
+    let registered = median(TOOLS, |number| {
+        server.register(tool(format!("tool_{number}"))).expect("new");
+    });
     assert!(registered < 0.001, "N-01: {registered} s");
     let registry = server.registry();
     let listed = median(9, |_| assert_eq!(registry.list_registered_tools().len(), TOOLS));
