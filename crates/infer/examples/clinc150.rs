@@ -96,7 +96,7 @@ const FEW_CLASSES: usize = 14;
 
 /// What a taxonomy of one's own has: a few classes with some twenty examples each.
 fn train_on_few(examples: &[Example<'_>]) -> Result<(usize, Duration), Box<dyn Error>> {
-    let mut left = [22; FEW_CLASSES];
+    let mut left = [22_u32; FEW_CLASSES];
     let few: Vec<Example<'_>> = examples
         .iter()
         .filter(|example| {
