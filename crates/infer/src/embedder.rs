@@ -1,20 +1,18 @@
 //! Text to vectors.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rten::{ModelOptions, ThreadPool};
+use rten::ModelOptions;
 
 use crate::builtin;
 use crate::embedding::{Embedding, ModelId};
 use crate::error::Error;
-use crate::folder::{Folder, FolderOptions};
+use crate::folder::{self, Folder, FolderOptions};
 #[cfg(target_arch = "x86_64")]
 use crate::minilm::{self, MiniLm};
-use crate::network::Network;
+use crate::network::{Network, Task, pool};
 use crate::pooling::{Pooling, normalise};
 use crate::tokens::{Reader, Tokens};
 
@@ -102,30 +100,20 @@ impl Embedder {
 
     /// A model from a folder with `model.onnx` and `tokenizer.json`. It is run once, to see that it works.
     pub fn open(path: &Path, options: &FolderOptions, threads: usize) -> Result<Embedder, Error> {
-        // The libraries that read a model expect what exporters write, and panic over some of what else there can be.
-        // Nothing of a model that was half opened is kept.
-        catch_unwind(AssertUnwindSafe(|| Embedder::open_or_panic(path, options, threads))).unwrap_or_else(|_| {
-            Err(Error::BadModel { path: path.to_owned(), reason: "it made its reader panic; export it again".into() })
-        })
+        folder::open_guarded(path, || Embedder::open_or_panic(path, options, threads))
     }
 
     fn open_or_panic(path: &Path, options: &FolderOptions, threads: usize) -> Result<Embedder, Error> {
         let folder = Folder::read(path, options)?;
         let bad = |reason: String| Error::BadModel { path: folder.network.clone(), reason };
-        let model = ModelOptions::with_all_ops()
-            .prepack_weights(true)
-            .load_file(&folder.network)
-            .map_err(|error| bad(error.to_string()))?;
+        let network = Network::load(Task::FeatureExtraction, &folder.network, threads).map_err(bad)?;
         let mut embedder = Embedder {
             id: folder.id().map_err(|error| bad(error.to_string()))?,
             dimension: 0,
             reader: Reader::new(&folder.tokenizer, folder.max_tokens).map_err(bad)?,
             // One text at a time: models that measure the range of their activations while running (dynamic
             // quantisation) measure it over a whole batch, and a text's vector must not depend on its neighbours.
-            engine: Engine::Network {
-                network: Box::new(Network::new(model, pool(threads)).map_err(bad)?),
-                most_tokens_at_once: 0,
-            },
+            engine: Engine::Network { network: Box::new(network), most_tokens_at_once: 0 },
             pooling: folder.pooling,
             query_prefix: folder.query_prefix,
             passage_prefix: folder.passage_prefix,
@@ -269,8 +257,4 @@ impl Embedder {
     fn failed(&self, reason: String) -> Error {
         Error::Run { model: self.id.to_string(), reason }
     }
-}
-
-fn pool(threads: usize) -> Arc<ThreadPool> {
-    Arc::new(ThreadPool::with_num_threads(threads.max(1)))
 }

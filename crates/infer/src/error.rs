@@ -16,7 +16,7 @@ pub enum Error {
     Tokenize { index: usize, reason: String },
 
     /// A fault of the model: it was trained or exported wrongly, or its file is damaged.
-    #[error("`{model}` gave no usable vector for text {}: {reason}", index + 1)]
+    #[error("`{model}` gave nothing usable for text {}: {reason}", index + 1)]
     Unusable { model: String, index: usize, reason: &'static str },
 
     #[error("`{model}` could not be run: {reason}")]

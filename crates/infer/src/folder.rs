@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use rten_onnx::onnx::{DataLocation, GraphProto, TensorProto};
@@ -34,10 +35,11 @@ pub(crate) struct Folder {
     /// The files beside the network that hold its weights, as large exports have them.
     pub(crate) weights: BTreeSet<PathBuf>,
     pub(crate) tokenizer: Vec<u8>,
+    pub(crate) max_tokens: usize,
+    // The rest is for models that give vectors.
     pub(crate) pooling: Pooling,
     pub(crate) query_prefix: String,
     pub(crate) passage_prefix: String,
-    pub(crate) max_tokens: usize,
 }
 
 /// What a model reads when nobody says.
@@ -51,7 +53,32 @@ const MOST_NETWORK_BYTES: u64 = 4 << 30;
 const MOST_WEIGHT_BYTES: u64 = 32 << 30;
 
 impl Folder {
+    /// The folder of a model that gives vectors.
     pub(crate) fn read(path: &Path, options: &FolderOptions) -> Result<Folder, Error> {
+        let sentence: Option<SentenceFile> = beside(path, "sentence_bert_config.json")?;
+        let folder = Folder::plain(path, options.max_tokens.or(sentence.and_then(|file| file.max_seq_length)))?;
+
+        let pooling = match options.pooling {
+            Some(pooling) => Some(pooling),
+            None => pooling_beside(path)?,
+        };
+        let prompts: Option<PromptsFile> = beside(path, "config_sentence_transformers.json")?;
+        let prompts = prompts.unwrap_or_default().prompts;
+        let prompt = |names: &[&str]| names.iter().find_map(|name| prompts.get(*name).cloned()).unwrap_or_default();
+        Ok(Folder {
+            pooling: pooling.unwrap_or_default(),
+            query_prefix: options.query_prefix.clone().unwrap_or_else(|| prompt(&["query", "search_query"])),
+            passage_prefix: options
+                .passage_prefix
+                .clone()
+                .unwrap_or_else(|| prompt(&["passage", "document", "search_document"])),
+            ..folder
+        })
+    }
+
+    /// The network and its tokenizer, which every model has. `max_tokens` is what someone said who knows better than
+    /// the tokenizer.
+    pub(crate) fn plain(path: &Path, max_tokens: Option<usize>) -> Result<Folder, Error> {
         let missing = |reason: String| Error::NoModel { path: path.to_owned(), reason };
         if !path.is_dir() {
             return Err(missing("it is not a folder".into()));
@@ -65,20 +92,8 @@ impl Folder {
         let tokenizer = read_bounded(&path.join("tokenizer.json"))
             .map_err(|error| missing(format!("`tokenizer.json` cannot be read ({error})")))?;
         let weights = weights_of(&network).map_err(|reason| Error::BadModel { path: network.clone(), reason })?;
-
-        let pooling = match options.pooling {
-            Some(pooling) => Some(pooling),
-            None => pooling_beside(path)?,
-        };
-        let sentence: Option<SentenceFile> = beside(path, "sentence_bert_config.json")?;
-        let prompts: Option<PromptsFile> = beside(path, "config_sentence_transformers.json")?;
         let tokenizer_settings: Option<TokenizerFile> = beside(path, "tokenizer_config.json")?;
-        let prompts = prompts.unwrap_or_default().prompts;
-        let prompt = |names: &[&str]| names.iter().find_map(|name| prompts.get(*name).cloned()).unwrap_or_default();
-
-        let max_tokens = options
-            .max_tokens
-            .or(sentence.and_then(|file| file.max_seq_length))
+        let max_tokens = max_tokens
             // Some write 10^30 for "no limit".
             .or(tokenizer_settings
                 .and_then(|file| file.model_max_length)
@@ -91,25 +106,27 @@ impl Folder {
             network,
             weights,
             tokenizer,
-            pooling: pooling.unwrap_or_default(),
-            query_prefix: options.query_prefix.clone().unwrap_or_else(|| prompt(&["query", "search_query"])),
-            passage_prefix: options
-                .passage_prefix
-                .clone()
-                .unwrap_or_else(|| prompt(&["passage", "document", "search_document"])),
             max_tokens,
+            pooling: Pooling::default(),
+            query_prefix: String::new(),
+            passage_prefix: String::new(),
         })
     }
 
     /// The folder's name and a hash of everything that decides about a vector.
     pub(crate) fn id(&self) -> std::io::Result<ModelId> {
+        self.id_with(&format!(
+            "{:?} {:?} {:?} {}",
+            self.pooling, self.query_prefix, self.passage_prefix, self.max_tokens
+        ))
+    }
+
+    /// The folder's name and a hash of its network, its tokenizer, and the settings that decide besides them.
+    pub(crate) fn id_with(&self, settings: &str) -> std::io::Result<ModelId> {
         let mut hash = Sha256::new();
         std::io::copy(&mut fs::File::open(&self.network)?, &mut hash)?;
         hash.update(&self.tokenizer);
-        hash.update(format!(
-            "{:?} {:?} {:?} {}",
-            self.pooling, self.query_prefix, self.passage_prefix, self.max_tokens
-        ));
+        hash.update(settings);
         for file in &self.weights {
             let name = file.file_name().unwrap_or_default().as_encoded_bytes();
             let mut file = fs::File::open(file)?;
@@ -122,6 +139,14 @@ impl Folder {
         let hash: String = hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(ModelId::from(&*format!("{}@{hash}", name.as_deref().unwrap_or("model"))))
     }
+}
+
+/// Opens a model, and makes an error of a panic. The libraries that read a model expect what exporters write, and panic
+/// over some of what else there can be. Nothing of a model that was half opened is kept.
+pub(crate) fn open_guarded<T>(path: &Path, open: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
+        Err(Error::BadModel { path: path.to_owned(), reason: "it made its reader panic; export it again".into() })
+    })
 }
 
 #[derive(Deserialize)]
@@ -239,7 +264,7 @@ fn place_of(tensor: &TensorProto, network: &Path) -> Result<(PathBuf, u64), Stri
 }
 
 /// Reads a file that may be there. One that is there and says nothing readable is a mistake worth telling.
-fn beside<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, Error> {
+pub(crate) fn beside<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, Error> {
     let path = folder.join(name);
     if !path.exists() {
         return Ok(None);

@@ -2,7 +2,7 @@
 //!
 //! A synchronous library that knows nothing of protocols, settings or threads. [`Embedder`] turns text into unit
 //! vectors, with the model inside the library or one from a folder. [`heads::Classifier`] learns classes from a few
-//! examples on top of them.
+//! examples on top of them. [`SequenceClassifier`] is a model that was trained to classify as a whole.
 
 mod builtin;
 mod embedder;
@@ -15,6 +15,7 @@ mod language;
 mod minilm;
 mod network;
 mod pooling;
+mod sequence;
 mod tokens;
 
 pub use builtin::{Card, builtin_models};
@@ -24,4 +25,5 @@ pub use error::Error;
 pub use folder::FolderOptions;
 pub use language::Language;
 pub use pooling::Pooling;
+pub use sequence::SequenceClassifier;
 pub use tokens::{MAX_TEXT_BYTES, Tokens};

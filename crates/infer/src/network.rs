@@ -1,12 +1,13 @@
 //! The model itself: tokens in, numbers out. Everything that knows the runtime (rten) is here.
 //!
-//! A runtime for another device would stand beside this file, with the same two functions.
+//! A runtime for another device would stand beside this file, with the same functions.
 
 use std::fs::File;
 use std::io::BufReader;
+use std::path::Path;
 use std::sync::Arc;
 
-use rten::{Model, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
+use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
 use rten_onnx::onnx::ModelProto;
 use rten_onnx::protobuf::{DecodeMessage, OwnedValues, ProtobufError, ReadPos, ReadValue, ValueReader};
 use rten_tensor::Layout;
@@ -30,6 +31,13 @@ enum Input {
     Positions,
 }
 
+/// What a model was exported for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Task {
+    FeatureExtraction,
+    TextClassification,
+}
+
 /// What a model says about texts of one length.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -39,11 +47,39 @@ pub(crate) struct Output {
     pub(crate) width: usize,
 }
 
-/// Outputs that models are exported with, the ones that spare us work first.
-const OUTPUTS: [&str; 4] = ["sentence_embedding", "token_embeddings", "last_hidden_state", "hidden_states"];
+impl Task {
+    /// As exporters call it.
+    fn name(self) -> &'static str {
+        match self {
+            Task::FeatureExtraction => "feature-extraction",
+            Task::TextClassification => "text-classification",
+        }
+    }
+
+    /// Outputs that models are exported with, the ones that spare us work first.
+    fn outputs(self) -> &'static [&'static str] {
+        match self {
+            Task::FeatureExtraction => {
+                &["sentence_embedding", "token_embeddings", "last_hidden_state", "hidden_states"]
+            }
+            Task::TextClassification => &["logits"],
+        }
+    }
+}
 
 impl Network {
+    /// A model that gives vectors.
     pub(crate) fn new(model: Model, threads: Arc<ThreadPool>) -> Result<Network, String> {
+        Network::for_task(Task::FeatureExtraction, model, threads)
+    }
+
+    /// A model from a file, one that [`parse`] has found to be safe.
+    pub(crate) fn load(task: Task, file: &Path, threads: usize) -> Result<Network, String> {
+        let model = ModelOptions::with_all_ops().prepack_weights(true).load_file(file);
+        Network::for_task(task, model.map_err(|error| error.to_string())?, pool(threads))
+    }
+
+    fn for_task(task: Task, model: Model, threads: Arc<ThreadPool>) -> Result<Network, String> {
         let mut ids = None;
         let mut others = Vec::new();
         for &node in model.input_ids() {
@@ -55,8 +91,8 @@ impl Network {
                 "position_ids" => others.push((node, Input::Positions)),
                 other => {
                     return Err(format!(
-                        "it wants an input `{other}`; export it as a feature extractor, with `input_ids` and \
-                         `attention_mask` alone"
+                        "it wants an input `{other}`; export it for `{}`, with `input_ids` and `attention_mask` alone",
+                        task.name()
                     ));
                 }
             }
@@ -69,14 +105,40 @@ impl Network {
                 .copied()
                 .find(|node| model.node_info(*node).and_then(|info| info.name()) == Some(name))
         };
-        let output = OUTPUTS.iter().find_map(named).or_else(|| model.output_ids().first().copied());
+        let output = task.outputs().iter().find_map(named).or_else(|| model.output_ids().first().copied());
         let output = output.ok_or("it has no output")?;
         let options = RunOptions::default().with_thread_pool(Some(threads));
         Ok(Network { model, ids, others, output, options })
     }
 
-    /// Runs texts that all have the same number of tokens.
+    /// Runs texts that all have the same number of tokens, and expects vectors.
     pub(crate) fn run(&self, texts: &[&[u32]]) -> Result<Output, String> {
+        let (count, length) = (texts.len(), texts.first().map_or(0, |text| text.len()));
+        let (shape, numbers) = self.run_unchecked(texts)?;
+        match shape[..] {
+            [texts, width] if texts == count && width > 0 => Ok(Output { numbers, rows_per_text: 1, width }),
+            [texts, tokens, width] if texts == count && tokens == length && length * width > 0 => {
+                Ok(Output { numbers, rows_per_text: length, width })
+            }
+            _ => Err(format!("its output has the shape {shape:?} for {count} texts of {length} tokens")),
+        }
+    }
+
+    /// Runs one text, and expects one number for each of `classes`.
+    pub(crate) fn score(&self, text: &[u32], classes: usize) -> Result<Vec<f32>, String> {
+        let (shape, numbers) = self.run_unchecked(&[text])?;
+        if shape[..] == [1, classes] {
+            return Ok(numbers);
+        }
+        Err(format!(
+            "its output has the shape {shape:?}, and `config.json` names {classes} classes, which takes [1, {classes}]; \
+             export the model and its `config.json` together, for `{}`",
+            Task::TextClassification.name()
+        ))
+    }
+
+    /// The shape of the output and its numbers, whatever they are.
+    fn run_unchecked(&self, texts: &[&[u32]]) -> Result<(Vec<usize>, Vec<f32>), String> {
         let (count, length) = (texts.len(), texts.first().map_or(0, |text| text.len()));
         let tensor = |numbers: Vec<i32>| -> Result<ValueOrView<'static>, String> {
             Ok(Value::from_shape([count, length], numbers).map_err(|error| error.to_string())?.into())
@@ -97,14 +159,12 @@ impl Network {
             self.model.run_n(inputs, [self.output], Some(self.options.clone())).map_err(|error| error.to_string())?;
         let shape = output.shape().to_vec();
         let numbers = output.into_tensor::<f32>().ok_or("its output is not of 32-bit floats")?.into_data();
-        match shape[..] {
-            [texts, width] if texts == count && width > 0 => Ok(Output { numbers, rows_per_text: 1, width }),
-            [texts, tokens, width] if texts == count && tokens == length && length * width > 0 => {
-                Ok(Output { numbers, rows_per_text: length, width })
-            }
-            _ => Err(format!("its output has the shape {shape:?} for {count} texts of {length} tokens")),
-        }
+        Ok((shape, numbers))
     }
+}
+
+pub(crate) fn pool(threads: usize) -> Arc<ThreadPool> {
+    Arc::new(ThreadPool::with_num_threads(threads.max(1)))
 }
 
 /// Parses the file of a network just as the runtime will, but for this: the runtime reserves whatever memory a field

@@ -1,4 +1,5 @@
-//! Small models for tests, made on the spot: a lookup table in ONNX, and a tokenizer that knows a few words.
+//! Small models for tests, made on the spot: a lookup table in ONNX, a classifier on top of one, and a tokenizer that
+//! knows a few words.
 
 #![allow(dead_code, reason = "several test programs share it, and not all use all of it")]
 
@@ -66,44 +67,89 @@ impl Table {
 
     /// One `Gather` over the table, and a mean over the tokens if it pools.
     fn onnx_of(&self, width: usize, values: &[u8]) -> Vec<u8> {
-        let table = [
-            number(1, self.rows.len() as u64),
-            number(1, width as u64),
-            number(2, 1), // float
-            bytes(8, b"table"),
-            values.to_vec(),
-        ]
-        .concat();
-        let gather = [
-            bytes(1, b"table"),
-            bytes(1, b"input_ids"),
-            bytes(2, if self.pools { b"rows" } else { self.output.as_bytes() }),
-            bytes(3, b"lookup"),
-            bytes(4, b"Gather"),
-        ]
-        .concat();
-        let mut graph = [bytes(1, &gather), bytes(2, b"table"), bytes(5, &table)].concat();
-        if self.pools {
-            let axes = [bytes(1, b"axes"), number(8, 1), number(20, 7)].concat();
-            let keep = [bytes(1, b"keepdims"), number(3, 0), number(20, 2)].concat();
-            let mean = [
-                bytes(1, b"rows"),
-                bytes(2, self.output.as_bytes()),
-                bytes(4, b"ReduceMean"),
-                bytes(5, &axes),
-                bytes(5, &keep),
-            ];
-            graph.extend(bytes(1, &mean.concat()));
+        let mut graph = self.nodes(self.output);
+        graph.extend(bytes(2, b"table"));
+        graph.extend(floats("table", &[self.rows.len(), width], values));
+        graph.extend(self.values_in());
+        graph.extend(self.value_out(self.output));
+        model(&graph)
+    }
+
+    /// What turns the tokens into `output`.
+    fn nodes(&self, output: &str) -> Vec<u8> {
+        if !self.pools {
+            return node("Gather", &["table", "input_ids"], output, &[]);
         }
-        for input in &self.inputs {
-            graph.extend(bytes(11, &tensor(input, 7, &["batch", "tokens"])));
+        let axes = [bytes(1, b"axes"), number(8, 1), number(20, 7)].concat();
+        let keep = [bytes(1, b"keepdims"), number(3, 0), number(20, 2)].concat();
+        let gather = node("Gather", &["table", "input_ids"], "rows", &[]);
+        [gather, node("ReduceMean", &["rows"], output, &[axes, keep])].concat()
+    }
+
+    fn values_in(&self) -> Vec<u8> {
+        self.inputs.iter().flat_map(|input| bytes(11, &tensor(input, 7, &["batch", "tokens"]))).collect()
+    }
+
+    fn value_out(&self, name: &str) -> Vec<u8> {
+        bytes(12, &tensor(name, 1, if self.pools { &["batch", "width"] } else { &["batch", "tokens", "width"] }))
+    }
+}
+
+/// A model that takes the mean over the tokens of a table, and a weighted sum of it for each class.
+pub(crate) struct Scorer {
+    /// Its output is what the scores are called.
+    pub(crate) table: Table,
+    /// One weighted sum, and what is added to it, for each class.
+    pub(crate) weights: Vec<[f32; WIDTH]>,
+    pub(crate) bias: Vec<f32>,
+    /// The means come out as well, before the scores.
+    pub(crate) shows_means: bool,
+    pub(crate) config: serde_json::Value,
+}
+
+impl Default for Scorer {
+    fn default() -> Scorer {
+        Scorer {
+            table: Table { output: "logits", pools: true, ..Table::default() },
+            weights: vec![[0.5, 0.0, 0.0, 0.0], [0.0, 1.0, 0.125, 0.0], [-0.25, 0.0, 0.0, 1.0]],
+            bias: vec![0.0, -0.5, 1.0],
+            shows_means: false,
+            config: serde_json::json!({
+                "model_type": "bert",
+                "id2label": { "0": "billing", "1": "refund", "2": "other" },
+                "label2id": { "billing": 0, "refund": 1, "other": 2 },
+            }),
         }
-        graph.extend(bytes(
-            12,
-            &tensor(self.output, 1, if self.pools { &["batch", "width"] } else { &["batch", "tokens", "width"] }),
-        ));
-        let opset = [bytes(1, b""), number(2, 17)].concat();
-        [number(1, 8), bytes(7, &graph), bytes(8, &opset)].concat()
+    }
+}
+
+impl Scorer {
+    /// Writes `model.onnx`, `tokenizer.json` and `config.json` into a folder.
+    pub(crate) fn write(&self, folder: &Path) {
+        fs::write(folder.join("model.onnx"), self.onnx()).expect("written");
+        fs::write(folder.join("tokenizer.json"), tokenizer()).expect("written");
+        fs::write(folder.join("config.json"), self.config.to_string()).expect("written");
+    }
+
+    pub(crate) fn onnx(&self) -> Vec<u8> {
+        let (table, classes) = (&self.table, self.weights.len());
+        // In ONNX a column of the matrix is a class.
+        let columns = (0..WIDTH).flat_map(|column| self.weights.iter().map(move |weights| weights[column]));
+        let matrix: Vec<u8> = columns.flat_map(f32::to_le_bytes).collect();
+        let bias: Vec<u8> = self.bias.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let graph = [
+            table.nodes("means"),
+            node("MatMul", &["means", "matrix"], "sums", &[]),
+            node("Add", &["sums", "bias"], table.output, &[]),
+            bytes(2, b"scorer"),
+            floats("table", &[table.rows.len(), WIDTH], &bytes(9, &table.values())),
+            floats("matrix", &[WIDTH, classes], &bytes(9, &matrix)),
+            floats("bias", &[self.bias.len()], &bytes(9, &bias)),
+            table.values_in(),
+            if self.shows_means { table.value_out("means") } else { Vec::new() },
+            table.value_out(table.output),
+        ];
+        model(&graph.concat())
     }
 }
 
@@ -133,6 +179,30 @@ pub(crate) fn tokenizer() -> String {
         "model": { "type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]" },
     })
     .to_string()
+}
+
+/// A file with one graph in it.
+fn model(graph: &[u8]) -> Vec<u8> {
+    let opset = [bytes(1, b""), number(2, 17)].concat();
+    [number(1, 8), bytes(7, graph), bytes(8, &opset)].concat()
+}
+
+/// A step of a graph.
+fn node(operator: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
+    let mut node: Vec<u8> = inputs.iter().flat_map(|input| bytes(1, input.as_bytes())).collect();
+    node.extend(bytes(2, output.as_bytes()));
+    node.extend(bytes(4, operator.as_bytes()));
+    node.extend(attributes.iter().flat_map(|attribute| bytes(5, attribute)));
+    bytes(1, &node)
+}
+
+/// Numbers that a graph has from the start. `values` are the fields that hold them.
+fn floats(name: &str, shape: &[usize], values: &[u8]) -> Vec<u8> {
+    let mut tensor: Vec<u8> = shape.iter().flat_map(|size| number(1, *size as u64)).collect();
+    tensor.extend(number(2, 1)); // float
+    tensor.extend(bytes(8, name.as_bytes()));
+    tensor.extend(values);
+    bytes(5, &tensor)
 }
 
 /// A value's name, type and shape.

@@ -1,0 +1,167 @@
+//! Text to classes, by a model that was trained for it as a whole.
+//!
+//! Such a model lies in a folder as its exporter wrote it: `model.onnx`, `tokenizer.json`, and `config.json` with the
+//! names of its classes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::embedding::ModelId;
+use crate::error::Error;
+use crate::folder::{self, Folder};
+use crate::network::{Network, Task};
+use crate::tokens::Reader;
+
+/// A fine-tuned classifier. The same text gives the same probabilities, bit for bit.
+#[derive(Debug)]
+pub struct SequenceClassifier {
+    id: ModelId,
+    /// At least two, all different, in the order of the model's outputs.
+    labels: Vec<String>,
+    reader: Reader,
+    network: Network,
+}
+
+impl SequenceClassifier {
+    /// A model from a folder. It is run once, to see that it works.
+    pub fn open(path: &Path, max_tokens: Option<usize>, threads: usize) -> Result<SequenceClassifier, Error> {
+        folder::open_guarded(path, || SequenceClassifier::open_or_panic(path, max_tokens, threads))
+    }
+
+    fn open_or_panic(path: &Path, max_tokens: Option<usize>, threads: usize) -> Result<SequenceClassifier, Error> {
+        let folder = Folder::plain(path, max_tokens)?;
+        let labels = labels_beside(path)?;
+        let bad = |reason: String| Error::BadModel { path: folder.network.clone(), reason };
+        let settings = format!("classes {labels:?} {}", folder.max_tokens);
+        let classifier = SequenceClassifier {
+            network: Network::load(Task::TextClassification, &folder.network, threads).map_err(bad)?,
+            id: folder.id_with(&settings).map_err(|error| bad(error.to_string()))?,
+            reader: Reader::new(&folder.tokenizer, folder.max_tokens).map_err(bad)?,
+            labels,
+        };
+        classifier.classify_or_panic("a word to try").map_err(|error| bad(error.to_string()))?;
+        Ok(classifier)
+    }
+
+    /// Names the folder and everything that decides about a class, the names of the classes included.
+    pub fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    /// The classes, in the order of the probabilities.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// How many tokens of a text the model reads, its own around the text included.
+    pub fn max_tokens(&self) -> usize {
+        self.reader.max_tokens()
+    }
+
+    /// How probable each class is: finite numbers, one for each label, that sum to one. The end of a text that is longer
+    /// than the model reads has no part in them.
+    pub fn classify(&self, text: &str) -> Result<Vec<f32>, Error> {
+        // A tokenizer can be fine with the text it was tried with and panic over another one. It is only read here, so
+        // that nothing is left half done.
+        catch_unwind(AssertUnwindSafe(|| self.classify_or_panic(text)))
+            .unwrap_or_else(|_| Err(self.failed("it panicked over this text; export it again".into())))
+    }
+
+    fn classify_or_panic(&self, text: &str) -> Result<Vec<f32>, Error> {
+        let tokens = self.reader.read(text, 0)?;
+        let scores = self.network.score(&tokens.ids, self.labels.len()).map_err(|reason| self.failed(reason))?;
+        softmax(&scores).ok_or_else(|| Error::Unusable {
+            model: self.id.to_string(),
+            index: 0,
+            reason: "its numbers are not finite",
+        })
+    }
+
+    fn failed(&self, reason: String) -> Error {
+        Error::Run { model: self.id.to_string(), reason }
+    }
+}
+
+/// The part of `config.json` that is about classes.
+#[derive(Deserialize)]
+struct ConfigFile {
+    id2label: Option<BTreeMap<String, String>>,
+    problem_type: Option<String>,
+}
+
+const CONFIG: &str = "config.json";
+
+/// The names of the classes, in the order of the model's outputs.
+fn labels_beside(folder: &Path) -> Result<Vec<String>, Error> {
+    let bad = |reason: String| Error::BadModel { path: folder.join(CONFIG), reason };
+    let config: Option<ConfigFile> = folder::beside(folder, CONFIG)?;
+    let config = config.ok_or_else(|| {
+        bad("it is not there; copy it from where the model was trained, it names the classes in `id2label`".into())
+    })?;
+    // Softmax would make classes exclude each other that were trained not to, and the result would look like any other.
+    if let Some(kind) = config.problem_type.filter(|kind| kind != "single_label_classification") {
+        return Err(bad(format!("its `problem_type` is `{kind}`; only `single_label_classification` is supported")));
+    }
+    let by_output = config
+        .id2label
+        .ok_or_else(|| bad("it has no `id2label`; add one, such as {\"0\": \"no\", \"1\": \"yes\"}".into()))?;
+    in_order(by_output).map_err(bad)
+}
+
+fn in_order(mut by_output: BTreeMap<String, String>) -> Result<Vec<String>, String> {
+    let count = by_output.len();
+    if count < 2 {
+        return Err(format!("its `id2label` has {count} labels; a classifier has two or more"));
+    }
+    let mut labels = Vec::with_capacity(count);
+    let mut seen = BTreeSet::new();
+    for output in 0..count {
+        let label = by_output.remove(&output.to_string()).ok_or_else(|| {
+            format!("its `id2label` has {count} labels and none for `{output}`; number them from 0 without a gap")
+        })?;
+        if label.trim().is_empty() {
+            return Err(format!("the label of `{output}` in its `id2label` is empty; give it a name"));
+        }
+        if !seen.insert(label.clone()) {
+            return Err(format!("its `id2label` has the label `{label}` twice; give each output a name of its own"));
+        }
+        labels.push(label);
+    }
+    Ok(labels)
+}
+
+/// Scores to probabilities; none for scores that are not finite.
+fn softmax(scores: &[f32]) -> Option<Vec<f32>> {
+    if !scores.iter().all(|score| score.is_finite()) {
+        return None;
+    }
+    // In f64: the difference of two large numbers would overflow.
+    let most = f64::from(scores.iter().copied().fold(f32::MIN, f32::max));
+    let exps: Vec<f64> = scores.iter().map(|score| (f64::from(*score) - most).exp()).collect();
+    let total: f64 = exps.iter().sum();
+    Some(exps.iter().map(|exp| (exp / total) as f32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probabilities_are_finite_and_sum_to_one_whatever_the_scores() {
+        for scores in [[0.0, 0.0, 0.0], [f32::MAX, f32::MIN, 0.0], [f32::MIN; 3], [-80.0, 80.0, 79.0]] {
+            let probabilities = softmax(&scores).expect("finite");
+            assert!((probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-6, "{scores:?} gave {probabilities:?}");
+        }
+        assert_eq!(softmax(&[f32::MAX, f32::MIN]), Some(vec![1.0, 0.0]));
+    }
+
+    #[test]
+    fn scores_that_are_not_finite_have_no_probabilities() {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert_eq!(softmax(&[bad, 0.0]), None);
+        }
+    }
+}
