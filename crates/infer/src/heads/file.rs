@@ -8,15 +8,18 @@ use ndarray::Array2;
 
 use super::checksum::Fnv;
 use super::dense::DenseHead;
+use super::glance::Glance;
 use super::neighbours::Neighbours;
 use super::ngrams::Grams;
 use super::product::Product;
 use super::scope::{Scope, Spread};
-use super::sparse::{SparseHead, Vocabulary};
+use super::sparse::SparseHead;
+use super::vocabulary::Vocabulary;
+use super::votes::Votes;
 use super::{Classifier, ModelId};
 
 const MAGIC: &[u8; 12] = b"corbie heads";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Far beyond any number in a classifier, and small enough that sums and products of such numbers stay finite.
 const LARGEST: f32 = 1e9;
@@ -36,7 +39,7 @@ pub enum LoadError {
 
 pub(super) fn write(classifier: &Classifier) -> Vec<u8> {
     let mut body = Vec::new();
-    let Classifier { model, dense, words, chars, product, scope } = classifier;
+    let Classifier { model, dense, words, chars, product, votes, glance, scope } = classifier;
     put_count(&mut body, model.as_str().len());
     body.extend_from_slice(model.as_str().as_bytes());
     put_count(&mut body, dense.dimension());
@@ -44,14 +47,19 @@ pub(super) fn write(classifier: &Classifier) -> Vec<u8> {
     put_floats(&mut body, &dense.weights);
     put_floats(&mut body, &dense.bias);
     for head in [words, chars] {
-        put_count(&mut body, head.vocabulary.0.len());
-        body.extend(head.vocabulary.0.iter().flat_map(|bucket| bucket.to_le_bytes()));
+        put_count(&mut body, head.vocabulary.len());
+        body.extend(head.vocabulary.buckets().flat_map(|bucket| bucket.to_le_bytes()));
         put_floats(&mut body, &head.weights);
         put_floats(&mut body, &head.bias);
     }
     put_floats(&mut body, &product.weights);
+    put_floats(&mut body, &[votes.power]);
+    put_floats(&mut body, &glance.weights);
+    put_floats(&mut body, &[glance.sure]);
+    put_sorted(&mut body, &glance.known);
     put_count(&mut body, scope.neighbours.as_ref().map_or(0, |neighbours| neighbours.scales.len()));
     if let Some(neighbours) = &scope.neighbours {
+        body.extend(neighbours.class_of.iter().flat_map(|class| class.to_le_bytes()));
         put_floats(&mut body, &neighbours.scales);
         body.extend(neighbours.numbers.iter().map(|number| number.cast_unsigned()));
     }
@@ -59,8 +67,7 @@ pub(super) fn write(classifier: &Classifier) -> Vec<u8> {
     for spread in scope.spreads {
         put_floats(&mut body, &[spread.mean, spread.deviation]);
     }
-    put_count(&mut body, scope.known.len());
-    put_floats(&mut body, &scope.known);
+    put_sorted(&mut body, &scope.known);
     seal(&body)
 }
 
@@ -78,7 +85,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Classifier, LoadError> {
         dense: DenseHead { weights: reader.table(dimension, classes)?, bias: reader.floats(classes)? },
         words: reader.sparse(Grams::Words, classes)?,
         chars: reader.sparse(Grams::Chars, classes)?,
-        product: Product { weights: [reader.float()?, reader.float()?, reader.float()?] },
+        product: Product { weights: [reader.float()?, reader.float()?, reader.float()?, reader.float()?] },
+        votes: Votes { power: reader.float()? },
+        glance: Glance { weights: [reader.float()?, reader.float()?], sure: reader.float()?, known: reader.sorted()? },
         scope: reader.scope(dimension, classes)?,
     };
     match reader.rest {
@@ -134,6 +143,11 @@ fn put_floats<'a>(body: &mut Vec<u8>, floats: impl IntoIterator<Item = &'a f32>)
     body.extend(floats.into_iter().flat_map(|float| float.to_le_bytes()));
 }
 
+fn put_sorted(body: &mut Vec<u8>, floats: &[f32]) {
+    put_count(body, floats.len());
+    put_floats(body, floats);
+}
+
 /// What is left to read.
 struct Reader<'a> {
     rest: &'a [u8],
@@ -179,27 +193,38 @@ impl<'a> Reader<'a> {
             return Err(damaged("its vocabulary is out of order"));
         }
         let weights = self.table(count, classes)?.into_raw_vec_and_offset().0;
-        Ok(SparseHead { grams, vocabulary: Vocabulary(buckets), weights, bias: self.floats(classes)? })
+        let vocabulary = Vocabulary::from_sorted(buckets.into_iter());
+        Ok(SparseHead { grams, vocabulary, weights, bias: self.floats(classes)? })
     }
 
     fn scope(&mut self, dimension: usize, classes: usize) -> Result<Scope, LoadError> {
         let neighbours = match self.count()? {
             0 => None,
             count => {
+                let class_of = self.take(count.checked_mul(4).ok_or_else(too_short)?)?;
+                let (class_of, _) = class_of.as_chunks();
+                let class_of: Vec<u32> = class_of.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+                if class_of.iter().any(|class| *class as usize >= classes) {
+                    return Err(damaged("an example is of a class that is not there"));
+                }
                 let scales = self.floats(count)?;
                 let numbers = self.take(count.checked_mul(dimension).ok_or_else(too_short)?)?;
                 let numbers = numbers.iter().map(|byte| byte.cast_signed()).collect();
-                Some(Neighbours { dimension, scales, numbers })
+                Some(Neighbours { dimension, class_of, scales, numbers })
             }
         };
         let middles = self.table(classes, dimension)?;
         let spreads = [self.spread()?, self.spread()?, self.spread()?];
-        let known = self.count()?;
-        let known = self.floats(known)?;
-        if !known.is_sorted() {
-            return Err(damaged("its known scores are out of order"));
+        Ok(Scope { neighbours, middles, spreads, known: self.sorted()? })
+    }
+
+    fn sorted(&mut self) -> Result<Vec<f32>, LoadError> {
+        let count = self.count()?;
+        let floats = self.floats(count)?;
+        match floats.is_sorted() {
+            true => Ok(floats),
+            false => Err(damaged("its known scores are out of order")),
         }
-        Ok(Scope { neighbours, middles, spreads, known })
     }
 
     fn spread(&mut self) -> Result<Spread, LoadError> {

@@ -5,7 +5,9 @@
 
 use ndarray::ArrayView2;
 
-/// How many nearest neighbours are looked at.
+use super::Neighbour;
+
+/// How many nearest neighbours tell how far off a text is.
 const NEAREST: usize = 5;
 /// Products summed side by side, which is what lets the compiler use vector instructions well: with 32, it is three
 /// times as quick as one plain sum.
@@ -13,18 +15,21 @@ const LANES: usize = 32;
 /// Numbers multiplied before the sums are carried over; 32 bits would hold more.
 const CARRY: usize = 64 * 1024;
 
-/// Vectors of one dimension, each with its own scale.
+/// Vectors of one dimension, each with its own scale and its example's class.
 #[derive(Clone)]
 pub(super) struct Neighbours {
     pub(super) dimension: usize,
+    pub(super) class_of: Vec<u32>,
     pub(super) scales: Vec<f32>,
     /// The numbers of all vectors, one after the other.
     pub(super) numbers: Vec<i8>,
 }
 
 impl Neighbours {
-    pub(super) fn of(vectors: ArrayView2<'_, f32>) -> Neighbours {
-        let mut neighbours = Neighbours { dimension: vectors.ncols(), scales: Vec::new(), numbers: Vec::new() };
+    pub(super) fn of(vectors: ArrayView2<'_, f32>, class_of: &[usize]) -> Neighbours {
+        let class_of = class_of.iter().map(|class| *class as u32).collect();
+        let mut neighbours =
+            Neighbours { dimension: vectors.ncols(), class_of, scales: Vec::new(), numbers: Vec::new() };
         for vector in vectors.rows() {
             let (scale, numbers) = rounded(&vector.to_vec());
             neighbours.scales.push(scale);
@@ -33,26 +38,32 @@ impl Neighbours {
         neighbours
     }
 
-    /// How far a vector is from those nearest to it; higher is farther.
-    pub(super) fn distance(&self, vector: &[f32]) -> f32 {
+    pub(super) fn nearest(&self, vector: &[f32], most: usize) -> Vec<Neighbour> {
         let (scale, numbers) = rounded(vector);
         let numbers: Vec<i16> = numbers.into_iter().map(i16::from).collect();
         let rows = self.numbers.chunks_exact(self.dimension).zip(&self.scales);
-        let mut similarities: Vec<f32> = rows.map(|(row, of_row)| scale * of_row * dot(row, &numbers)).collect();
-        far_from_nearest(&mut similarities)
+        let similarities: Vec<f32> = rows.map(|(row, of_row)| scale * of_row * dot(row, &numbers)).collect();
+        nearest(&similarities, most, |example| self.class_of[example] as usize)
     }
 }
 
-/// The mean of the largest similarities, turned round.
-pub(super) fn far_from_nearest(similarities: &mut [f32]) -> f32 {
-    let count = NEAREST.min(similarities.len());
-    if count < similarities.len() {
-        similarities.select_nth_unstable_by(count, |one, other| other.total_cmp(one));
+/// The examples with the largest similarities, largest first; of equal ones, the first first.
+pub(super) fn nearest(similarities: &[f32], most: usize, class_of: impl Fn(usize) -> usize) -> Vec<Neighbour> {
+    let mut nearest: Vec<(usize, f32)> = similarities.iter().copied().enumerate().collect();
+    let nearer = |one: &(usize, f32), other: &(usize, f32)| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0));
+    if most < nearest.len() {
+        nearest.select_nth_unstable_by(most, nearer);
+        nearest.truncate(most);
     }
-    let nearest = &mut similarities[..count];
-    // In a fixed order, so that the sum is the same whichever way they came.
-    nearest.sort_unstable_by(|one, other| other.total_cmp(one));
-    -nearest.iter().sum::<f32>() / count.max(1) as f32
+    nearest.sort_unstable_by(nearer);
+    let neighbour = |(example, similarity)| Neighbour { example, class: class_of(example), similarity };
+    nearest.into_iter().map(neighbour).collect()
+}
+
+/// The mean similarity of the first few, turned round: higher is farther.
+pub(super) fn far_from_nearest(nearest: &[Neighbour]) -> f32 {
+    let few = &nearest[..NEAREST.min(nearest.len())];
+    -few.iter().map(|neighbour| neighbour.similarity).sum::<f32>() / few.len().max(1) as f32
 }
 
 /// A vector's numbers as multiples of a scale.
@@ -87,10 +98,19 @@ mod tests {
     use ndarray::{Array2, array};
 
     #[test]
+    fn the_nearest_come_first_and_the_first_of_equals() {
+        let found = nearest(&[0.1, 0.9, 0.8, 0.9], 3, |example| 10 + example);
+        let found: Vec<(usize, usize, f32)> =
+            found.iter().map(|near| (near.example, near.class, near.similarity)).collect();
+        assert_eq!(found, [(1, 11, 0.9), (3, 13, 0.9), (2, 12, 0.8)]);
+        assert_eq!(nearest(&[0.5], 3, |_| 0).len(), 1);
+    }
+
+    #[test]
     fn only_the_nearest_five_count() {
-        assert_eq!(far_from_nearest(&mut [0.1, 0.9, 0.8, -1.0, 0.7, 0.6, 0.5]), -0.7);
-        assert_eq!(far_from_nearest(&mut [0.5, 0.25]), -0.375);
-        assert_eq!(far_from_nearest(&mut []), 0.0);
+        assert_eq!(far_from_nearest(&nearest(&[0.1, 0.9, 0.8, -1.0, 0.7, 0.6, 0.5], 7, |_| 0)), -0.7);
+        assert_eq!(far_from_nearest(&nearest(&[0.5, 0.25], 7, |_| 0)), -0.375);
+        assert_eq!(far_from_nearest(&[]), 0.0);
     }
 
     #[test]
@@ -101,10 +121,10 @@ mod tests {
             let length = row.dot(&row).sqrt();
             row /= length;
         });
-        let neighbours = Neighbours::of(vectors.view());
+        let neighbours = Neighbours::of(vectors.view(), &[0; 20]);
         for vector in vectors.rows() {
-            let exact = far_from_nearest(&mut vectors.dot(&vector).to_vec());
-            let found = neighbours.distance(&vector.to_vec());
+            let exact = far_from_nearest(&nearest(&vectors.dot(&vector).to_vec(), 20, |_| 0));
+            let found = far_from_nearest(&neighbours.nearest(&vector.to_vec(), 20));
             assert!((exact - found).abs() < 2e-3, "{found} is not {exact}");
         }
     }
@@ -113,6 +133,6 @@ mod tests {
     fn the_largest_numbers_do_not_overflow() {
         let length = 2 * CARRY;
         assert_eq!(dot(&vec![-128; length], &vec![-128; length]), length as f32 * 16384.0);
-        assert_eq!(Neighbours::of(array![[0.0, 0.0]].view()).distance(&[0.0, 0.0]), 0.0);
+        assert_eq!(Neighbours::of(array![[0.0, 0.0]].view(), &[0]).nearest(&[0.0, 0.0], 1)[0].similarity, 0.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Makes one answer of what three heads say: a product of their probabilities, each raised to a weight.
+//! Makes one answer of what four heads say: a product of their probabilities, each raised to a weight.
 //!
 //! The weights do two things in one. They say how far each head can be trusted beside the others, and their size
 //! makes the probabilities as bold as they deserve to be.
@@ -7,10 +7,10 @@ use ndarray::{Array2, ArrayView2};
 
 use super::softmax::softmax;
 
-/// How much the dense head, the words and the letters count.
+/// How much the dense head, the words, the letters and the nearest examples count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Product {
-    pub(super) weights: [f32; 3],
+    pub(super) weights: [f32; 4],
 }
 
 /// Weights and the mean loss they leave.
@@ -27,11 +27,11 @@ const LEAST_GAIN: f64 = 1e-7;
 
 impl Product {
     /// For when there is nothing to fit weights on.
-    pub(super) const FIXED: Product = Product { weights: [1.0, 0.4, 0.15] };
+    pub(super) const FIXED: Product = Product { weights: [1.0, 0.4, 0.15, 0.0] };
 
     /// Fits the weights to log-probabilities of examples the heads did not see.
-    pub(super) fn fit(heads: [ArrayView2<'_, f32>; 3], class_of: &[usize]) -> Product {
-        let mut weights = fit(heads, class_of, [1.0, 0.4, 0.4]).weights;
+    pub(super) fn fit(heads: [ArrayView2<'_, f32>; 4], class_of: &[usize]) -> Product {
+        let mut weights = fit(heads, class_of, [1.0, 0.4, 0.4, 0.4]).weights;
         weights[2] = weights[2].max(LEAST_FOR_CHARS);
         let product = Product { weights: weights.map(|weight| weight as f32) };
         let [scale] = fit([product.combine_all(heads).view()], class_of, [1.0]).weights;
@@ -39,18 +39,20 @@ impl Product {
     }
 
     /// The scores of the classes: log-probabilities, but for a constant.
-    pub(super) fn combine(&self, heads: [&[f32]; 3]) -> Vec<f32> {
-        let [dense, words, chars] = self.weights;
-        let logs = heads[0].iter().zip(heads[1]).zip(heads[2]);
-        logs.map(|((of_dense, of_words), of_chars)| dense * of_dense + words * of_words + chars * of_chars).collect()
+    pub(super) fn combine(&self, heads: [&[f32]; 4]) -> Vec<f32> {
+        let mut scores = vec![0.0; heads[0].len()];
+        for (weight, logs) in self.weights.iter().zip(heads) {
+            scores.iter_mut().zip(logs).for_each(|(score, log)| *score += weight * log);
+        }
+        scores
     }
 
     /// The same for many texts, a row each.
-    pub(super) fn combine_all(&self, heads: [ArrayView2<'_, f32>; 3]) -> Array2<f32> {
-        let [dense, words, chars] = self.weights;
-        let mut scores = &heads[0] * dense;
-        scores.scaled_add(words, &heads[1]);
-        scores.scaled_add(chars, &heads[2]);
+    pub(super) fn combine_all(&self, heads: [ArrayView2<'_, f32>; 4]) -> Array2<f32> {
+        let mut scores = Array2::zeros(heads[0].dim());
+        for (weight, logs) in self.weights.iter().zip(heads) {
+            scores.scaled_add(*weight, &logs);
+        }
         scores
     }
 }
@@ -170,9 +172,9 @@ mod tests {
     use super::*;
     use crate::heads::softmax::log_softmax;
 
-    /// Three heads of different opinions about 40 texts and three classes. Each text comes 200 times, with classes as
+    /// Four heads of different opinions about 40 texts and three classes. Each text comes 200 times, with classes as
     /// often as a product with the given weights says.
-    fn mixture(weights: [f32; 3]) -> ([Array2<f32>; 3], Vec<usize>) {
+    fn mixture(weights: [f32; 4]) -> ([Array2<f32>; 4], Vec<usize>) {
         let opinions = std::array::from_fn(|head| {
             let mut logs = Array2::from_shape_fn((40, 3), |(text, class)| {
                 2.0 * ((text * 7 + class * 13 + head * 29 + text * class * (head + 2)) as f32).sin()
@@ -196,16 +198,16 @@ mod tests {
 
     #[test]
     fn the_weights_of_a_known_mixture_are_found_again() {
-        let (heads, class_of) = mixture([1.2, 0.5, 0.3]);
-        let found = fit(heads.each_ref().map(|head| head.view()), &class_of, [1.0, 0.4, 0.4]);
-        for (found, made) in found.weights.iter().zip([1.2, 0.5, 0.3]) {
+        let (heads, class_of) = mixture([1.2, 0.5, 0.3, 0.8]);
+        let found = fit(heads.each_ref().map(|head| head.view()), &class_of, [1.0, 0.4, 0.4, 0.4]);
+        for (found, made) in found.weights.iter().zip([1.2, 0.5, 0.3, 0.8]) {
             assert!((found - made).abs() < 0.02, "{found} is not {made}");
         }
     }
 
     #[test]
     fn letters_keep_some_weight_and_the_whole_stays_calibrated() {
-        let (heads, class_of) = mixture([1.5, 0.5, 0.0]);
+        let (heads, class_of) = mixture([1.5, 0.5, 0.0, 0.2]);
         let heads = heads.each_ref().map(|head| head.view());
         let product = Product::fit(heads, &class_of);
         assert!(product.weights[2] > 0.1, "{product:?}");

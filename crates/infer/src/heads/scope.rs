@@ -4,22 +4,17 @@
 //! about the text (its energy), how far it is from its nearest neighbours, and how far from the middle of any class.
 //! Each misses strangers that the others find.
 
-use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 
-use super::folds::Split;
+use super::Neighbour;
 use super::neighbours::{Neighbours, far_from_nearest};
-use super::softmax::log_sum_exp;
+use super::surroundings::{MOST_NEIGHBOURS, Surroundings, far_from_all, middles};
+use super::votes::{self, VOTERS};
 
-/// Past this many examples the neighbours are left out: to look through them all would take longer than to embed the
-/// text, and with so many examples the middles of the classes are well known.
-const MOST_NEIGHBOURS: usize = 20_000;
 /// How many of the held-out examples' scores are kept, to compare with.
 const MOST_KNOWN: usize = 1000;
 /// A smaller spread than this says only that there were too few examples.
 const LEAST_SPREAD: f32 = 1e-3;
-/// Held-out vectors compared with all others at once; bounds the memory for it.
-const BLOCK: usize = 256;
-
 /// What is known of texts that are in scope.
 #[derive(Clone)]
 pub(super) struct Scope {
@@ -43,39 +38,19 @@ pub(super) struct Spread {
 }
 
 impl Scope {
-    /// Learns from the scores that held-out examples got, a row each in the order of the splits, and from where they
-    /// lie beside the others.
+    /// Learns from the energies of held-out examples and from what is around them.
     pub(super) fn fit(
         vectors: ArrayView2<'_, f32>,
         class_of: &[usize],
         classes: usize,
-        splits: &[Split],
-        scores: ArrayView2<'_, f32>,
+        energies: &[f32],
+        around: &Surroundings,
     ) -> Scope {
+        let signs = energies.iter().zip(&around.neighbours).zip(&around.middles);
+        let held_out: Vec<Signs> = signs.map(|((energy, near), middle)| [*energy, *near, *middle]).collect();
         let has_neighbours = vectors.nrows() <= MOST_NEIGHBOURS;
-        let mut held_out: Vec<Signs> = Vec::with_capacity(scores.nrows());
-        let mut scores = scores.rows().into_iter();
-        for split in splits {
-            let training = vectors.select(Axis(0), &split.training);
-            let class_of: Vec<usize> = split.training.iter().map(|index| class_of[*index]).collect();
-            let middles = middles(training.view(), &class_of, classes);
-            for block in split.held_out.chunks(BLOCK) {
-                // One large product is much quicker than many small ones.
-                let block = vectors.select(Axis(0), block);
-                let to_middles = block.dot(&middles.t());
-                let to_examples = has_neighbours.then(|| block.dot(&training.t()));
-                for (row, scores) in scores.by_ref().take(block.nrows()).enumerate() {
-                    let neighbours = to_examples.as_ref().map(|all| far_from_nearest(&mut all.row(row).to_vec()));
-                    held_out.push([
-                        -log_sum_exp(&scores.to_vec()),
-                        neighbours.unwrap_or_default(),
-                        far_from_all(to_middles.row(row)),
-                    ]);
-                }
-            }
-        }
         let mut scope = Scope {
-            neighbours: has_neighbours.then(|| Neighbours::of(vectors)),
+            neighbours: has_neighbours.then(|| Neighbours::of(vectors, class_of)),
             middles: middles(vectors, class_of, classes),
             spreads: std::array::from_fn(|sign| Spread::of(held_out.iter().map(|signs| signs[sign]))),
             known: Vec::new(),
@@ -84,21 +59,30 @@ impl Scope {
         scope
     }
 
-    /// Without anything to compare with: every text is taken as known.
-    pub(super) fn unknown(vectors: ArrayView2<'_, f32>, class_of: &[usize], classes: usize) -> Scope {
-        Scope::fit(vectors, class_of, classes, &[], Array2::zeros((0, classes)).view())
+    /// The examples that are looked at around a text; none where there are too many.
+    pub(super) fn nearest(&self, vector: &[f32]) -> Vec<Neighbour> {
+        self.neighbours.as_ref().map(|neighbours| neighbours.nearest(vector, VOTERS)).unwrap_or_default()
     }
 
-    pub(super) fn strangeness(&self, energy: f32, vector: &[f32]) -> f32 {
-        let neighbours = self.neighbours.as_ref().map(|neighbours| neighbours.distance(vector));
+    /// How they vote, as a head: all alike where there are none.
+    pub(super) fn votes(&self, nearest: &[Neighbour]) -> Vec<f32> {
+        votes::count(nearest, self.middles.nrows())
+    }
+
+    pub(super) fn strangeness(&self, energy: f32, nearest: &[Neighbour], vector: &[f32]) -> f32 {
         let middles = far_from_all(self.middles.dot(&ArrayView1::from(vector)).view());
-        self.sum([energy, neighbours.unwrap_or_default(), middles])
+        self.sum([energy, far_from_nearest(nearest), middles])
     }
 
     /// The share of held-out examples that are less strange than this.
     pub(super) fn share_less_strange(&self, strangeness: f32) -> f32 {
-        let less = self.known.partition_point(|known| *known < strangeness);
-        less as f32 / self.known.len().max(1) as f32
+        share_below(&self.known, strangeness)
+    }
+
+    /// The strangeness that so many held-out examples stay below.
+    pub(super) fn typical_strangeness(&self, share: f32) -> f32 {
+        let last = self.known.len().saturating_sub(1);
+        self.known.get((share * last as f32) as usize).copied().unwrap_or_default()
     }
 
     fn sum(&self, signs: Signs) -> f32 {
@@ -127,26 +111,13 @@ impl Spread {
     }
 }
 
-fn middles(vectors: ArrayView2<'_, f32>, class_of: &[usize], classes: usize) -> Array2<f32> {
-    let mut middles = Array2::zeros((classes, vectors.ncols()));
-    for (vector, class) in vectors.rows().into_iter().zip(class_of) {
-        middles.row_mut(*class).scaled_add(1.0, &vector);
-    }
-    for mut middle in middles.rows_mut() {
-        let length = middle.dot(&middle).sqrt();
-        // Examples that cancel each other out have no middle; zero is then equally far from everything.
-        middle.mapv_inplace(|number| number / length.max(1e-9));
-    }
-    middles
-}
-
-/// The largest similarity, turned round.
-fn far_from_all(similarities: ArrayView1<'_, f32>) -> f32 {
-    -similarities.iter().copied().fold(f32::NEG_INFINITY, f32::max)
+/// The share of ascending scores that are lower than this one.
+pub(super) fn share_below(scores: &[f32], score: f32) -> f32 {
+    scores.partition_point(|other| *other < score) as f32 / scores.len().max(1) as f32
 }
 
 /// The scores in order, evenly thinned out where there are many.
-fn thinned(mut scores: Vec<f32>) -> Vec<f32> {
+pub(super) fn thinned(mut scores: Vec<f32>) -> Vec<f32> {
     scores.sort_unstable_by(f32::total_cmp);
     if scores.len() <= MOST_KNOWN {
         return scores;
@@ -160,32 +131,6 @@ mod tests {
     use ndarray::array;
 
     #[test]
-    fn middles_are_means_of_length_one() {
-        let vectors = array![[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.6, 0.8], [-0.6, -0.8]];
-        let half = 0.5f32.sqrt();
-        assert_eq!(middles(vectors.view(), &[0, 0, 1, 2, 2], 3), array![[half, half], [-1.0, 0.0], [0.0, 0.0]]);
-    }
-
-    #[test]
-    fn held_out_examples_are_seen_without_their_fold() {
-        // Each is alone on its side as soon as it is held out, and the scores give all the same energy.
-        let vectors = array![[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]];
-        let split = |held_out: usize| Split {
-            training: (0..4).filter(|index| *index != held_out).collect(),
-            held_out: vec![held_out],
-        };
-        let splits: Vec<Split> = (0..4).map(split).collect();
-        let scope = Scope::fit(vectors.view(), &[0, 0, 1, 1], 2, &splits, Array2::zeros((4, 2)).view());
-        let [energy, neighbours, middles] = scope.spreads;
-        assert!((energy.mean + 2f32.ln()).abs() < 1e-6);
-        assert!((neighbours.mean - 1.0 / 3.0).abs() < 1e-6);
-        assert!(middles.mean.abs() < 1e-6);
-        assert_eq!(scope.known.len(), 4);
-        // The vectors themselves are in the middle of what is known, and so much less strange.
-        assert!(scope.strangeness(energy.mean, &[1.0, 0.0]) < scope.known[0]);
-    }
-
-    #[test]
     fn a_spread_is_never_nothing() {
         assert_eq!(Spread::of([1.0, 3.0].into_iter()), Spread { mean: 2.0, deviation: 1.0 });
         assert_eq!(Spread::of([2.0, 2.0].into_iter()).units(2.0), 0.0);
@@ -195,7 +140,8 @@ mod tests {
     #[test]
     fn the_share_counts_what_is_less_strange() {
         let vectors = array![[1.0, 0.0], [0.0, 1.0]];
-        let mut scope = Scope::unknown(vectors.view(), &[0, 1], 2);
+        let nothing = Surroundings::of(vectors.view(), &[0, 1], 2, &[]);
+        let mut scope = Scope::fit(vectors.view(), &[0, 1], 2, &[], &nothing);
         assert_eq!(scope.share_less_strange(100.0), 0.0);
         scope.known = thinned((0..5000).rev().map(|score| score as f32).collect());
         assert_eq!(scope.known.len(), MOST_KNOWN);

@@ -3,12 +3,15 @@
 use super::ngrams::{Counts, Grams};
 use super::shuffle::Shuffle;
 use super::softmax::{log_softmax, softmax};
+use super::vocabulary::{Features, Vocabulary};
 
 const EPOCHS: usize = 5;
 const RATE: f32 = 0.5;
 /// Keeps the first steps of a weight from being too long.
 const DAMPING: f32 = 0.01;
 const SEED: u64 = 0;
+/// Bounds the memory of a head, 64 MiB, and twice that while it is trained. Only thousands of classes come near it.
+const MOST_WEIGHTS: usize = 16 << 20;
 
 /// Knows weights for the buckets it met in training, and for no others.
 #[derive(Clone)]
@@ -20,12 +23,12 @@ pub(super) struct SparseHead {
     pub(super) bias: Vec<f32>,
 }
 
-/// The buckets that count, ascending. A bucket's place is its row.
-#[derive(Clone)]
-pub(super) struct Vocabulary(pub(super) Vec<u16>);
-
-/// What a head sees of a text: rows of its weights and how much each matters, together of length one.
-type Features = Vec<(usize, f32)>;
+/// What a head makes of a text.
+pub(super) struct Look {
+    pub(super) log_probabilities: Vec<f32>,
+    /// The share of the text that it knows weights for.
+    pub(super) known: f32,
+}
 
 impl SparseHead {
     pub(super) fn train(
@@ -35,9 +38,9 @@ impl SparseHead {
         classes: usize,
         fewest_texts: u32,
     ) -> SparseHead {
-        let vocabulary = Vocabulary::of(texts, fewest_texts);
+        let vocabulary = Vocabulary::of(texts, fewest_texts, MOST_WEIGHTS / classes);
         let texts: Vec<Features> = texts.iter().map(|counts| vocabulary.features(counts)).collect();
-        let mut weights = Learned::zeros(vocabulary.0.len() * classes);
+        let mut weights = Learned::zeros(vocabulary.len() * classes);
         let mut bias = Learned::zeros(classes);
         let mut scores = vec![0.0; classes];
         let mut order: Vec<usize> = (0..texts.len()).collect();
@@ -49,7 +52,7 @@ impl SparseHead {
                 softmax(&mut scores);
                 scores[class_of[*index]] -= 1.0;
                 bias.learn(0, 1.0, &scores);
-                for (row, value) in &texts[*index] {
+                for (row, value) in &texts[*index].rows {
                     weights.learn(row * classes, *value, &scores);
                 }
             }
@@ -57,31 +60,16 @@ impl SparseHead {
         SparseHead { grams, vocabulary, weights: weights.values, bias: bias.values }
     }
 
-    pub(super) fn log_probabilities(&self, counts: &Counts) -> Vec<f32> {
+    pub(super) fn look_at(&self, text: &str) -> Look {
+        self.look(&self.grams.read(text))
+    }
+
+    pub(super) fn look(&self, counts: &Counts) -> Look {
         let mut scores = vec![0.0; self.bias.len()];
-        score(&self.vocabulary.features(counts), &self.weights, &self.bias, &mut scores);
+        let features = self.vocabulary.features(counts);
+        score(&features, &self.weights, &self.bias, &mut scores);
         log_softmax(&mut scores);
-        scores
-    }
-}
-
-impl Vocabulary {
-    /// The buckets that at least so many texts have.
-    fn of(texts: &[&Counts], fewest_texts: u32) -> Vocabulary {
-        let mut texts_with = vec![0u32; 1 << 16];
-        for (bucket, _) in texts.iter().copied().flatten() {
-            texts_with[usize::from(*bucket)] += 1;
-        }
-        let fewest = fewest_texts.max(1);
-        Vocabulary((0..=u16::MAX).filter(|bucket| texts_with[usize::from(*bucket)] >= fewest).collect())
-    }
-
-    fn features(&self, counts: &Counts) -> Features {
-        let known = counts.iter().filter_map(|(bucket, value)| Some((self.0.binary_search(bucket).ok()?, *value)));
-        let mut features: Features = known.collect();
-        let length = features.iter().map(|(_, value)| value * value).sum::<f32>().sqrt();
-        features.iter_mut().for_each(|(_, value)| *value /= length);
-        features
+        Look { log_probabilities: scores, known: features.known }
     }
 }
 
@@ -110,7 +98,7 @@ impl Learned {
 
 fn score(features: &Features, weights: &[f32], bias: &[f32], scores: &mut [f32]) {
     scores.copy_from_slice(bias);
-    for (row, value) in features {
+    for (row, value) in &features.rows {
         let weights = &weights[row * bias.len()..][..bias.len()];
         for (score, weight) in scores.iter_mut().zip(weights) {
             *score += value * weight;
@@ -131,7 +119,7 @@ mod tests {
     #[test]
     fn words_that_tell_classes_apart_are_learned() {
         let head = train(&[("red apple", 0), ("red rose", 0), ("blue sky", 1), ("blue sea", 1)], 1);
-        let told = |text| head.log_probabilities(&Grams::Words.read(text));
+        let told = |text| head.look_at(text).log_probabilities;
         assert!(told("a red car")[0].exp() > 0.8);
         assert!(told("a blue car")[1].exp() > 0.8);
         assert_eq!(told("unheard words"), told(""));
@@ -141,13 +129,6 @@ mod tests {
     fn only_buckets_that_occur_often_enough_have_weights() {
         let texts = [("one two", 0), ("one three", 1)];
         assert_eq!(train(&texts, 1).weights.len(), 5 * 2);
-        assert_eq!(train(&texts, 2).vocabulary.0.len(), 1);
-    }
-
-    #[test]
-    fn features_have_length_one() {
-        let head = train(&[("one two two", 0), ("three", 1)], 1);
-        let features = head.vocabulary.features(&Grams::Words.read("one two two four"));
-        assert!((features.iter().map(|(_, value)| value * value).sum::<f32>() - 1.0).abs() < 1e-6);
+        assert_eq!(train(&texts, 2).vocabulary.len(), 1);
     }
 }

@@ -6,10 +6,14 @@ use ndarray::{Array2, ArrayView2, Axis, concatenate};
 
 use super::dense::DenseHead;
 use super::folds::{self, Split};
+use super::glance::{self, Glance};
 use super::ngrams::{Counts, Grams};
 use super::product::{self, Product};
 use super::scope::Scope;
+use super::softmax::log_sum_exp;
 use super::sparse::SparseHead;
+use super::surroundings::Surroundings;
+use super::votes::Votes;
 use super::{Classifier, Example, TrainError, is_unit};
 
 /// How loosely the dense head may be fitted. The best is chosen by what held-out examples say.
@@ -38,6 +42,8 @@ struct HeldOut {
     dense: Array2<f32>,
     words: Array2<f32>,
     chars: Array2<f32>,
+    /// The share of each text that the words and the letters of the others cover, on average of the two.
+    known: Vec<f32>,
     class_of: Vec<usize>,
 }
 
@@ -50,15 +56,18 @@ pub(super) fn train(examples: &[Example<'_>], classes: usize) -> Result<Classifi
     }
     let everything: Vec<usize> = (0..examples.len()).collect();
     let vectors = material.vectors.view();
-    let (looseness, product, scope) = if splits.is_empty() {
+    let around = Surroundings::of(vectors, &material.class_of, classes, &splits);
+    let (looseness, product, votes, glance, energies) = if splits.is_empty() {
         // The tightest fit is the one that leans least on the few examples there are.
-        (LOOSENESS[0], Product::FIXED, Scope::unknown(vectors, &material.class_of, classes))
+        (LOOSENESS[0], Product::FIXED, Votes::FIXED, Glance::NEVER, Vec::new())
     } else {
         let (looseness, held_out) = material.hold_out(&splits);
-        let heads = [held_out.dense.view(), held_out.words.view(), held_out.chars.view()];
+        let heads = [held_out.dense.view(), held_out.words.view(), held_out.chars.view(), around.votes.view()];
         let product = Product::fit(heads, &held_out.class_of);
-        let scores = product.combine_all(heads);
-        (looseness, product, Scope::fit(vectors, &material.class_of, classes, &splits, scores.view()))
+        let energies = product.combine_all(heads).rows().into_iter().map(|row| -log_sum_exp(&row.to_vec())).collect();
+        let votes = Votes::fit(around.votes.view(), &held_out.class_of);
+        let glance = Glance::fit([heads[1], heads[2]], &held_out.known, &held_out.class_of);
+        (looseness, product, votes, glance, energies)
     };
     Ok(Classifier {
         model: examples[0].embedding.model.clone(),
@@ -66,7 +75,9 @@ pub(super) fn train(examples: &[Example<'_>], classes: usize) -> Result<Classifi
         words: material.sparse(Grams::Words, &everything),
         chars: material.sparse(Grams::Chars, &everything),
         product,
-        scope,
+        votes,
+        glance,
+        scope: Scope::fit(vectors, &material.class_of, classes, &energies, &around),
     })
 }
 
@@ -116,9 +127,10 @@ impl Material {
     /// dense head they like best.
     fn hold_out(&self, splits: &[Split]) -> (f32, HeldOut) {
         let (looseness, dense) = self.hold_out_dense(splits);
-        let words = self.hold_out_sparse(Grams::Words, splits);
-        let chars = self.hold_out_sparse(Grams::Chars, splits);
-        (looseness, HeldOut { dense, words, chars, class_of: self.classes_of(splits) })
+        let (words, known_words) = self.hold_out_sparse(Grams::Words, splits);
+        let (chars, known_chars) = self.hold_out_sparse(Grams::Chars, splits);
+        let known = known_words.iter().zip(known_chars).map(|(words, chars)| glance::known(*words, chars)).collect();
+        (looseness, HeldOut { dense, words, chars, known, class_of: self.classes_of(splits) })
     }
 
     fn hold_out_dense(&self, splits: &[Split]) -> (f32, Array2<f32>) {
@@ -143,14 +155,19 @@ impl Material {
         (looseness, stack([logs].into_iter().chain(rest).collect()))
     }
 
-    fn hold_out_sparse(&self, grams: Grams, splits: &[Split]) -> Array2<f32> {
-        let mut logs = Vec::new();
+    /// Log-probabilities, and the share of each text that was known.
+    fn hold_out_sparse(&self, grams: Grams, splits: &[Split]) -> (Array2<f32>, Vec<f32>) {
+        let (mut logs, mut known) = (Vec::new(), Vec::new());
         for split in splits {
             let head = self.sparse(grams, &split.training);
-            let counts = split.held_out.iter().map(|index| &self.counts(grams)[*index]);
-            logs.extend(counts.flat_map(|counts| head.log_probabilities(counts)));
+            for index in &split.held_out {
+                let look = head.look(&self.counts(grams)[*index]);
+                logs.extend(look.log_probabilities);
+                known.push(look.known);
+            }
         }
-        Array2::from_shape_vec((logs.len() / self.classes, self.classes), logs).expect("all rows have all classes")
+        let logs = Array2::from_shape_vec((known.len(), self.classes), logs).expect("all rows have all classes");
+        (logs, known)
     }
 
     fn dense(&self, training: &[usize], looseness: f32) -> DenseHead {

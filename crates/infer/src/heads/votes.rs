@@ -1,0 +1,76 @@
+//! The nearest examples vote: a head of its own, and the one whose answer can be shown.
+//!
+//! Each of the nearest examples has a vote that counts the more, the nearer it is. Shares of votes are far too shy as
+//! probabilities (many a text is plainly of a class that has eight of its twenty neighbours), so where they decide alone
+//! they are raised to a power that is fitted on held-out examples.
+
+use ndarray::ArrayView2;
+
+use super::{Neighbour, product};
+
+/// How many examples vote.
+pub(super) const VOTERS: usize = 20;
+/// An example that is farther by this much counts e times less.
+const REACH: f32 = 0.1;
+/// What every class has without any vote, as a share of one: nothing is impossible.
+const BASE: f32 = 0.01;
+
+/// How bold the votes may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Votes {
+    pub(super) power: f32,
+}
+
+impl Votes {
+    /// For when there is nothing to fit it on.
+    pub(super) const FIXED: Votes = Votes { power: 1.0 };
+
+    /// Fits the power to the votes on held-out examples, as [`count`] gives them, a row each.
+    pub(super) fn fit(counted: ArrayView2<'_, f32>, class_of: &[usize]) -> Votes {
+        let [power] = product::fit([counted], class_of, [1.0]).weights;
+        Votes { power: power as f32 }
+    }
+}
+
+/// The logarithms of the classes' shares, given the nearest examples, nearest first.
+pub(super) fn count(nearest: &[Neighbour], classes: usize) -> Vec<f32> {
+    let closest = nearest.first().map_or(0.0, |nearest| nearest.similarity);
+    let mut shares = vec![BASE; classes];
+    let mut total = BASE * classes as f32;
+    for Neighbour { class, similarity, .. } in nearest {
+        let vote = ((similarity - closest) / REACH).exp();
+        shares[*class] += vote;
+        total += vote;
+    }
+    shares.iter_mut().for_each(|share| *share = (*share / total).ln());
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_examples_count_more_than_far_ones() {
+        let near = |class, similarity| Neighbour { example: 0, class, similarity };
+        let shares = count(&[near(0, 0.9), near(1, 0.5), near(1, 0.5)], 3);
+        assert!(shares[0] > shares[1] && shares[1] > shares[2], "{shares:?}");
+        assert!((shares.iter().map(|share| share.exp()).sum::<f32>() - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn without_votes_all_classes_are_alike() {
+        let shares = count(&[], 4);
+        assert!(shares.iter().all(|share| (share - 0.25f32.ln()).abs() < 1e-6), "{shares:?}");
+    }
+
+    #[test]
+    fn shy_votes_are_made_bolder() {
+        let counted = ndarray::Array2::from_shape_fn((40, 2), |(text, class)| match class == text % 2 {
+            true => 0.6f32.ln(),
+            false => 0.4f32.ln(),
+        });
+        let class_of: Vec<usize> = (0..40).map(|text| text % 2).collect();
+        assert!(Votes::fit(counted.view(), &class_of).power > 5.0);
+    }
+}
