@@ -5,5 +5,6 @@
 pub mod app;
 pub mod cli;
 pub mod config;
+pub mod evaluate;
 pub mod inference;
 pub mod telemetry;

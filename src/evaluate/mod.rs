@@ -1,0 +1,179 @@
+//! Tells how good a classifier is, from what it said about texts whose categories are known.
+//!
+//! Pure: takes judged texts, returns a [`Report`] that can be saved as JSON, read in a [`terminal`] or looked at as a
+//! [`diagram`]. Reading the texts, judging them and timing it happens elsewhere.
+
+mod accuracy;
+mod calibration;
+pub mod diagram;
+mod latency;
+mod scope;
+pub mod terminal;
+
+use serde::Serialize;
+
+pub use accuracy::{Category, Confusion};
+pub use calibration::{Bin, Calibration};
+pub use latency::Latency;
+pub use scope::{AtOutOfScope, AtRejection, Scope};
+
+/// One judged text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// The category it belongs to; without one it is out of scope.
+    pub truth: Option<usize>,
+    /// The category it was given. Texts out of scope are given one too: whether they are refused is another question.
+    pub class: usize,
+    /// How probable the classifier thinks that category is.
+    pub confidence: f32,
+    /// The share of known texts that look less strange than this one.
+    pub out_of_scope: f32,
+    /// The score behind `out_of_scope`; higher is stranger.
+    pub strangeness: f32,
+    /// How long judging it took, in microseconds.
+    pub micros: f64,
+}
+
+/// How good a classifier is. Shares are between 0 and 1; what the texts cannot tell is `null` in JSON.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    pub texts: usize,
+    pub in_scope: usize,
+    pub out_of_scope: usize,
+    /// The share of texts in scope that were given their category.
+    pub accuracy: Option<f64>,
+    /// The mean F1 of `categories`, each counting the same however many texts it has.
+    pub macro_f1: Option<f64>,
+    /// The share of texts in scope that were given their category with a confidence of 0.6 or more.
+    pub right_and_sure: Option<f64>,
+    pub calibration: Calibration,
+    /// The categories that a text in scope belongs to or was given, in the classifier's order.
+    pub categories: Vec<Category>,
+    /// The 20 most frequent mistakes, most frequent first.
+    pub confusions: Vec<Confusion>,
+    /// Needs texts of both kinds: in scope and out of scope.
+    pub scope: Option<Scope>,
+    pub latency_micros: Option<Latency>,
+}
+
+impl Report {
+    /// `categories` are the names of the classes that `judged` counts; one without a name is shown by its number.
+    pub fn of(judged: &[Judged], categories: &[String]) -> Report {
+        let known = in_scope(judged).count();
+        let per_category = accuracy::categories(judged, categories);
+        Report {
+            texts: judged.len(),
+            in_scope: known,
+            out_of_scope: judged.len() - known,
+            accuracy: accuracy::accuracy(judged),
+            macro_f1: accuracy::macro_f1(&per_category),
+            right_and_sure: accuracy::right_and_sure(judged),
+            calibration: Calibration::of(judged),
+            categories: per_category,
+            confusions: accuracy::confusions(judged, categories),
+            scope: Scope::of(judged),
+            latency_micros: Latency::of(judged),
+        }
+    }
+}
+
+impl Judged {
+    fn is_right(&self) -> bool {
+        self.truth == Some(self.class)
+    }
+}
+
+/// The texts that belong to a category, each with it.
+fn in_scope(judged: &[Judged]) -> impl Iterator<Item = (usize, &Judged)> {
+    judged.iter().filter_map(|text| text.truth.map(|truth| (truth, text)))
+}
+
+/// A share of nothing cannot be told.
+fn share(count: usize, of: usize) -> Option<f64> {
+    (of > 0).then(|| count as f64 / of as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    pub(super) fn known(truth: usize, class: usize, confidence: f32) -> Judged {
+        Judged { truth: Some(truth), class, confidence, out_of_scope: 0.0, strangeness: 0.0, micros: 1.0 }
+    }
+
+    pub(super) fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn nothing_judged_is_told_as_nothing_known() {
+        let report = serde_json::to_value(Report::of(&[], &[])).unwrap();
+        for unknown in ["accuracy", "macro_f1", "right_and_sure", "scope", "latency_micros"] {
+            assert!(report[unknown].is_null(), "{unknown}");
+        }
+        assert!(report["calibration"]["error"].is_null());
+        assert_eq!(report["texts"], 0);
+        assert_eq!(report["categories"], serde_json::json!([]));
+    }
+
+    #[test]
+    fn texts_of_both_kinds_are_counted_apart() {
+        let stranger = Judged { truth: None, ..known(0, 0, 0.9) };
+        let report = Report::of(&[known(0, 0, 0.9), stranger, known(1, 0, 0.9)], &names(&["a", "b"]));
+        assert_eq!((report.texts, report.in_scope, report.out_of_scope), (3, 2, 1));
+        assert_eq!(report.accuracy, Some(0.5));
+    }
+
+    fn any_number() -> impl Strategy<Value = f32> {
+        prop_oneof![0.0_f32..=1.0, proptest::num::f32::ANY, Just(0.6), Just(0.95)]
+    }
+
+    prop_compose! {
+        fn any_text()(
+            truth in proptest::option::of(0_usize..4),
+            class in 0_usize..4,
+            confidence in any_number(),
+            out_of_scope in any_number(),
+            strangeness in any_number(),
+            micros in proptest::num::f64::ANY,
+        ) -> Judged {
+            Judged { truth, class, confidence, out_of_scope, strangeness, micros }
+        }
+    }
+
+    fn shares(report: &Report) -> Vec<f64> {
+        let mut shares: Vec<f64> = Vec::new();
+        shares.extend([report.accuracy, report.macro_f1, report.right_and_sure].iter().flatten());
+        shares.extend(report.calibration.error);
+        for bin in &report.calibration.bins {
+            shares.extend([bin.lower, bin.upper]);
+            shares.extend([bin.confidence, bin.accuracy].iter().flatten());
+        }
+        for category in &report.categories {
+            shares.extend([Some(category.f1), category.precision, category.recall].iter().flatten());
+        }
+        if let Some(scope) = &report.scope {
+            shares.extend([scope.area_under_roc, scope.at_out_of_scope.refused, scope.at_out_of_scope.found]);
+            shares.extend(scope.at_rejection.iter().flat_map(|at| [at.allowed, at.refused, at.found]));
+        }
+        shares
+    }
+
+    proptest! {
+        #[test]
+        fn every_share_is_a_share_whatever_was_judged(judged in proptest::collection::vec(any_text(), 0..40)) {
+            let report = Report::of(&judged, &names(&["a", "b", "c"]));
+            for share in shares(&report) {
+                prop_assert!((0.0..=1.0).contains(&share), "{share} in {report:?}");
+            }
+            for at in report.scope.iter().flat_map(|scope| &scope.at_rejection) {
+                prop_assert!(at.refused <= at.allowed);
+            }
+            for text in [terminal::render(&report, "t"), diagram::svg(&report.calibration, "t")] {
+                prop_assert!(!text.contains("NaN"), "{text}");
+            }
+        }
+    }
+}
