@@ -1,5 +1,6 @@
 //! The model inside the library, and what is known about it.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,35 @@ static CARDS: LazyLock<[Card; 1]> = LazyLock::new(|| {
     let minilm = include_str!("../models/all-MiniLM-L6-v2/MODEL.toml");
     [toml::from_str(minilm).expect("the card was checked by a test")]
 });
+
+/// One on each line. The vocabulary is that of WordPiece: ordered by how common a token is, and much of it is no words.
+static ENGLISH_WORDS: LazyLock<String> = LazyLock::new(|| {
+    #[derive(Deserialize)]
+    struct Tokenizer {
+        model: Vocabulary,
+    }
+    #[derive(Deserialize)]
+    struct Vocabulary {
+        vocab: HashMap<String, u32>,
+    }
+    // Most of the rarer short tokens are fragments and abbreviations.
+    let is_word = |token: &str, rank: u32| match token.len() {
+        1 => matches!(token, "a" | "i"),
+        2 => rank < 4000,
+        3 => rank < 9000,
+        _ => true,
+    };
+    let tokenizer: Tokenizer = serde_json::from_slice(TOKENIZER).expect("the tokenizer was checked by a test");
+    let mut words: Vec<(u32, String)> = tokenizer.model.vocab.into_iter().map(|(token, rank)| (rank, token)).collect();
+    words.retain(|(rank, token)| token.bytes().all(|byte| byte.is_ascii_lowercase()) && is_word(token, *rank));
+    words.sort_unstable();
+    words.into_iter().map(|(_, token)| token + "\n").collect()
+});
+
+/// Common English words, the most common first.
+pub(crate) fn english_words() -> impl Iterator<Item = &'static str> + Clone {
+    ENGLISH_WORDS.lines()
+}
 
 /// The models inside this build.
 pub fn builtin_models() -> &'static [Card] {

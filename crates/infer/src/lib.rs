@@ -16,6 +16,7 @@ mod minilm;
 mod network;
 mod pooling;
 mod sequence;
+mod spelling;
 mod tokens;
 
 pub use builtin::{Card, builtin_models};
@@ -26,4 +27,5 @@ pub use folder::FolderOptions;
 pub use language::Language;
 pub use pooling::Pooling;
 pub use sequence::SequenceClassifier;
+pub use spelling::Spelling;
 pub use tokens::{MAX_TEXT_BYTES, Tokens};

@@ -238,3 +238,57 @@ fn vectors_of_another_model_get_no_verdict() {
     assert_eq!(refused("small-world", vec![1.0]), ClassifyError::OtherDimension { found: 1, expected: DIMENSION });
     assert_eq!(refused("small-world", vec![f32::NAN; DIMENSION]), ClassifyError::NotAUnitVector);
 }
+
+#[test]
+fn thousands_of_classes_are_learned_in_seconds() {
+    let mut world = World::new();
+    let classes = 2000;
+    world.centres = (0..classes).map(|_| world.noise()).collect();
+    let texts: Vec<Text> = (0..2 * classes)
+        .map(|index| {
+            let topic = index % classes;
+            let noise = world.noise();
+            let vector = world.centres[topic].iter().zip(noise).map(|(centre, noise)| centre + 0.3 * noise).collect();
+            Text { text: format!("topic {topic}"), embedding: embedding("small-world", unit(vector)), topic }
+        })
+        .collect();
+    let started = std::time::Instant::now();
+    let classifier = train(&texts, classes).unwrap();
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+    let right =
+        texts.iter().filter(|text| classifier.classify(&text.text, &text.embedding).unwrap().class() == text.topic);
+    assert!(right.count() > texts.len() * 9 / 10);
+    assert_eq!(Classifier::from_bytes(&classifier.to_bytes()).unwrap().to_bytes(), classifier.to_bytes());
+}
+
+#[test]
+fn the_nearest_examples_are_named_and_vote() {
+    let text = World::unseen().text(2);
+    let nearest = TRAINED.nearest(&text.embedding).unwrap();
+    assert_eq!(nearest.len(), 20);
+    assert!(nearest.is_sorted_by(|one, next| one.similarity >= next.similarity));
+    let votes = TRAINED.vote(&text.embedding).unwrap().unwrap();
+    assert!((votes.probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+    let foreign = embedding("another model", vec![1.0; DIMENSION]);
+    assert!(matches!(TRAINED.vote(&foreign).unwrap(), Err(ClassifyError::OtherModel { .. })));
+    assert!(matches!(TRAINED.nearest(&foreign), Err(ClassifyError::OtherModel { .. })));
+}
+
+#[test]
+fn a_glance_settles_nothing_after_few_examples_and_plain_texts_after_many() {
+    let few = train(&World::new().texts(0..LEARNED, 10), LEARNED).unwrap();
+    assert_eq!(few.glance("tell me about the invoice"), None);
+    let plain: Vec<Text> = (0..400)
+        .map(|index| {
+            let topic = index % LEARNED;
+            let text = PHRASES[index / LEARNED % PHRASES.len()].replace("{}", TOPICS[topic][index / 20 % 4]);
+            let noise = World::new().noise();
+            Text { text, embedding: embedding("small-world", noise), topic }
+        })
+        .collect();
+    let many = train(&plain, LEARNED).unwrap();
+    let verdict = many.glance("tell me about the invoice").expect("its words leave no doubt");
+    assert_eq!(verdict.class(), 0);
+    assert!(verdict.confidence() > 0.9 && verdict.out_of_scope < 0.95, "{verdict:?}");
+    assert_eq!(many.glance("completely unheard sesquipedalian vocabulary"), None);
+}

@@ -6,6 +6,9 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use super::lbfgs;
 use super::softmax::{log_softmax, softmax};
 
+/// How quickly probability falls with distance from a middle, before held-out examples have set it right.
+const STEEPNESS: f32 = 20.0;
+
 /// A linear layer and a softmax.
 #[derive(Clone)]
 pub(super) struct DenseHead {
@@ -41,6 +44,12 @@ impl DenseHead {
         let found = lbfgs::minimise(start, &mut |point, slope| objective.evaluate(point, slope));
         let (weights, bias) = split(&found, dimension, classes);
         DenseHead { weights: weights.to_owned(), bias: bias.to_vec() }
+    }
+
+    /// A head that is not trained: the nearer a vector is to the middle of a class, the likelier the class.
+    pub(super) fn of_middles(middles: Array2<f32>) -> DenseHead {
+        let bias = vec![0.0; middles.nrows()];
+        DenseHead { weights: (middles * STEEPNESS).reversed_axes().as_standard_layout().into_owned(), bias }
     }
 
     pub(super) fn dimension(&self) -> usize {

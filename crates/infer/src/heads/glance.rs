@@ -6,7 +6,7 @@
 
 use ndarray::ArrayView2;
 
-use super::scope::{share_below, thinned};
+use super::scope::thinned;
 use super::softmax::softmax;
 use super::sparse::SparseHead;
 use super::{Verdict, product};
@@ -65,13 +65,17 @@ impl Glance {
         let mut scores: Vec<f32> =
             words.iter().zip(chars).map(|(words, chars)| self.weights[0] * words + self.weights[1] * chars).collect();
         softmax(&mut scores);
-        let up_to = self.known.partition_point(|other| *other <= known);
-        let out_of_scope = 1.0 - up_to as f32 / self.known.len().max(1) as f32;
-        Verdict { probabilities: scores, out_of_scope, strangeness: 0.0 }
+        Verdict { probabilities: scores, out_of_scope: self.out_of_scope(known), strangeness: 0.0 }
     }
 
     fn is_strange(&self, known: f32) -> bool {
-        share_below(&self.known, known) < STRANGEST
+        self.out_of_scope(known) > 1.0 - STRANGEST
+    }
+
+    /// The share of held-out texts of which more was known.
+    fn out_of_scope(&self, known: f32) -> f32 {
+        let up_to = self.known.partition_point(|other| *other <= known);
+        1.0 - up_to as f32 / self.known.len().max(1) as f32
     }
 }
 

@@ -76,7 +76,8 @@ impl Scope {
 
     /// The share of held-out examples that are less strange than this.
     pub(super) fn share_less_strange(&self, strangeness: f32) -> f32 {
-        share_below(&self.known, strangeness)
+        let less = self.known.partition_point(|known| *known < strangeness);
+        less as f32 / self.known.len().max(1) as f32
     }
 
     /// The strangeness that so many held-out examples stay below.
@@ -109,11 +110,6 @@ impl Spread {
     fn units(self, value: f32) -> f32 {
         (value - self.mean) / self.deviation
     }
-}
-
-/// The share of ascending scores that are lower than this one.
-pub(super) fn share_below(scores: &[f32], score: f32) -> f32 {
-    scores.partition_point(|other| *other < score) as f32 / scores.len().max(1) as f32
 }
 
 /// The scores in order, evenly thinned out where there are many.

@@ -60,6 +60,16 @@ impl SparseHead {
         SparseHead { grams, vocabulary, weights: weights.values, bias: bias.values }
     }
 
+    /// A head that has nothing to say about any text.
+    pub(super) fn without_words(grams: Grams, classes: usize) -> SparseHead {
+        SparseHead {
+            grams,
+            vocabulary: Vocabulary::from_sorted([].into_iter()),
+            weights: vec![],
+            bias: vec![0.0; classes],
+        }
+    }
+
     pub(super) fn look_at(&self, text: &str) -> Look {
         self.look(&self.grams.read(text))
     }

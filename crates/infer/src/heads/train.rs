@@ -12,7 +12,7 @@ use super::product::{self, Product};
 use super::scope::Scope;
 use super::softmax::log_sum_exp;
 use super::sparse::SparseHead;
-use super::surroundings::Surroundings;
+use super::surroundings::{Surroundings, middles};
 use super::votes::Votes;
 use super::{Classifier, Example, TrainError, is_unit};
 
@@ -26,6 +26,11 @@ const WORTH_IT: f64 = 1e-4;
 const MANY_TEXTS: usize = 2000;
 /// With fewer held-out examples than this, weights fitted on them would be chance.
 const FEWEST_HELD_OUT: usize = 10;
+/// From so many examples times classes on, heads that are trained step by step would take minutes: the vectors' middles
+/// and neighbours have to do. Two thousand classes with two examples each are there.
+const MANY_CELLS: usize = 4_000_000;
+/// How many examples times classes are held out then, to fit the weights on.
+const HELD_OUT_CELLS: usize = 2_000_000;
 
 /// The examples, each part in the form its head wants.
 struct Material {
@@ -51,6 +56,10 @@ pub(super) fn train(examples: &[Example<'_>], classes: usize) -> Result<Classifi
     check(examples, classes)?;
     let material = Material::of(examples, classes);
     let mut splits = folds::splits(&material.class_of, classes);
+    if material.is_huge() {
+        splits.truncate(1);
+        splits.iter_mut().for_each(|split| split.held_out.truncate(HELD_OUT_CELLS / classes));
+    }
     if splits.iter().map(|split| split.held_out.len()).sum::<usize>() < FEWEST_HELD_OUT {
         splits.clear();
     }
@@ -133,6 +142,10 @@ impl Material {
         (looseness, HeldOut { dense, words, chars, known, class_of: self.classes_of(splits) })
     }
 
+    fn is_huge(&self) -> bool {
+        self.class_of.len() * self.classes >= MANY_CELLS
+    }
+
     fn hold_out_dense(&self, splits: &[Split]) -> (f32, Array2<f32>) {
         let tried = if self.class_of.len() < MANY_VECTORS { splits.len() } else { 1 };
         let (tried, rest) = splits.split_at(tried);
@@ -142,7 +155,8 @@ impl Material {
             head.log_probabilities_of(self.vectors.select(Axis(0), &split.held_out).view())
         };
         let mut best: Option<(f64, f32, Array2<f32>)> = None;
-        for looseness in LOOSENESS {
+        let choices = if self.is_huge() { &LOOSENESS[..1] } else { &LOOSENESS };
+        for looseness in choices.iter().copied() {
             let logs = stack(tried.iter().map(|split| ask(split, looseness)).collect());
             // Before its boldness is set right, the loss would say more about that than about the fit.
             let loss = product::fit([logs.view()], &class_of, [1.0]).loss;
@@ -172,10 +186,17 @@ impl Material {
 
     fn dense(&self, training: &[usize], looseness: f32) -> DenseHead {
         let vectors = self.vectors.select(Axis(0), training);
-        DenseHead::train(vectors.view(), &self.classes_at(training), self.classes, looseness)
+        let class_of = self.classes_at(training);
+        match self.is_huge() {
+            true => DenseHead::of_middles(middles(vectors.view(), &class_of, self.classes)),
+            false => DenseHead::train(vectors.view(), &class_of, self.classes, looseness),
+        }
     }
 
     fn sparse(&self, grams: Grams, training: &[usize]) -> SparseHead {
+        if self.is_huge() {
+            return SparseHead::without_words(grams, self.classes);
+        }
         let texts: Vec<&Counts> = training.iter().map(|index| &self.counts(grams)[*index]).collect();
         // By the number of all examples, so that heads of a split are like those of the whole.
         let fewest_texts = if self.class_of.len() < MANY_TEXTS { 1 } else { 2 };

@@ -1,0 +1,203 @@
+//! How improbable it is that a word was typed the way it was.
+//!
+//! The Damerau-Levenshtein distance, in which no letter is part of two slips, with a price for each kind of slip.
+//! Prices are in nats: a slip that costs one more happens e times less often.
+
+/// Longer words are never compared.
+pub(super) const MOST_LETTERS: usize = 24;
+
+/// Two letters in the wrong order.
+const SWAPPED: f32 = 3.5;
+/// A letter was left out.
+const MISSING: f32 = 3.5;
+/// A letter was added. It could have been any, which is why one more costs more than one less.
+const EXTRA: f32 = 5.5;
+/// A letter was typed for another.
+const WRONG: f32 = 6.0;
+/// So much less where fingers go astray most: a key beside the right one, one of two equal letters.
+const EASY: f32 = 1.0;
+/// So much more at the beginning of a word, where people look at what they type.
+const FIRST: f32 = 0.5;
+
+/// The price of typing one word for another, with `surcharge` on every slip. None where it is above `most`.
+///
+/// What the two have in common at their beginning, and then at their end, is taken to be right.
+pub(super) fn price(typed: &[char], meant: &[char], surcharge: f32, most: f32) -> Option<f32> {
+    if typed.len() > MOST_LETTERS || meant.len() > MOST_LETTERS {
+        return None;
+    }
+    let (start, end) = in_common(typed, meant);
+    let (height, width) = (typed.len() - end - start, meant.len() - end - start);
+    // Row by row: what the first letters of `typed` cost for each beginning of `meant`. A swap looks two rows back.
+    let mut rows = [[0.0; MOST_LETTERS + 1]; 3];
+    for column in 1..=width {
+        rows[0][column] = rows[0][column - 1] + missing(meant, start + column - 1) + surcharge;
+    }
+    let mut lowest_above = 0.0;
+    for row in 1..=height {
+        let [two_above, above, here] = [row + 1, row + 2, row].map(|row| row % 3);
+        let typed_at = start + row - 1;
+        let extra = extra(typed, typed_at) + surcharge;
+        rows[here][0] = rows[above][0] + extra;
+        let mut lowest: f32 = rows[here][0];
+        for column in 1..=width {
+            let meant_at = start + column - 1;
+            let mut least = rows[above][column - 1];
+            if typed[typed_at] != meant[meant_at] {
+                least += wrong(typed[typed_at], meant[meant_at], meant_at) + surcharge;
+            }
+            least = least.min(rows[above][column] + extra);
+            least = least.min(rows[here][column - 1] + missing(meant, meant_at) + surcharge);
+            if row > 1 && column > 1 && are_swapped(&typed[typed_at - 1..], &meant[meant_at - 1..]) {
+                least = least.min(rows[two_above][column - 2] + SWAPPED + surcharge);
+            }
+            rows[here][column] = least;
+            lowest = lowest.min(least);
+        }
+        if lowest.min(lowest_above) > most {
+            return None;
+        }
+        lowest_above = lowest;
+    }
+    let price = rows[height % 3][width];
+    (price <= most).then_some(price)
+}
+
+/// How many letters are the same at the beginning, and how many of the rest at the end.
+fn in_common(typed: &[char], meant: &[char]) -> (usize, usize) {
+    let is_same = |(one, other): &(&char, &char)| one == other;
+    let start = typed.iter().zip(meant).take_while(is_same).count();
+    let end = typed[start..].iter().rev().zip(meant[start..].iter().rev()).take_while(is_same).count();
+    (start, end)
+}
+
+fn missing(meant: &[char], at: usize) -> f32 {
+    MISSING + first(at) - easy(at > 0 && meant[at - 1] == meant[at])
+}
+
+fn extra(typed: &[char], at: usize) -> f32 {
+    let beside = |other: Option<&char>| other.is_some_and(|other| *other == typed[at] || are_beside(*other, typed[at]));
+    EXTRA + first(at)
+        - easy(at.checked_sub(1).is_some_and(|before| beside(typed.get(before))) || beside(typed.get(at + 1)))
+}
+
+fn wrong(typed: char, meant: char, at: usize) -> f32 {
+    WRONG + first(at) - easy(are_beside(typed, meant))
+}
+
+fn are_swapped(typed: &[char], meant: &[char]) -> bool {
+    typed[0] == meant[1] && typed[1] == meant[0]
+}
+
+fn first(at: usize) -> f32 {
+    if at == 0 { FIRST } else { 0.0 }
+}
+
+fn easy(is_easy: bool) -> f32 {
+    if is_easy { EASY } else { 0.0 }
+}
+
+/// Whether two keys lie side by side.
+fn are_beside(one: char, other: char) -> bool {
+    let (Some(one), Some(other)) = (key(one), key(other)) else { return false };
+    one != other && one.0.abs_diff(other.0) <= 1 && one.1.abs_diff(other.1) <= 2
+}
+
+/// The row of a letter's key and its place there in halves of a key: each row begins half a key after the one above.
+fn key(letter: char) -> Option<(u8, u8)> {
+    const KEYS: [(u8, u8); 26] = {
+        let rows: [&[u8]; 3] = [b"qwertyuiop", b"asdfghjkl", b"zxcvbnm"];
+        let mut keys = [(0, 0); 26];
+        let mut row = 0;
+        while row < rows.len() {
+            let mut place = 0;
+            while place < rows[row].len() {
+                keys[(rows[row][place] - b'a') as usize] = (row as u8, (2 * place + row) as u8);
+                place += 1;
+            }
+            row += 1;
+        }
+        keys
+    };
+    letter.is_ascii_lowercase().then(|| KEYS[letter as usize - 'a' as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn letters(word: &str) -> Vec<char> {
+        word.chars().collect()
+    }
+
+    /// The definition without any table, for the letters from `start` on, up to `row` of those typed and `column` of
+    /// those meant: the best of all last slips.
+    fn textbook(typed: &[char], row: usize, meant: &[char], column: usize, start: usize) -> f32 {
+        let before = |rows: usize, columns: usize| textbook(typed, row - rows, meant, column - columns, start);
+        let (has_typed, has_meant) = (row > start, column > start);
+        let mut least = if has_typed || has_meant { f32::INFINITY } else { 0.0 };
+        if has_typed {
+            least = least.min(before(1, 0) + extra(typed, row - 1) + SURCHARGE);
+        }
+        if has_meant {
+            least = least.min(before(0, 1) + missing(meant, column - 1) + SURCHARGE);
+        }
+        if has_typed && has_meant {
+            let (one, other) = (typed[row - 1], meant[column - 1]);
+            let slip = if one == other { 0.0 } else { wrong(one, other, column - 1) + SURCHARGE };
+            least = least.min(before(1, 1) + slip);
+        }
+        if row > start + 1 && column > start + 1 && are_swapped(&typed[row - 2..], &meant[column - 2..]) {
+            least = least.min(before(2, 2) + SWAPPED + SURCHARGE);
+        }
+        least
+    }
+
+    const SURCHARGE: f32 = 0.25;
+
+    proptest! {
+        #[test]
+        fn the_price_is_that_of_the_textbook(typed in "[abcsé]{0,6}", meant in "[abcsé]{0,6}", most in 0.0f32..40.0) {
+            let (typed, meant) = (letters(&typed), letters(&meant));
+            let (start, end) = in_common(&typed, &meant);
+            let expected = textbook(&typed, typed.len() - end, &meant, meant.len() - end, start);
+            match price(&typed, &meant, SURCHARGE, most) {
+                Some(price) => prop_assert!((price - expected).abs() < 1e-3 && price <= most),
+                None => prop_assert!(expected > most - 1e-3),
+            }
+        }
+
+        #[test]
+        fn words_of_any_length_are_compared_or_refused(typed in ".{0,60}", meant in ".{0,60}") {
+            price(&letters(&typed), &letters(&meant), 0.0, f32::INFINITY);
+        }
+    }
+
+    #[test]
+    fn each_slip_has_its_price() {
+        for (typed, meant, expected) in [
+            ("card", "card", 0.0),
+            ("cadr", "card", SWAPPED),
+            ("crd", "card", MISSING),
+            ("ard", "card", MISSING + FIRST),
+            ("leter", "letter", MISSING - EASY),
+            ("caprd", "card", EXTRA),
+            ("carrd", "card", EXTRA - EASY),
+            ("cafrd", "card", EXTRA - EASY),
+            ("czrd", "card", WRONG - EASY),
+            ("cpqd", "card", 2.0 * WRONG),
+            ("", "a", MISSING + FIRST),
+        ] {
+            assert_eq!(price(&letters(typed), &letters(meant), 0.0, 20.0), Some(expected), "{typed} for {meant}");
+        }
+    }
+
+    #[test]
+    fn keys_lie_beside_those_around_them() {
+        let beside: String = ('a'..='z').filter(|letter| are_beside('g', *letter)).collect();
+        assert_eq!(beside, "bfhtvy");
+        assert!(!are_beside('é', 'e') && !are_beside('p', 'a'));
+    }
+}

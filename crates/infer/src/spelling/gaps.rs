@@ -1,0 +1,153 @@
+//! Finds words that are spelled alike without looking at all of them.
+//!
+//! Two words that are one slip apart become equal when each loses at most one letter, and so on for two slips. So every
+//! word is listed under all that is left of it when letters are taken out, and a search looks under all that is left
+//! of the word it is for.
+
+use super::distance::MOST_LETTERS;
+use super::words::Id;
+
+/// A word with fewer letters loses no more than one: what is left of it would be like too many others.
+const FEWEST_TO_LOSE_TWO: usize = 5;
+/// A power of two, a few times smaller than the number of entries.
+const BUCKETS: usize = 1 << 17;
+
+/// Words by what is left of them. Only hashes are kept, so a search finds some words that are not alike at all.
+#[derive(Debug)]
+pub(super) struct Gaps {
+    /// Where the entries of each bucket begin; their end at last.
+    starts: Vec<u32>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    id: Id,
+    /// Of the hash, what the bucket does not tell.
+    rest: u16,
+}
+
+impl Gaps {
+    /// Lists words, given in the order of their ids. The first `loose` may lose two letters, the others one.
+    pub(super) fn of<'a>(words: impl Iterator<Item = &'a [char]>, loose: usize) -> Gaps {
+        let mut found: Vec<(u32, Id)> = Vec::new();
+        for (id, word) in words.enumerate() {
+            each_remainder(word, if id < loose { 2 } else { 1 }, |hash| found.push((hash, id as Id)));
+        }
+        let mut starts = vec![0; BUCKETS + 1];
+        for (hash, _) in &found {
+            starts[bucket(*hash) + 1] += 1;
+        }
+        for bucket in 0..BUCKETS {
+            starts[bucket + 1] += starts[bucket];
+        }
+        let mut entries = vec![Entry::default(); found.len()];
+        let mut next = starts.clone();
+        for (hash, id) in found {
+            let place = &mut next[bucket(hash)];
+            entries[*place as usize] = Entry { id, rest: rest(hash) };
+            *place += 1;
+        }
+        Gaps { starts, entries }
+    }
+
+    /// Words that may be the same, most of which are.
+    pub(super) fn same(&self, word: &[char]) -> impl Iterator<Item = Id> {
+        self.under(hash(word.iter()))
+    }
+
+    /// Words that may be up to so many slips from this one, each once, in the order of their ids.
+    pub(super) fn near(&self, word: &[char], slips: usize) -> Vec<Id> {
+        let mut ids = Vec::new();
+        each_remainder(word, slips, |hash| ids.extend(self.under(hash)));
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    fn under(&self, hash: u32) -> impl Iterator<Item = Id> {
+        let bucket = bucket(hash);
+        let entries = &self.entries[self.starts[bucket] as usize..self.starts[bucket + 1] as usize];
+        entries.iter().filter(move |entry| entry.rest == rest(hash)).map(|entry| entry.id)
+    }
+}
+
+/// Hashes the word and all that is left of it without one letter, or two.
+fn each_remainder(word: &[char], gaps: usize, mut call: impl FnMut(u32)) {
+    call(hash(word.iter()));
+    if word.len() > MOST_LETTERS {
+        return;
+    }
+    for gap in 0..word.len() {
+        let (before, after) = (&word[..gap], &word[gap + 1..]);
+        if gaps >= 1 && word.len() >= 2 {
+            call(hash(before.iter().chain(after)));
+        }
+        if gaps >= 2 && word.len() >= FEWEST_TO_LOSE_TWO {
+            for other in 0..after.len() {
+                call(hash(before.iter().chain(&after[..other]).chain(&after[other + 1..])));
+            }
+        }
+    }
+}
+
+/// FNV-1a by letters, folded.
+fn hash<'a>(letters: impl Iterator<Item = &'a char>) -> u32 {
+    let step = |hash: u64, letter: &char| (hash ^ u64::from(*letter)).wrapping_mul(0x0100_0000_01b3);
+    let hash = letters.fold(0xcbf2_9ce4_8422_2325, step);
+    (hash ^ (hash >> 32)) as u32
+}
+
+fn bucket(hash: u32) -> usize {
+    hash as usize % BUCKETS
+}
+
+fn rest(hash: u32) -> u16 {
+    (hash >> 16) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn letters(word: &str) -> Vec<char> {
+        word.chars().collect()
+    }
+
+    #[test]
+    fn a_word_is_found_with_two_slips() {
+        let words = ["balance", "card", "a"].map(letters);
+        let gaps = Gaps::of(words.iter().map(Vec::as_slice), 1);
+        for (typed, slips, expected) in [
+            ("balance", 0, vec![0]),
+            ("blaance", 1, vec![0]),
+            ("balanc", 1, vec![0]),
+            ("ballqnce", 2, vec![0]),
+            ("bxlxnce", 2, vec![0]),
+            ("bxlxnce", 1, vec![]),
+            ("crad", 1, vec![1]),
+            ("ab", 1, vec![2]),
+            ("", 2, vec![]),
+        ] {
+            assert_eq!(gaps.near(&letters(typed), slips), expected, "{typed}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_slip_never_hides_a_word(word in "[a-zé]{2,24}", at in 0usize..24, letter in prop::char::range('a', 'z')) {
+            let word = letters(&word);
+            let at = at % word.len();
+            let gaps = Gaps::of([word.as_slice()].into_iter(), 0);
+            let (mut wrong, mut missing, mut swapped) = (word.clone(), word.clone(), word.clone());
+            wrong[at] = letter;
+            missing.remove(at);
+            swapped.swap(at, at.saturating_sub(1));
+            for typed in [wrong, missing, swapped] {
+                prop_assert_eq!(gaps.near(&typed, 1), vec![0]);
+            }
+        }
+    }
+}

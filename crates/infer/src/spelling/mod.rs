@@ -1,0 +1,301 @@
+//! Mends typing errors in short texts.
+//!
+//! A classifier knows the words it was taught and is at a loss with `trasnfer mony`. What was meant is mostly plain: of
+//! all known words, those that are probable in this place and were mistyped by probable slips. A text of known words is
+//! left as it is. The more strange words a text has, the more they are taken for slips: a single one could be a name.
+
+mod distance;
+mod gaps;
+mod pieces;
+mod search;
+mod words;
+
+use std::fmt;
+
+use crate::builtin;
+use pieces::Piece;
+use search::{Care, Reading, Standing, Wording};
+use words::{Id, Words};
+
+/// The part of a text that is mended. Models read little more; it bounds the time for a book.
+const MOST_BYTES: usize = 1024;
+/// What may be left out of a form of a word to arrive at that word, and what has to be put in its place.
+const ENDINGS: [(&str, &str); 17] = [
+    ("'s", ""),
+    ("s", ""),
+    ("es", ""),
+    ("ies", "y"),
+    ("ed", ""),
+    ("ed", "e"),
+    ("ied", "y"),
+    ("ing", ""),
+    ("ing", "e"),
+    ("er", ""),
+    ("er", "e"),
+    ("ly", ""),
+    ("n't", ""),
+    ("'ll", ""),
+    ("'re", ""),
+    ("'ve", ""),
+    ("'d", ""),
+];
+/// A shorter word has no forms: `thed` is a slip, not a form of `the`.
+const SHORTEST_WITH_FORMS: usize = 4;
+
+/// Knows words, and mends texts with them. It never changes once made, so any number of threads can share one.
+pub struct Spelling {
+    words: Words,
+}
+
+impl Spelling {
+    /// Knows the words of these texts, which should be what a classifier was taught, and common English words.
+    ///
+    /// Fifteen thousand short texts take some 30 milliseconds.
+    pub fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Spelling {
+        let texts = texts.map(|text| pieces::read(text).into_iter().map(|piece| piece.letters).collect());
+        Spelling { words: Words::of(texts, builtin::english_words()) }
+    }
+
+    /// The text with its typing errors mended; None where there is nothing to mend.
+    ///
+    /// Only the beginning of a long text is mended. Numbers, addresses and code are left alone, and so are most texts
+    /// in other languages than those of the known words.
+    pub fn mend(&self, text: &str) -> Option<String> {
+        let pieces = pieces::read(beginning(text));
+        let standings = self.standings(&pieces);
+        let strange = standings.iter().filter(|standing| **standing == Standing::Strange).count();
+        if strange == 0 {
+            return None;
+        }
+        let readings = search::search(&self.words, &pieces, &standings, Care::of(strange))?;
+        self.write(text, &pieces, &readings)
+    }
+
+    fn standings(&self, pieces: &[Piece]) -> Vec<Standing> {
+        let stands = |Piece { letters, .. }: &Piece| {
+            let known = self.words.find(letters).map(Standing::Known);
+            known.or_else(|| self.find_stem(letters).map(Standing::Form)).unwrap_or(Standing::Strange)
+        };
+        let mut standings: Vec<Standing> = pieces.iter().map(stands).collect();
+        let strange: Vec<usize> = (0..pieces.len()).filter(|at| standings[*at] == Standing::Strange).collect();
+        for at in &strange {
+            // Nobody makes the same slip twice.
+            let is_same = |other: &usize| other != at && pieces[*other].letters == pieces[*at].letters;
+            if strange.iter().any(is_same) {
+                standings[*at] = Standing::Meant;
+            }
+        }
+        standings
+    }
+
+    /// The known word that this is a form of.
+    fn find_stem(&self, letters: &[char]) -> Option<Id> {
+        ENDINGS.iter().find_map(|(ending, instead)| {
+            let length = letters.len().checked_sub(ending.len()).filter(|length| *length >= SHORTEST_WITH_FORMS)?;
+            let (stem, found) = letters.split_at(length);
+            if !found.iter().copied().eq(ending.chars()) {
+                return None;
+            }
+            let stem: Vec<char> = stem.iter().copied().chain(instead.chars()).collect();
+            self.words.find(&stem)
+        })
+    }
+
+    /// The text as it was read. None where that is as it was typed.
+    fn write(&self, text: &str, pieces: &[Piece], readings: &[Reading]) -> Option<String> {
+        let mut mended = String::with_capacity(text.len() + 8);
+        let mut end = 0;
+        for Reading { at, pieces: count, words } in readings {
+            let words: String = match words {
+                Wording::AsTyped => continue,
+                Wording::One(id) if self.words.letters(*id) == pieces[*at].letters => continue,
+                Wording::One(id) => self.words.letters(*id).iter().collect(),
+                Wording::Two(one, other) => {
+                    [self.words.letters(*one), &[' '], self.words.letters(*other)].into_iter().flatten().collect()
+                }
+            };
+            let range = pieces[*at].range.start..pieces[at + count - 1].range.end;
+            mended.push_str(&text[end..range.start]);
+            mended.push_str(&in_the_case_of(&text[range.clone()], words));
+            end = range.end;
+        }
+        mended.push_str(&text[end..]);
+        (end > 0).then_some(mended)
+    }
+}
+
+impl fmt::Debug for Spelling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spelling").field("words", &self.words.border()).finish_non_exhaustive()
+    }
+}
+
+/// As much of a text as is mended: whole words, if there is a space at all.
+fn beginning(text: &str) -> &str {
+    if text.len() <= MOST_BYTES {
+        return text;
+    }
+    let part = &text[..text.floor_char_boundary(MOST_BYTES)];
+    &part[..part.rfind(char::is_whitespace).unwrap_or(part.len())]
+}
+
+/// Words with capitals where they were typed: at the beginning, or throughout.
+fn in_the_case_of(typed: &str, words: String) -> String {
+    let mut capitals = typed.chars().filter(|letter| letter.is_alphabetic()).map(char::is_uppercase);
+    match (capitals.next(), capitals.next()) {
+        (Some(true), Some(true)) if capitals.all(|is_capital| is_capital) => words.to_uppercase(),
+        (Some(true), _) => {
+            let mut letters = words.chars();
+            letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+        }
+        _ => words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    static SPELLING: LazyLock<Spelling> = LazyLock::new(|| {
+        let texts = [
+            "what is my account balance",
+            "please transfer money to my savings account",
+            "i lost my credit card",
+            "how do i say goodbye in french",
+            "don't call me",
+        ];
+        // As often as in a real set of examples, so that it counts what follows what.
+        Spelling::of(texts.into_iter().cycle().take(100 * texts.len()))
+    });
+
+    fn check(text: &str, expected: &str) {
+        assert_eq!(SPELLING.mend(text).as_deref().unwrap_or(text), expected);
+    }
+
+    fn check_unchanged(text: &str) {
+        assert_eq!(SPELLING.mend(text), None);
+    }
+
+    #[test]
+    fn slips_of_every_kind_are_mended() {
+        check("transfer mony to my savings", "transfer money to my savings");
+        check("what is my acocunt balance", "what is my account balance");
+        check("i lost my credit carrd", "i lost my credit card");
+        check("what is my accoumt balance", "what is my account balance");
+        check("paese trasnfer mony", "please transfer money");
+    }
+
+    #[test]
+    fn spaces_are_put_where_they_belong() {
+        check("i lost my creditcard", "i lost my credit card");
+        check("i lost my creditncard", "i lost my credit card");
+        check("i lost m ycredit card", "i lost my credit card");
+        check("i lost my cre dit card", "i lost my credit card");
+    }
+
+    #[test]
+    fn known_words_are_in_doubt_only_in_sloppy_texts() {
+        check_unchanged("i lots my credit card");
+        check("i lots my credti crad", "i lost my credit card");
+    }
+
+    #[test]
+    fn all_around_a_slip_stays_as_it_is() {
+        check("  Please,  TRASNFER £20 (mony)!\n", "  Please,  TRANSFER £20 (money)!\n");
+        check("Paese don’t call", "Please don’t call");
+    }
+
+    #[test]
+    fn texts_of_known_words_and_their_forms_are_left_alone() {
+        for text in ["what is my account balance", "transfers, balances and my card's savings", "", " ", "?!"] {
+            check_unchanged(text);
+        }
+    }
+
+    #[test]
+    fn names_numbers_addresses_and_code_are_left_alone() {
+        for text in [
+            "send money to Zsofia in Szeged",
+            "see https://acocunt.example/blance or mail acocunt@example.com",
+            "what does get_acocunt() or getAcocunt return",
+            "flight ab1234x to XQJ",
+            "the kwyjibo and the other kwyjibo",
+        ] {
+            check_unchanged(text);
+        }
+    }
+
+    #[test]
+    fn other_languages_are_left_alone() {
+        for text in [
+            "Wie setze ich mein Passwort zurück, wenn ich keinen Zugriff mehr auf mein altes Telefon habe?",
+            "¿Cómo puedo restablecer mi contraseña si ya no tengo acceso a mi teléfono antiguo?",
+            "quiero transferir dinero a mi cuenta de ahorros",
+            "Как мне сбросить пароль, если у меня больше нет старого телефона?",
+            "如果我无法再使用旧手机，如何重置密码？请告诉我。",
+        ] {
+            check_unchanged(text);
+        }
+    }
+
+    #[test]
+    fn other_languages_are_mended_once_they_are_taught() {
+        let spelling = Spelling::of(["wie ist mein kontostand", "überweise geld auf mein sparkonto"].into_iter());
+        assert_eq!(spelling.mend("wie ist mein kontosatnd").as_deref(), Some("wie ist mein kontostand"));
+        assert_eq!(spelling.mend("überwiese geld").as_deref(), Some("überweise geld"));
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_book_is_mended() {
+        let book = "my acocunt ".repeat(10_000) + "acocnut";
+        check_unchanged(&book);
+        let book = "my acocunt ".to_owned() + &"my account ".repeat(10_000) + "acocnut";
+        check(&book, &book.replacen("acocunt", "account", 1));
+        check_unchanged(&"ä".repeat(100_000));
+    }
+
+    #[test]
+    fn the_same_texts_make_the_same_speller() {
+        let typed = "waht is teh balence of my savigns acount";
+        let mended = Spelling::of(["the balance of savings"].into_iter()).mend(typed);
+        for _ in 0..3 {
+            assert_eq!(Spelling::of(["the balance of savings"].into_iter()).mend(typed), mended);
+        }
+    }
+
+    #[test]
+    fn without_texts_english_is_known() {
+        let spelling = Spelling::of([].into_iter());
+        assert_eq!(spelling.mend("the goverment of the country").as_deref(), Some("the government of the country"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_mended_without_harm(text in any::<String>()) {
+            if let Some(mended) = SPELLING.mend(&text) {
+                prop_assert_ne!(mended, text);
+            }
+        }
+
+        #[test]
+        fn what_is_no_word_survives_among_slips(text in "([a-z' -]{1,12}[0-9@ .,]{1,3}){1,8}") {
+            let is_rest = |letter: &char| !letter.is_alphabetic() && !" '".contains(*letter);
+            let rest = |text: &str| -> String { text.chars().filter(is_rest).collect() };
+            let mended = SPELLING.mend(&text).unwrap_or_else(|| text.clone());
+            prop_assert_eq!(rest(&mended), rest(&text));
+        }
+
+        #[test]
+        fn mended_words_are_known(text in "[a-z]{2,9}( [a-z]{2,9}){0,6}") {
+            if let Some(mended) = SPELLING.mend(&text) {
+                for word in mended.split(' ').filter(|word| !text.split(' ').any(|typed| typed == *word)) {
+                    prop_assert!(SPELLING.words.find(&word.chars().collect::<Vec<_>>()).is_some(), "{}", word);
+                }
+            }
+        }
+    }
+}
