@@ -91,6 +91,11 @@ impl Inference {
         let room = Arc::new(Semaphore::new(settings.max_waiting));
         let (jobs, loaded, metrics) = (Mutex::default(), Arc::default(), Metrics::default());
         warn_of_unused(&settings);
+        if settings.device == config::Device::Gpu {
+            tracing::warn!(
+                "`inference.device` is `gpu`, but this build has no runtime for one; models run on the processor"
+            );
+        }
         Inference(Arc::new(Shared { settings, room, jobs, loaded, metrics }))
     }
 
@@ -120,6 +125,28 @@ impl Inference {
         let job = Job { done: Vec::with_capacity(texts.len()), texts, purpose, reply, _room: room };
         self.jobs()?.send(job).await.map_err(|_| Error::Stopped)?;
         answer.await.map_err(|_| Error::Stopped)?
+    }
+
+    /// The id of the model, which is loaded if that is the only way to know.
+    pub async fn model(&self) -> Result<ModelId, Error> {
+        if self.0.settings.embedding.path.is_none() {
+            return Ok(builtin());
+        }
+        if let Some(loaded) = self.loaded() {
+            return Ok(loaded.id);
+        }
+        let vectors = self.embed(vec!["a".into()], Purpose::Query).await?;
+        vectors.into_iter().next().map(|vector| vector.model).ok_or(Error::Stopped)
+    }
+
+    /// The model that will be used, before it is loaded.
+    pub fn planned(&self) -> String {
+        let path = self.0.settings.embedding.path.as_ref();
+        path.map_or_else(|| builtin().to_string(), |path| path.display().to_string())
+    }
+
+    pub fn threads(&self) -> usize {
+        self.0.settings.threads()
     }
 
     /// The model in use; none before the first text.
@@ -156,6 +183,10 @@ impl Inference {
             .map_err(|error| Error::Model(format!("no thread could be started for the model: {error}")))?;
         Ok(jobs.insert(sender).clone())
     }
+}
+
+fn builtin() -> ModelId {
+    ModelId::from(corbie_infer::builtin_models()[0].id.as_str())
 }
 
 /// Nothing is done under these locks that could leave a value half written, so a panic does not spoil it.

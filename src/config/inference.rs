@@ -12,6 +12,8 @@ pub struct Inference {
     /// The model that turns text into vectors.
     #[serde(skip_serializing_if = "EmbeddingModel::is_builtin")]
     pub embedding: EmbeddingModel,
+    /// Where models run: `auto`, `cpu` or `gpu`.
+    pub device: Device,
     /// How many processor cores a model may use. All there are, but at most 4, if left out.
     #[schemars(range(min = 1, max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,6 +45,20 @@ pub struct EmbeddingModel {
     pub max_tokens: Option<usize>,
 }
 
+/// Where models run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Device {
+    /// On the graphics processor where there is one that corbie can use, and else on the processor.
+    #[default]
+    Auto,
+    /// On the processor.
+    Cpu,
+    /// On the graphics processor; where corbie cannot use one, it says so and takes the processor.
+    #[serde(alias = "cuda")]
+    Gpu,
+}
+
 /// Which tokens speak for a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -57,7 +73,7 @@ pub enum Pooling {
 
 impl Default for Inference {
     fn default() -> Self {
-        Self { embedding: EmbeddingModel::default(), threads: None, max_waiting: 1024 }
+        Self { embedding: EmbeddingModel::default(), device: Device::default(), threads: None, max_waiting: 1024 }
     }
 }
 

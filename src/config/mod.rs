@@ -8,6 +8,8 @@
 //! A new section is one type in a file of its own and one field of [`Config`].
 
 pub mod address;
+pub mod classification;
+pub(crate) mod document;
 pub mod duration;
 mod environment;
 mod expand;
@@ -36,7 +38,9 @@ use serde_json::Value;
 
 pub use layers::{Layer, Scope, Sources, State, search};
 pub use problem::{ConfigError, KeyPath, Origin, Position, Problem, Segment, Source};
+pub(crate) use read::Kind;
 pub use read::MAX_FILE_BYTES;
+pub(crate) use schema::derive;
 pub use schema::schema;
 
 use expand::expand;
@@ -55,10 +59,8 @@ pub struct Config {
     pub trust: trust::Trust,
     pub registry: registry::Registry,
     pub inference: inference::Inference,
+    pub classification: classification::Classification,
     pub log: log::Log,
-    /// Accepted, but not used by this version yet.
-    #[serde(skip_serializing)]
-    classification: NotYet,
     /// Accepted, but not used by this version yet.
     #[serde(skip_serializing)]
     classifier: NotYet,
@@ -83,10 +85,9 @@ impl Config {
         let (mut tree, mut findings) = gather(&sources, &layers, schema);
         validate(&mut tree, schema, &mut findings);
 
-        let Findings { mut mistakes, warnings } = findings;
+        let Findings { mistakes, warnings } = findings;
         if !mistakes.is_empty() {
-            mistakes.sort_by_cached_key(Problem::reading_order);
-            return Err(ConfigError { problems: mistakes });
+            return Err(ConfigError::sorted(mistakes));
         }
         // The schema is made from the types and checks with their parsers, so this does not fail. The
         // text of serde's error is left out because it may quote a value.
@@ -126,7 +127,7 @@ fn gather(sources: &Sources, layers: &[Layer], schema: &Value) -> (Node, Finding
 
     for layer in layers.iter().rev() {
         match layer.state {
-            State::Active => match read::file(&layer.path) {
+            State::Active => match read::file(&layer.path, read::CONFIGURATION) {
                 Ok(tree) => add(tree, &mut findings),
                 Err(problems) => findings.mistakes.extend(problems),
             },
@@ -150,19 +151,27 @@ fn gather(sources: &Sources, layers: &[Layer], schema: &Value) -> (Node, Finding
     (merged, findings)
 }
 
-/// Takes out what is accepted but not used: sections of later versions, and an editor's `$schema`.
+/// Takes out what is accepted but not used: keys of later versions, and an editor's `$schema`.
 ///
 /// This comes before variables are put in, as a section that is not used needs none of them.
 fn set_aside(tree: &mut Node, schema: &Value, findings: &mut Findings) {
+    if let Data::Map(entries) = &mut tree.data {
+        entries.remove("$schema");
+    }
+    set_aside_unused(tree, schema, &KeyPath::default(), findings);
+}
+
+fn set_aside_unused(tree: &mut Node, schema: &Value, path: &KeyPath, findings: &mut Findings) {
     let Data::Map(entries) = &mut tree.data else {
         return;
     };
-    entries.remove("$schema");
     entries.retain(|key, entry| {
-        let unused = schema::member(schema, key).is_some_and(|section| section.get(schema::NOT_YET).is_some());
+        let Some(schema) = schema::member(schema, key) else { return true };
+        let unused = schema.get(schema::NOT_YET).is_some();
         if unused {
-            let path = KeyPath::default().key(key);
-            findings.warnings.push(Problem::at(entry.key.clone(), path, "is not used by this version yet"));
+            findings.warnings.push(Problem::at(entry.key.clone(), path.key(key), "is not used by this version yet"));
+        } else {
+            set_aside_unused(&mut entry.node, schema, &path.key(key), findings);
         }
         !unused
     });

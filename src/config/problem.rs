@@ -193,6 +193,14 @@ fn is_plain(key: &str) -> bool {
 
 // === impl ConfigError ===
 
+impl ConfigError {
+    /// Mistakes in the order a reader meets them.
+    pub(crate) fn sorted(mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_cached_key(Problem::reading_order);
+        Self { problems }
+    }
+}
+
 impl From<Problem> for ConfigError {
     fn from(problem: Problem) -> Self {
         Self { problems: vec![problem] }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::Value;
@@ -56,13 +57,16 @@ pub(super) const FORMATS: [Format; 7] = [
 
 /// The schema of the whole configuration, without references, as it is published.
 pub fn schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-        let mut schema = settings.into_generator().into_root_schema_for::<Config>();
-        RecursiveTransform(simplify).transform(&mut schema);
-        schema.to_value()
-    });
+    static SCHEMA: LazyLock<Value> = LazyLock::new(derive::<Config>);
     &SCHEMA
+}
+
+/// The schema of a type that people write in files, without references.
+pub(crate) fn derive<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    RecursiveTransform(simplify).transform(&mut schema);
+    schema.to_value()
 }
 
 /// A key without a value counts as left out, so `null` is not worth offering; and the default of a

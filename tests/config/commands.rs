@@ -62,7 +62,15 @@ trust:
 registry:
   cache_ttl: 300
 inference:
+  device: auto
   max_waiting: 1024
+classification:
+  method: hybrid
+  max_text_length: 32768
+  max_batch: 256
+  cache_entries: 4096
+  watch: true
+  stable_indices: true
 log:
   level: info
 "

@@ -90,5 +90,11 @@ fn s02_the_snippet_of_an_unused_section_needs_no_variables() {
     let snippet =
         "classification:\n  type: mcp\n  mcp_server:\n    headers:\n      Authorization: \"Bearer ${MCP_API_KEY}\"\n";
     let machine = Machine::new().project(snippet);
-    assert_eq!(machine.warnings(), ["project/corbie.yaml:1:1: classification: is not used by this version yet"]);
+    assert_eq!(
+        machine.warnings(),
+        [
+            "project/corbie.yaml:3:3: classification.mcp_server: is not used by this version yet",
+            "project/corbie.yaml:2:3: classification.type: is not used by this version yet",
+        ]
+    );
 }

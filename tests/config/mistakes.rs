@@ -43,9 +43,9 @@ fn f12_classification_and_classifier_are_accepted_with_a_warning() {
     assert_eq!(
         machine.warnings(),
         [
-            "project/corbie.yaml:3:1: classification: is not used by this version yet",
             "project/corbie.yaml:1:1: classifier: is not used by this version yet",
-            "environment variable CORBIE_CLASSIFICATION__TYPE: classification: is not used by this version yet",
+            "environment variable CORBIE_CLASSIFICATION__TYPE: classification.type: is not used by this version yet",
+            "project/corbie.yaml:3:18: classification.any: is not a setting",
         ]
     );
 }
@@ -150,7 +150,7 @@ fn a06_what_is_not_yaml_toml_or_json_is_told_with_its_line() {
         "server:\n  name: 'open\n",
         &["2:9: is not YAML: while scanning a quoted scalar, found unexpected end of stream"],
     );
-    check("- a\n", &["1:1: must be keys with values, such as `server:`"]);
+    check("- a\n", &["1:1: must be keys with values, such as `name: value`"]);
     check("a: 1\n---\nb: 1\n", &["2:1: holds a second document; one file holds one configuration"]);
     check("server: !secret x\n", &["1:9: has a tag that is not supported; leave out the word that begins with `!`"]);
     check("server: {limits: {max_batch: .inf}}\n", &["1:30: is a number that is not finite"]);

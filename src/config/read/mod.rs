@@ -16,6 +16,15 @@ use super::tree::{Data, Node};
 /// A larger file is refused: no configuration written by a person comes near it.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
 
+/// What a file is, for messages, and how large it may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) most_bytes: usize,
+}
+
+pub(super) const CONFIGURATION: Kind = Kind { name: "configuration", most_bytes: MAX_FILE_BYTES };
+
 /// Deeper nesting is refused, so that nothing after the parser can run out of stack.
 const MAX_DEPTH: usize = 64;
 
@@ -38,13 +47,13 @@ impl Format {
 }
 
 /// The tree of a file, whose root is always a map.
-pub(super) fn file(path: &Path) -> Result<Node, Vec<Problem>> {
+pub(super) fn file(path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
     let path: Arc<Path> = path.into();
     let problem = |message: String| vec![Problem::with_source(Source::File(path.clone()), message)];
 
     let format = Format::of(&path)
-        .ok_or_else(|| problem("is not a configuration file; use `.yaml`, `.yml`, `.toml` or `.json`".into()))?;
-    let bytes = bounded(&path).map_err(problem)?;
+        .ok_or_else(|| problem(format!("is not a {} file; use `.yaml`, `.yml`, `.toml` or `.json`", kind.name)))?;
+    let bytes = bounded(&path, kind).map_err(problem)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let valid = String::from_utf8_lossy(valid);
@@ -52,6 +61,11 @@ pub(super) fn file(path: &Path) -> Result<Node, Vec<Problem>> {
         vec![Problem::at(Origin::file(&path, position), KeyPath::default(), "is not UTF-8 text")]
     })?;
     parse(format, text.strip_prefix('\u{feff}').unwrap_or(&text), &path)
+}
+
+/// The tree of a text that stands for a file.
+pub(super) fn yaml(text: &str, path: &Path) -> Result<Node, Vec<Problem>> {
+    parse(Format::Yaml, text, &path.into())
 }
 
 fn parse(format: Format, text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> {
@@ -63,12 +77,12 @@ fn parse(format: Format, text: &str, path: &Arc<Path>) -> Result<Node, Vec<Probl
     match root.data {
         Data::Map(_) => Ok(root),
         Data::Null => Ok(Node::empty(root.origin)),
-        _ => Err(vec![Problem::at(root.origin, KeyPath::default(), "must be keys with values, such as `server:`")]),
+        _ => Err(vec![Problem::at(root.origin, KeyPath::default(), "must be keys with values, such as `name: value`")]),
     }
 }
 
 /// The bytes of a regular file within the limit; anything else could block or never end.
-fn bounded(path: &Path) -> Result<Vec<u8>, String> {
+fn bounded(path: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "does not exist".to_owned(),
         _ => format!("cannot be read: {error}"),
@@ -77,10 +91,10 @@ fn bounded(path: &Path) -> Result<Vec<u8>, String> {
         return Err("is not a regular file".into());
     }
     let mut bytes = Vec::new();
-    let mut file = File::open(path).map_err(unreadable)?.take(MAX_FILE_BYTES as u64 + 1);
+    let mut file = File::open(path).map_err(unreadable)?.take(kind.most_bytes as u64 + 1);
     file.read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() > MAX_FILE_BYTES {
-        return Err(format!("is larger than {} MiB, the most a configuration file may have", MAX_FILE_BYTES >> 20));
+    if bytes.len() > kind.most_bytes {
+        return Err(format!("is larger than {} MiB, the most a {} file may have", kind.most_bytes >> 20, kind.name));
     }
     Ok(bytes)
 }

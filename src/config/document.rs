@@ -1,0 +1,59 @@
+//! Other files that people write, read by the same rules as the configuration: every mistake has a line and a column.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::problem::{ConfigError, Findings, KeyPath, Origin, Problem};
+use super::read::{self, Kind};
+use super::tree::Node;
+use super::validate::validate;
+
+/// What was written, to find the place of a mistake that shows later.
+#[derive(Debug)]
+pub(crate) struct Written(Node);
+
+/// Reads a file and checks it against a schema.
+pub(crate) fn read<T: DeserializeOwned>(path: &Path, kind: Kind, schema: &Value) -> Result<(T, Written), ConfigError> {
+    checked(read::file(path, kind).map_err(|problems| ConfigError { problems })?, schema)
+}
+
+/// Reads YAML that is inside the program.
+pub(crate) fn read_text<T: DeserializeOwned>(
+    text: &str,
+    name: &Path,
+    schema: &Value,
+) -> Result<(T, Written), ConfigError> {
+    checked(read::yaml(text, name).map_err(|problems| ConfigError { problems })?, schema)
+}
+
+fn checked<T: DeserializeOwned>(mut tree: Node, schema: &Value) -> Result<(T, Written), ConfigError> {
+    tree.drop_nulls();
+    let mut findings = Findings::default();
+    validate(&mut tree, schema, &mut findings);
+    if !findings.mistakes.is_empty() {
+        return Err(ConfigError::sorted(findings.mistakes));
+    }
+    match T::deserialize(tree.to_json()) {
+        Ok(value) => Ok((value, Written(tree))),
+        // The schema is made from the type, so this does not happen.
+        Err(error) => Err(Problem::at(tree.origin, KeyPath::default(), format!("cannot be read: {error}")).into()),
+    }
+}
+
+impl Written {
+    /// For what was not read from anywhere.
+    pub(crate) fn nowhere() -> Written {
+        Written(Node::empty(Origin::command_line()))
+    }
+
+    /// A mistake in the value at a path.
+    pub(crate) fn mistake(&self, path: KeyPath, message: impl Into<String>) -> Problem {
+        let origin = match self.0.get(&path.0) {
+            Some(node) => node.origin.clone(),
+            None => self.0.key_origin(&path),
+        };
+        Problem::at(origin, path, message)
+    }
+}
