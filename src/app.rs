@@ -2,28 +2,60 @@
 
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{Auth, RateLimit, Token};
-use corbie_mcp::{Limits, RegistrationError, Server, TrustLevel};
+use corbie_mcp::{Health, Limits, RegistrationError, Server, TrustLevel};
 
+use crate::classify::{self, Classification};
 use crate::config::server::Authentication;
-use crate::config::{self, Config};
+use crate::config::{self, Config, ConfigError};
 use crate::inference::Inference;
 
 /// Guidance for models, told to every client that asks.
-const INSTRUCTIONS: &str = "corbie offers tools over MCP. Call `list_registered_tools` to see what there is, \
+const INSTRUCTIONS: &str = "corbie sorts texts into categories and recommends a model for each: `list_categories`, \
+`classify_text`, `batch_categorize`. Call `list_registered_tools` to see what there is, \
 `get_tool_schema` before you use a tool you do not know, and `inspect_server` to see how the server is doing.";
 
+/// A server with its parts, for those who have to look after them.
+#[derive(Debug)]
+pub struct App {
+    pub server: Server,
+    pub classification: Classification,
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Registration(#[from] RegistrationError),
+    /// The taxonomy has mistakes.
+    #[error(transparent)]
+    Taxonomy(#[from] ConfigError),
+}
+
 /// Makes the server: everything registered before anything is read (A-05).
-pub fn server(config: &Config) -> Result<Server, RegistrationError> {
+pub fn build(config: &Config) -> Result<App, Error> {
     let inference = Inference::new(config.inference.clone());
-    let server = Server::builder(&config.server.name, env!("CARGO_PKG_VERSION"))
+    let classification = Classification::new(config.classification.clone(), inference.clone())?;
+    let health = {
+        let classification = classification.clone();
+        move || {
+            let (members, impaired) = classification.health();
+            let impaired = impaired.map(|why| ("classification".to_owned(), why));
+            Health { members, impaired: impaired.into_iter().collect() }
+        }
+    };
+    let builder = Server::builder(&config.server.name, env!("CARGO_PKG_VERSION"))
         .instructions(INSTRUCTIONS)
         .limits(limits(config))
         .discovery_ttl(config.registry.cache_ttl.get())
         .quiet_flags()
-        .builtins()
-        .build()?;
-    server.metrics().register(|registry| inference.register(registry));
-    Ok(server)
+        .health(health)
+        .builtins();
+    let server = classify::tools::register(builder, &classification).build()?;
+    server.metrics().register(|registry| {
+        inference.register(registry);
+        classification.register(registry);
+    });
+    Ok(App { server, classification })
 }
 
 /// What all HTTP listeners have in common.

@@ -1,8 +1,9 @@
-//! corbie: one program that is an MCP server, and will be a classifier, a router and a knowledge base on top of it.
+//! corbie: one program that is an MCP server and a text classifier, and will be a router and a knowledge base.
 //!
 //! The library exists so that tests can reach in; the product is the binary.
 
 pub mod app;
+pub mod classify;
 pub mod cli;
 pub mod config;
 pub mod evaluate;

@@ -3,6 +3,8 @@
 
 #[path = "cli/access.rs"]
 mod access;
+#[path = "cli/classification.rs"]
+mod classification;
 #[path = "cli/commands.rs"]
 mod commands;
 #[path = "cli/documents.rs"]
@@ -26,5 +28,7 @@ mod settings;
 mod small_model;
 #[path = "cli/spec_examples.rs"]
 mod spec_examples;
+#[path = "cli/taxonomy.rs"]
+mod taxonomy;
 #[path = "cli/websocket.rs"]
 mod websocket;

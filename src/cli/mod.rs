@@ -1,9 +1,12 @@
 //! The command line: one file per command.
 
+mod classify;
 pub mod config;
 mod embed;
+mod eval;
 mod models;
 mod serve;
+mod taxonomy;
 mod tools;
 
 use std::io::IsTerminal;
@@ -64,6 +67,13 @@ enum Command {
     /// List tools and call them
     #[command(subcommand)]
     Tools(tools::Command),
+    /// Make, check and train the categories
+    #[command(subcommand)]
+    Taxonomy(taxonomy::Command),
+    /// Tell the categories of texts
+    Classify(classify::Classify),
+    /// Tell how good the classifier is on texts whose categories are known
+    Eval(eval::Eval),
     /// Turn texts into vectors
     Embed(embed::Embed),
     /// Show which models are inside, their licence and their hashes
@@ -99,6 +109,9 @@ pub fn run(cli: Cli) -> End {
             serve::serve(&load(sources)?, &ports, if stdio { serve::With::Both } else { serve::With::Http })
         }
         Some(Command::Tools(command)) => tools::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Taxonomy(command)) => taxonomy::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Classify(command)) => classify::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Eval(command)) => eval::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Embed(command)) => embed::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut std::io::stdout().lock())?),

@@ -10,9 +10,11 @@ use corbie_mcp::transport::http::Http;
 use corbie_mcp::transport::{Auth, stdio, stop_on_signal};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::End;
-use crate::app;
+use crate::app::{self, App};
+use crate::classify::reload;
 use crate::config::address::HostPort;
 use crate::config::server::NoAuthentication;
 use crate::config::trust::Via;
@@ -53,9 +55,10 @@ pub(super) fn serve(loaded: &Loaded, ports: &[u16], with: With) -> End {
 
 async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
-    let server = app::server(config)?;
+    let App { server, classification } = app::build(config)?;
     // Before the first line of the log: whoever reads it may stop us at once.
     let stopping = stop_on_signal(server.clone());
+    let following = reload::follow(classification.clone(), server.clone());
     let listeners = if with == With::Stdio { Vec::new() } else { listeners(loaded, ports).await? };
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), app::http_options(config));
@@ -79,6 +82,12 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         });
     }
     tokio::spawn(stopping);
+    let _following = AbortOnDropHandle::new(tokio::spawn(following));
+    let mut warming = None;
+    if config.classification.taxonomy.is_some() {
+        // What has to be learned is learned now, not when the first text is waiting.
+        warming = Some(AbortOnDropHandle::new(tokio::spawn(async move { classification.warm().await })));
+    }
     let mut end = Ok(ExitCode::SUCCESS);
     while let Some(ended) = serving.join_next().await {
         if let Err(error) = ended? {
@@ -87,6 +96,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         }
     }
     finish(&server).await;
+    drop(warming);
     end
 }
 

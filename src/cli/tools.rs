@@ -37,7 +37,7 @@ pub(super) enum Command {
 pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let server = app::server(&loaded.config)?;
+        let server = app::build(&loaded.config)?.server;
         // Whoever may start the program may do what its stdio client may.
         let trust = app::trust(&loaded.config, Via::Stdio);
         match command {

@@ -6,9 +6,12 @@
 mod accuracy;
 mod calibration;
 pub mod diagram;
+pub mod labelled;
 mod latency;
 mod scope;
+pub mod suggest;
 pub mod terminal;
+pub mod typos;
 
 use serde::Serialize;
 

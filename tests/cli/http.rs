@@ -48,6 +48,16 @@ impl Client {
         self.try_call(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
+    /// A body that need not be text.
+    pub(crate) fn call_bytes(&self, method: &str, path: &str, body: &[u8]) -> Reply {
+        let mut connection = self.connect().unwrap();
+        connection.write_all(self.head(method, path, &[], body.len()).as_bytes()).unwrap();
+        connection.write_all(body).unwrap();
+        let mut stream = Stream::of(connection).unwrap();
+        stream.read_body().unwrap();
+        stream.head
+    }
+
     pub(crate) fn try_call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> io::Result<Reply> {
         let mut stream = self.open(method, path, headers, body)?;
         stream.read_body()?;

@@ -1,0 +1,183 @@
+//! The ways to classify, one file each. A further one is a file, a variant here, and nothing else (C-51).
+
+mod embedding;
+mod hybrid;
+mod model;
+mod sequence;
+
+use std::sync::Arc;
+
+use corbie_infer::heads;
+use serde::Serialize;
+
+pub use embedding::Embedding;
+pub use hybrid::Hybrid;
+pub use model::Model;
+pub use sequence::Sequence;
+
+use super::learned::Learned;
+use super::rules::RuleSet;
+use crate::inference::{self, Inference};
+
+/// A way to classify, ready for use.
+#[derive(Debug)]
+pub enum Method {
+    /// Patterns and words.
+    Rules,
+    /// The nearest examples vote.
+    Embedding(Embedding),
+    /// Trained heads decide alone.
+    Model(Model),
+    /// A fine-tuned model from a folder decides alone.
+    Sequence(Sequence),
+    /// Rules, then words, then the trained heads.
+    Hybrid(Hybrid),
+}
+
+/// What was found out about a text, and by what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// One for each category, their sum is one.
+    pub probabilities: Vec<f32>,
+    /// From 0 to 1: the share of known texts that look less strange.
+    pub out_of_scope: f32,
+    /// The score behind it, to compare texts that are both very strange.
+    pub strangeness: f32,
+    pub by: By,
+}
+
+/// What a verdict rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    Rules,
+    /// The words alone.
+    Words,
+    /// The nearest examples.
+    Embedding,
+    /// A trained model.
+    Model,
+}
+
+/// How far a text came without a model.
+#[derive(Debug)]
+pub enum First {
+    Settled(Verdict),
+    /// It needs the vector of this text, which is the given one or the same without its typing errors.
+    Embed(Option<String>),
+    /// It needs a model that reads the whole text.
+    Read,
+}
+
+impl Method {
+    /// What can be said without waiting.
+    pub fn first(&self, text: &str, rules: &RuleSet) -> First {
+        match self {
+            Method::Rules => First::Settled(Verdict::by(By::Rules, rules.classify(text))),
+            Method::Embedding(method) => method.first(text),
+            Method::Model(method) => method.first(text),
+            Method::Hybrid(method) => method.first(text, rules),
+            Method::Sequence(_) => First::Read,
+        }
+    }
+
+    /// What can be said once the vector is there. `text` is the one that was embedded.
+    pub fn judge(
+        &self,
+        text: &str,
+        embedding: &corbie_infer::Embedding,
+        rules: &RuleSet,
+    ) -> Result<Verdict, inference::Error> {
+        match self {
+            Method::Embedding(method) => method.judge(text, embedding),
+            Method::Model(Model(learned)) | Method::Hybrid(Hybrid(learned)) => {
+                Ok(Verdict::by(By::Model, learned.classify(text, embedding)?))
+            }
+            Method::Rules | Method::Sequence(_) => Ok(Verdict::by(By::Rules, rules.classify(text))),
+        }
+    }
+
+    /// What a model says that reads the whole text.
+    pub async fn read(&self, text: String, rules: &RuleSet) -> Result<Verdict, inference::Error> {
+        match self {
+            Method::Sequence(method) => method.read(text).await,
+            _ => Ok(Verdict::by(By::Rules, rules.classify(&text))),
+        }
+    }
+
+    pub fn learned(&self) -> Option<&Arc<Learned>> {
+        match self {
+            Method::Embedding(Embedding(learned)) | Method::Model(Model(learned)) | Method::Hybrid(Hybrid(learned)) => {
+                Some(learned)
+            }
+            Method::Rules | Method::Sequence(_) => None,
+        }
+    }
+
+    /// Its name and the model behind it, for `/health`.
+    pub fn describe(&self) -> String {
+        match self {
+            Method::Rules => "rules".into(),
+            Method::Embedding(Embedding(learned)) => format!("embedding:{}", learned.model()),
+            Method::Model(Model(learned)) => format!("model:{}", learned.model()),
+            Method::Hybrid(Hybrid(learned)) => format!("hybrid:{}", learned.model()),
+            Method::Sequence(method) => format!("model:{}", method.id()),
+        }
+    }
+}
+
+impl Verdict {
+    pub fn by(by: By, verdict: heads::Verdict) -> Verdict {
+        let heads::Verdict { probabilities, out_of_scope, strangeness } = verdict;
+        Verdict { probabilities, out_of_scope, strangeness, by }
+    }
+
+    /// The most probable category; the first of them where several are.
+    pub fn class(&self) -> usize {
+        let mut best = 0;
+        for (class, probability) in self.probabilities.iter().enumerate() {
+            if *probability > self.probabilities[best] {
+                best = class;
+            }
+        }
+        best
+    }
+
+    pub fn confidence(&self) -> f32 {
+        self.probabilities.get(self.class()).copied().unwrap_or_default()
+    }
+
+    /// Shannon entropy in bits (C-27).
+    pub fn entropy(&self) -> f64 {
+        let bits = |probability: &f32| {
+            let probability = f64::from(*probability);
+            if probability > 0.0 { -probability * probability.log2() } else { 0.0 }
+        };
+        self.probabilities.iter().map(bits).sum::<f64>().max(0.0)
+    }
+
+    /// The best few categories, best first.
+    pub fn top(&self, most: usize) -> Vec<(usize, f32)> {
+        let mut all: Vec<(usize, f32)> = self.probabilities.iter().copied().enumerate().collect();
+        all.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+        all.truncate(most);
+        all
+    }
+}
+
+impl By {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            By::Rules => "rules",
+            By::Words => "words",
+            By::Embedding => "embedding",
+            By::Model => "model",
+        }
+    }
+}
+
+/// Makes what a method needs ready, so that the first text does not wait for it.
+pub async fn warm(inference: &Inference) {
+    // Whatever is wrong with the model shows when a text needs it.
+    let _ = inference.model().await;
+}

@@ -1,0 +1,84 @@
+//! A fine-tuned sequence-classification model from a folder decides about every text.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use corbie_infer::{ModelId, SequenceClassifier};
+use tokio::sync::Semaphore;
+
+use super::{By, Verdict};
+use crate::classify::taxonomy::Taxonomy;
+use crate::inference;
+
+pub struct Sequence {
+    model: Arc<SequenceClassifier>,
+    /// The category of each output of the model.
+    category_of: Arc<[usize]>,
+    categories: usize,
+    /// The model uses several cores for one text; more texts at a time would only wait for each other.
+    turns: Semaphore,
+}
+
+/// Why a folder's model cannot be used for a taxonomy.
+#[derive(Debug, thiserror::Error)]
+pub enum Mismatch {
+    #[error("{0}")]
+    Model(#[from] corbie_infer::Error),
+    #[error("the model's label `{label}` is no category; name the categories as its labels are named")]
+    NoCategory { label: String },
+    #[error("the model has no label for the category `{category}`; train it for this one too, or take it out")]
+    NoLabel { category: String },
+}
+
+const AT_A_TIME: usize = 2;
+
+impl Sequence {
+    pub fn open(
+        path: &Path,
+        max_tokens: Option<usize>,
+        threads: usize,
+        taxonomy: &Taxonomy,
+    ) -> Result<Sequence, Mismatch> {
+        let model = SequenceClassifier::open(path, max_tokens, threads)?;
+        let place = |label: &String| {
+            let place = taxonomy.categories.iter().position(|category| category.name == *label && !category.retired);
+            place.ok_or_else(|| Mismatch::NoCategory { label: label.clone() })
+        };
+        let category_of: Vec<usize> = model.labels().iter().map(place).collect::<Result<_, _>>()?;
+        let categories = taxonomy.categories.iter().enumerate();
+        if let Some((_, missing)) =
+            categories.filter(|(_, category)| !category.retired).find(|(place, _)| !category_of.contains(place))
+        {
+            return Err(Mismatch::NoLabel { category: missing.name.clone() });
+        }
+        Ok(Sequence {
+            model: Arc::new(model),
+            category_of: category_of.into(),
+            categories: taxonomy.categories.len(),
+            turns: Semaphore::new(AT_A_TIME),
+        })
+    }
+
+    pub fn id(&self) -> &ModelId {
+        self.model.id()
+    }
+
+    pub(super) async fn read(&self, text: String) -> Result<Verdict, inference::Error> {
+        let _turn = self.turns.acquire().await.map_err(|_| inference::Error::Stopped)?;
+        let model = self.model.clone();
+        let scored = tokio::task::spawn_blocking(move || model.classify(&text)).await;
+        let scored = scored.map_err(|_| inference::Error::Stopped)??;
+        let mut probabilities = vec![0.0; self.categories];
+        for (category, probability) in self.category_of.iter().zip(scored) {
+            probabilities[*category] = probability;
+        }
+        // Such a model knows its labels and nothing of other texts.
+        Ok(Verdict { probabilities, out_of_scope: 0.0, strangeness: 0.0, by: By::Model })
+    }
+}
+
+impl std::fmt::Debug for Sequence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sequence").field("model", self.model.id()).finish_non_exhaustive()
+    }
+}

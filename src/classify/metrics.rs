@@ -1,0 +1,74 @@
+//! What the classifier decided, for operators: how sure and how undecided it was, by category (C-57).
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::method::Verdict;
+use super::taxonomy::Taxonomy;
+
+#[derive(Debug, Clone)]
+pub(super) struct Metrics {
+    confidence: Family<Category, Histogram>,
+    entropy: Family<Category, Histogram>,
+    decided: Family<DecidedBy, Counter>,
+    remembered: Counter,
+    reloads: Family<Outcome, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Category {
+    category: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DecidedBy {
+    method: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let confidence = || Histogram::new([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]);
+        let entropy = || Histogram::new([0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0]);
+        Metrics {
+            confidence: Family::new_with_constructor(confidence),
+            entropy: Family::new_with_constructor(entropy),
+            decided: Family::default(),
+            remembered: Counter::default(),
+            reloads: Family::default(),
+        }
+    }
+}
+
+impl Metrics {
+    pub(super) fn observe(&self, taxonomy: &Taxonomy, verdict: &Verdict) {
+        let category = Category { category: taxonomy.categories[verdict.class()].name.clone() };
+        self.confidence.get_or_create(&category).observe(verdict.confidence().into());
+        self.entropy.get_or_create(&category).observe(verdict.entropy());
+        self.decided.get_or_create(&DecidedBy { method: verdict.by.as_str() }).inc();
+    }
+
+    pub(super) fn remembered(&self) {
+        self.remembered.inc();
+    }
+
+    pub(super) fn reloaded(&self, outcome: &'static str) {
+        self.reloads.get_or_create(&Outcome { outcome }).inc();
+    }
+
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("classification");
+        registry.register("confidence", "How sure verdicts were", self.confidence.clone());
+        registry.register("entropy", "How undecided verdicts were, in bits", self.entropy.clone());
+        registry.register("decided", "Verdicts by what decided them", self.decided.clone());
+        registry.register("remembered", "Verdicts on texts seen before", self.remembered.clone());
+        registry.register("reloads", "Times the taxonomy was read again", self.reloads.clone());
+    }
+}

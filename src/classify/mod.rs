@@ -1,0 +1,156 @@
+//! Sorts texts into categories and recommends a model for each.
+//!
+//! One value is published at a time: a taxonomy, the rules and the method made from it, and the answers given with it.
+//! Listing and classifying read the same value, and a reload replaces it as a whole, so that a number never means one
+//! category here and another there (C-55, Z-7).
+
+pub mod advice;
+mod cache;
+pub mod learned;
+pub mod method;
+mod metrics;
+mod published;
+pub mod reload;
+pub mod rules;
+pub mod taxonomy;
+mod text;
+pub mod tools;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use prometheus_client::registry::Registry;
+use serde_json::{Map, Value, json};
+
+pub use method::{By, Method, Verdict};
+pub use published::Published;
+pub use taxonomy::Taxonomy;
+pub use text::Unfit;
+
+use crate::config::ConfigError;
+use crate::config::classification as config;
+use crate::inference::Inference;
+use metrics::Metrics;
+use reload::Stamp;
+
+/// The classifier of one program. Cheap to clone; all clones are the same.
+#[derive(Debug, Clone)]
+pub struct Classification(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    settings: config::Classification,
+    inference: Inference,
+    published: ArcSwap<Published>,
+    /// One reload at a time; those who classify never wait for it. It guards what the file was like when it was read.
+    reloading: tokio::sync::Mutex<Option<Stamp>>,
+    metrics: Metrics,
+}
+
+/// A verdict on a text, and what it was given with.
+#[derive(Debug, Clone)]
+pub struct Classified {
+    pub published: Arc<Published>,
+    pub verdict: Arc<Verdict>,
+}
+
+impl Classification {
+    /// Reads the taxonomy. What has to be learned is learned with the first text, or by [`Classification::warm`].
+    pub fn new(settings: config::Classification, inference: Inference) -> Result<Classification, ConfigError> {
+        // Before it is read: a change in between must not be missed.
+        let stamp = Stamp::of(settings.taxonomy.as_deref());
+        let taxonomy = Taxonomy::open(settings.taxonomy.as_deref())?;
+        Ok(Classification::stamped(stamp, taxonomy, settings, inference))
+    }
+
+    /// The same for a taxonomy at hand.
+    pub fn with(taxonomy: Taxonomy, settings: config::Classification, inference: Inference) -> Classification {
+        Classification::stamped(None, taxonomy, settings, inference)
+    }
+
+    fn stamped(
+        stamp: Option<Stamp>,
+        taxonomy: Taxonomy,
+        settings: config::Classification,
+        inference: Inference,
+    ) -> Classification {
+        for remark in taxonomy.remarks() {
+            tracing::warn!("{remark}");
+        }
+        let published = ArcSwap::from_pointee(Published::new(taxonomy, settings.cache_entries));
+        let (reloading, metrics) = (tokio::sync::Mutex::new(stamp), Metrics::default());
+        Classification(Arc::new(Shared { settings, inference, published, reloading, metrics }))
+    }
+
+    pub fn settings(&self) -> &config::Classification {
+        &self.0.settings
+    }
+
+    /// What lists and verdicts are made from at this moment.
+    pub fn published(&self) -> Arc<Published> {
+        self.0.published.load_full()
+    }
+
+    /// Makes ready what the first text would have to wait for.
+    pub async fn warm(&self) {
+        self.published().method(&self.0.settings, &self.0.inference).await;
+    }
+
+    /// Classifies a text.
+    pub async fn classify(&self, text: &str) -> Result<Classified, Unfit> {
+        let text = text::clean(text, self.0.settings.max_text_length)?;
+        let published = self.published();
+        let verdict = match published.remembered(&text) {
+            Some(verdict) => {
+                self.0.metrics.remembered();
+                verdict
+            }
+            None => published.classify(&text, &self.0.settings, &self.0.inference).await,
+        };
+        self.0.metrics.observe(&published.taxonomy, &verdict);
+        Ok(Classified { published, verdict })
+    }
+
+    /// Classifies many texts with one published value; texts that are unfit fail alone.
+    pub async fn classify_many(&self, texts: &[String]) -> (Arc<Published>, Vec<Result<Arc<Verdict>, Unfit>>) {
+        let published = self.published();
+        let texts: Vec<_> = texts.iter().map(|text| text::clean(text, self.0.settings.max_text_length)).collect();
+        let fit: Vec<&str> = texts.iter().flatten().map(AsRef::as_ref).collect();
+        let mut verdicts = published.classify_many(&fit, &self.0.settings, &self.0.inference).await.into_iter();
+        let verdict = |fit: Result<_, Unfit>| fit.map(|_| verdicts.next().expect("there is one for each fit text"));
+        let verdicts: Vec<Result<Arc<Verdict>, Unfit>> = texts.into_iter().map(verdict).collect();
+        verdicts.iter().flatten().for_each(|verdict| self.0.metrics.observe(&published.taxonomy, verdict));
+        (published, verdicts)
+    }
+
+    /// Members for `GET /health` (T-40), and what is impaired, if anything is.
+    pub fn health(&self) -> (Map<String, Value>, Option<String>) {
+        let published = self.published();
+        let method = published.method_now();
+        let taxonomy = &published.taxonomy;
+        let model = method.as_ref().map_or_else(|| self.planned(), |method| method.describe());
+        let examples = method.as_ref().and_then(|method| Some(method.learned()?.examples().len()));
+        let members = json!({
+            "categories": taxonomy.names().collect::<Vec<_>>(),
+            "model": model,
+            "index_size": examples.unwrap_or_else(|| taxonomy.example_count()),
+            "device": "cpu",
+        });
+        let Value::Object(members) = members else { unreachable!("it is an object") };
+        (members, published.impairment())
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        self.0.metrics.register(registry);
+    }
+
+    /// The method that the settings ask for, before anything was loaded.
+    fn planned(&self) -> String {
+        let settings = &self.0.settings;
+        match (settings.method, &settings.model.path) {
+            (config::Method::Rules, _) => "rules".into(),
+            (config::Method::Model, Some(path)) => format!("model:{}", path.display()),
+            (method, _) => format!("{}:{}", method.as_str(), self.0.inference.planned()),
+        }
+    }
+}

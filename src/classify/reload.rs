@@ -1,0 +1,169 @@
+//! Reads the taxonomy again while the server runs: when its file has changed, and on SIGHUP.
+//!
+//! A new version is read, checked and learned beside the old one and then takes its place in one step. A file with
+//! mistakes changes nothing but the log.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use corbie_mcp::{Event, Server};
+
+use super::{Classification, Published, Taxonomy};
+use crate::config::ConfigError;
+
+/// How often the file is looked at. Looking is one system call, sees files that are swapped by links (as in containers),
+/// and works on every file system; notices of the operating system do neither.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The resource that tells the categories; it changes with every reload.
+pub const RESOURCE: &str = "corbie://categories";
+
+impl Classification {
+    /// Reads the taxonomy again and publishes it. On a mistake, what was published stays.
+    pub async fn reload(&self) -> Result<Arc<Published>, ConfigError> {
+        let mut read_at = self.0.reloading.lock().await;
+        *read_at = Stamp::of(self.0.settings.taxonomy.as_deref());
+        let read = Taxonomy::open(self.0.settings.taxonomy.as_deref());
+        let read = read.inspect_err(|_| self.0.metrics.reloaded("refused"))?;
+        Ok(self.publish_in_turn(read).await)
+    }
+
+    /// Publishes a taxonomy at hand.
+    pub async fn publish(&self, taxonomy: Taxonomy) -> Arc<Published> {
+        let _turn = self.0.reloading.lock().await;
+        self.publish_in_turn(taxonomy).await
+    }
+
+    async fn publish_in_turn(&self, taxonomy: Taxonomy) -> Arc<Published> {
+        let (settings, before) = (&self.0.settings, self.published());
+        let taxonomy = match settings.stable_indices {
+            true => taxonomy.keeping_places_of(&before.taxonomy),
+            false => taxonomy,
+        };
+        if taxonomy == before.taxonomy {
+            return before;
+        }
+        let next = Published::new(taxonomy, settings.cache_entries);
+        let method = before.method_now();
+        let learned = method.as_ref().and_then(|method| method.learned());
+        // Learned before it is seen: callers go on with the old one and never wait.
+        next.method_after(learned, settings, &self.0.inference).await;
+        let next = Arc::new(next);
+        self.0.published.store(next.clone());
+        self.0.metrics.reloaded("published");
+        next
+    }
+}
+
+/// Listens for the signal from this call on; the future follows it, and the file, until it is dropped.
+pub fn follow(classification: Classification, server: Server) -> impl Future<Output = ()> + Send {
+    let mut hangups = Hangups::listen();
+    async move {
+        let path = classification.settings().taxonomy.clone();
+        let watched = path.as_deref().filter(|_| classification.settings().watch);
+        let mut seen = None;
+        let mut looks = tokio::time::interval(EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = hangups.next() => {}
+                _ = looks.tick(), if watched.is_some() => {
+                    let now = Stamp::of(watched);
+                    // A file that has just changed may be half written; it is read when it has not changed since.
+                    let still = now == std::mem::replace(&mut seen, now);
+                    if !still || now == *classification.0.reloading.lock().await {
+                        continue;
+                    }
+                }
+            }
+            reload(&classification, &server).await;
+        }
+    }
+}
+
+async fn reload(classification: &Classification, server: &Server) {
+    let before = classification.published();
+    match classification.reload().await {
+        Ok(now) if Arc::ptr_eq(&before, &now) => tracing::info!("the taxonomy has not changed"),
+        Ok(now) => {
+            let taxonomy = &now.taxonomy;
+            for remark in taxonomy.remarks() {
+                tracing::warn!("{remark}");
+            }
+            for gone in taxonomy.categories.iter().filter(|category| category.retired) {
+                tracing::warn!(category = gone.name, "is gone from the file; its place is kept until the next start");
+            }
+            tracing::info!(categories = taxonomy.categories.len(), "the taxonomy was read again");
+            announce(server);
+        }
+        Err(error) => tracing::error!("the new taxonomy is refused and the old one stays:\n{error}"),
+    }
+}
+
+/// Tells clients that what they keep of us is old.
+fn announce(server: &Server) {
+    server.publish(Event::ToolsChanged);
+    server.publish(Event::ResourceUpdated(RESOURCE.into()));
+}
+
+/// What tells one version of a file from another without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    modified: Option<SystemTime>,
+    bytes: u64,
+    inode: u64,
+}
+
+impl Stamp {
+    /// None where there is no file to look at, for the moment or at all.
+    pub(super) fn of(path: Option<&Path>) -> Option<Stamp> {
+        let facts = std::fs::metadata(path?).ok()?;
+        Some(Stamp { modified: facts.modified().ok(), bytes: facts.len(), inode: inode(&facts) })
+    }
+}
+
+#[cfg(unix)]
+fn inode(facts: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(facts)
+}
+
+#[cfg(not(unix))]
+fn inode(_: &std::fs::Metadata) -> u64 {
+    0
+}
+
+/// The signal that asks daemons to read their files again. From a terminal it means that the terminal is gone, and is
+/// left to end the program.
+struct Hangups {
+    #[cfg(unix)]
+    signal: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Hangups {
+    fn listen() -> Hangups {
+        use std::io::IsTerminal;
+        use tokio::signal::unix::{SignalKind, signal};
+        let attended = std::io::stdin().is_terminal();
+        Hangups { signal: (!attended).then(|| signal(SignalKind::hangup()).ok()).flatten() }
+    }
+
+    async fn next(&mut self) {
+        match &mut self.signal {
+            Some(signal) => drop(signal.recv().await),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Hangups {
+    fn listen() -> Hangups {
+        Hangups {}
+    }
+
+    async fn next(&mut self) {
+        std::future::pending().await
+    }
+}

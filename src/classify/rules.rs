@@ -1,0 +1,282 @@
+//! Classification by patterns and words, in microseconds and without a model.
+//!
+//! Every pattern and every word that is found speaks for its category. The category of what remains is no competitor:
+//! its patterns count only where nothing else was found, or else a catch-all such as `.*` would flatten every answer.
+//! Expressions are run by an engine whose time grows with the text and never faster, and their size is bounded.
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use corbie_infer::heads::Verdict;
+use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
+
+use super::taxonomy::{Category, Taxonomy};
+
+/// Everything that is looked for in a text.
+#[derive(Debug)]
+pub struct RuleSet {
+    classes: usize,
+    retired: Vec<bool>,
+    remainder: Option<usize>,
+    patterns: Owned<RegexSet>,
+    certain: Owned<RegexSet>,
+    words: Owned<AhoCorasick>,
+}
+
+/// A matcher for many things, and the category of each.
+#[derive(Debug)]
+struct Owned<Matcher> {
+    matcher: Matcher,
+    owners: Vec<usize>,
+}
+
+/// How much more a category counts with its first find than all those without any together.
+const FIRST: f32 = 5.0;
+/// How much more it counts with every further find.
+const FURTHER: f32 = 2.0;
+/// Finds that count; more of them make nothing surer.
+const MOST_FINDS: u32 = 6;
+/// The probability of what is certain. Who wrote the pattern may still be mistaken.
+const CERTAIN: f32 = 0.99;
+/// The probability of what remains, where nothing was found.
+const REMAINDER: f32 = 0.65;
+/// The most memory one expression may take once it is compiled.
+const MOST_BYTES: usize = 1 << 20;
+/// The most memory all expressions may take together.
+const MOST_BYTES_IN_ALL: usize = 32 << 20;
+
+impl RuleSet {
+    /// The patterns must have passed [`check`] and [`check_all`].
+    pub fn new(taxonomy: &Taxonomy) -> RuleSet {
+        let categories = &taxonomy.categories;
+        RuleSet {
+            classes: categories.len(),
+            retired: categories.iter().map(|category| category.retired).collect(),
+            remainder: taxonomy.remainder,
+            patterns: Owned::patterns(categories, |category| &category.patterns),
+            certain: Owned::patterns(categories, |category| &category.certain),
+            words: Owned::words(categories),
+        }
+    }
+
+    /// What is certain about a text, if exactly one category says so.
+    pub fn certain(&self, text: &str) -> Option<Verdict> {
+        let mut classes = self.certain.found(text);
+        let class = classes.next()?;
+        classes.all(|other| other == class).then(|| self.spread(class, CERTAIN))
+    }
+
+    /// What all rules together say.
+    pub fn classify(&self, text: &str) -> Verdict {
+        if let Some(verdict) = self.certain(text) {
+            return verdict;
+        }
+        let mut finds = vec![0u32; self.classes];
+        let patterns = self.patterns.found(text).chain(self.certain.found(text));
+        patterns.chain(self.words.found(text)).for_each(|class| finds[class] += 1);
+        if let Some(remainder) = self.remainder {
+            let others: u32 = finds.iter().sum::<u32>() - finds[remainder];
+            if others == 0 {
+                return self.spread(remainder, REMAINDER);
+            }
+            finds[remainder] = 0;
+        }
+        self.weigh(&finds)
+    }
+
+    /// Whether there is anything to look for.
+    pub fn is_empty(&self) -> bool {
+        self.patterns.owners.is_empty() && self.certain.owners.is_empty() && self.words.owners.is_empty()
+    }
+
+    fn weigh(&self, finds: &[u32]) -> Verdict {
+        let without = finds.iter().zip(&self.retired).filter(|(finds, retired)| **finds == 0 && !**retired).count();
+        let weight = |(finds, retired): (&u32, &bool)| match (finds, retired) {
+            (_, true) => 0.0,
+            (0, false) => 1.0 / without as f32,
+            (finds, false) => FIRST * FURTHER.powi((*finds).min(MOST_FINDS) as i32 - 1),
+        };
+        let weights: Vec<f32> = finds.iter().zip(&self.retired).map(weight).collect();
+        let total: f32 = weights.iter().sum();
+        known(weights.into_iter().map(|weight| weight / total).collect())
+    }
+
+    /// One category with this probability; the others share the rest.
+    fn spread(&self, class: usize, probability: f32) -> Verdict {
+        let others = self.retired.iter().enumerate().filter(|(other, retired)| *other != class && !**retired).count();
+        let share = (1.0 - probability) / others.max(1) as f32;
+        let of = |(other, retired): (usize, &bool)| match (other == class, retired) {
+            (true, _) if others == 0 => 1.0,
+            (true, _) => probability,
+            (false, true) => 0.0,
+            (false, false) => share,
+        };
+        known(self.retired.iter().enumerate().map(of).collect())
+    }
+}
+
+/// Rules know nothing of strange texts.
+fn known(probabilities: Vec<f32>) -> Verdict {
+    Verdict { probabilities, out_of_scope: 0.0, strangeness: 0.0 }
+}
+
+/// Why an expression cannot be used; nothing if it can.
+pub fn check(pattern: &str) -> Result<(), String> {
+    let compiled = RegexBuilder::new(pattern).case_insensitive(true).size_limit(MOST_BYTES).build();
+    compiled.map(drop).map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "is too large; write it with fewer or smaller repetitions".into(),
+        error => format!("is no regular expression: {}", last_line(&error.to_string())),
+    })
+}
+
+/// Why so many expressions cannot be used together; nothing if they can.
+pub fn check_all<'a>(patterns: impl Iterator<Item = &'a String>) -> Result<(), String> {
+    set(patterns.map(String::as_str)).map(drop).map_err(|_| {
+        format!("has patterns that take more than {} MiB together; use fewer, or `words`", MOST_BYTES_IN_ALL >> 20)
+    })
+}
+
+fn set<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<RegexSet, regex::Error> {
+    RegexSetBuilder::new(patterns).case_insensitive(true).size_limit(MOST_BYTES_IN_ALL).build()
+}
+
+/// The engine draws the expression over several lines; the last says what is wrong with it.
+fn last_line(error: &str) -> &str {
+    error.lines().last().unwrap_or(error).trim_start_matches("error: ")
+}
+
+impl Owned<RegexSet> {
+    fn patterns(categories: &[Category], of: impl Fn(&Category) -> &[String] + Copy) -> Self {
+        let all = categories.iter().flat_map(&of);
+        let owners =
+            categories.iter().enumerate().flat_map(|(class, category)| of(category).iter().map(move |_| class));
+        let matcher = set(all.map(String::as_str)).expect("the patterns were checked when they were read");
+        Owned { matcher, owners: owners.collect() }
+    }
+
+    /// The category of each pattern that matches.
+    fn found(&self, text: &str) -> impl Iterator<Item = usize> {
+        let matches = (!self.owners.is_empty()).then(|| self.matcher.matches(text));
+        matches.into_iter().flatten().map(|pattern| self.owners[pattern])
+    }
+}
+
+impl Owned<AhoCorasick> {
+    fn words(categories: &[Category]) -> Self {
+        let all = categories.iter().enumerate();
+        let (owners, words): (Vec<usize>, Vec<String>) =
+            all.flat_map(|(class, category)| category.words.iter().map(move |word| (class, folded(word)))).unzip();
+        let matcher = AhoCorasick::builder().match_kind(MatchKind::Standard).build(words);
+        Owned { matcher: matcher.expect("a taxonomy file is too small for so many words"), owners }
+    }
+
+    /// The category of each word that stands in the text, once a word.
+    fn found(&self, text: &str) -> impl Iterator<Item = usize> {
+        let mut seen = Vec::new();
+        if !self.owners.is_empty() {
+            let text = folded(text);
+            for found in self.matcher.find_overlapping_iter(&text) {
+                let word = found.pattern().as_usize();
+                if !seen.contains(&word) && is_whole(&text, found.start(), found.end()) {
+                    seen.push(word);
+                }
+            }
+        }
+        seen.into_iter().map(|word| self.owners[word])
+    }
+}
+
+/// Lower case, with one space where there are several.
+fn folded(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").to_lowercase()
+}
+
+/// No word goes on before or after it.
+fn is_whole(text: &str, start: usize, end: usize) -> bool {
+    let before = text[..start].chars().next_back().is_some_and(char::is_alphanumeric);
+    let after = text[end..].chars().next().is_some_and(char::is_alphanumeric);
+    !before && !after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(yaml: &str) -> RuleSet {
+        RuleSet::new(&Taxonomy::parse(yaml).unwrap())
+    }
+
+    const SMALL: &str = r"
+categories:
+  - name: bills
+    words: [refund, pay back]
+    patterns: ['invoice\s+\d+']
+    certain: ['^INV-\d+$']
+  - name: weather
+    words: [rain, Größe]
+  - name: general
+    patterns: ['.*', 'hello']
+";
+
+    fn check_class(text: &str, class: usize, least: f32) {
+        let verdict = rules(SMALL).classify(text);
+        assert_eq!(verdict.class(), class, "{text}: {verdict:?}");
+        assert!(verdict.confidence() >= least, "{text}: {verdict:?}");
+        assert!((verdict.probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn c50_patterns_and_words_speak_for_their_category() {
+        check_class("about Invoice 77", 0, 0.7);
+        check_class("I want a REFUND for invoice 77", 0, 0.85);
+        check_class("please pay  back", 0, 0.7);
+        check_class("what größe is it", 1, 0.7);
+    }
+
+    #[test]
+    fn words_are_whole_words() {
+        check_class("the train is late", 2, 0.6);
+    }
+
+    #[test]
+    fn z1_a_catch_all_never_competes_and_never_flattens() {
+        check_class("rain", 1, 0.8);
+        check_class("hello rain", 1, 0.8);
+        check_class("hello", 2, 0.6);
+        check_class("nothing known", 2, 0.6);
+    }
+
+    #[test]
+    fn what_is_certain_needs_no_second_find() {
+        assert_eq!(rules(SMALL).certain("INV-12").unwrap().confidence(), 0.99);
+        assert_eq!(rules(SMALL).certain("invoice INV-12"), None);
+        let two = rules("categories: [{name: a, certain: [x]}, {name: b, certain: [y]}]");
+        assert_eq!(two.certain("x y"), None);
+        assert_eq!(two.classify("x y").probabilities, [0.5, 0.5]);
+    }
+
+    #[test]
+    fn categories_that_both_fit_share() {
+        let verdict = rules(SMALL).classify("a refund because of the rain");
+        assert_eq!(verdict.probabilities[0], verdict.probabilities[1]);
+        assert!(verdict.probabilities[2] < 0.1);
+    }
+
+    #[test]
+    fn without_a_remainder_nothing_found_means_no_idea() {
+        let verdict = rules("categories: [{name: a, words: [x]}, {name: b, words: [y]}]").classify("z");
+        assert_eq!(verdict.probabilities, [0.5, 0.5]);
+        assert_eq!(rules("categories: [{name: general}]").classify("z").probabilities, [1.0]);
+        assert_eq!(rules("categories: [{name: only, words: [x]}]").classify("x").probabilities, [1.0]);
+    }
+
+    #[test]
+    fn expressions_that_could_run_away_are_bounded() {
+        // Exponential in engines that backtrack, linear here.
+        let rules = rules("categories: [{name: a, patterns: ['(a+)+$']}, {name: b}]");
+        assert_eq!(rules.classify(&format!("{}b", "a".repeat(30_000))).class(), 0);
+        assert!(check(r"(?:a{1000}){1000}").unwrap_err().contains("too large"));
+        assert!(check("(unclosed").unwrap_err().contains("unclosed group"));
+        assert!(check(r"(a)\1").unwrap_err().contains("backreferences are not supported"));
+        assert_eq!(check(r"\bok\b"), Ok(()));
+    }
+}

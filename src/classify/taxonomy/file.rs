@@ -1,0 +1,257 @@
+//! A taxonomy as people write it: YAML, TOML or JSON.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Category, DEFAULT_MODEL, Taxonomy};
+use crate::classify::advice::{Routing, Rules};
+use crate::classify::rules;
+use crate::config::document::{self, Written};
+use crate::config::{ConfigError, KeyPath, Kind, Problem, derive};
+
+/// A larger file is refused. Two thousand categories with a hundred examples each take half of it.
+pub const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
+const KIND: Kind = Kind { name: "taxonomy", most_bytes: MAX_FILE_BYTES };
+
+/// More categories than this are refused: each has a probability in every answer.
+const MAX_CATEGORIES: usize = 2000;
+/// More examples than this are refused; training would take many minutes.
+const MAX_EXAMPLES: usize = 200_000;
+/// The longest name, in characters.
+const MAX_NAME: usize = 100;
+/// The longest example, in characters; models read less.
+pub const MAX_EXAMPLE: usize = 8192;
+
+/// Categories, what belongs into each, and which model is recommended for what.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "corbie taxonomy")]
+pub(super) struct File {
+    /// The model recommended for every category that names no other, as `provider/model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    /// The category of everything that fits nowhere else. Left out, it is `general` or `other`, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) remainder: Option<String>,
+    /// The categories; the first has number 0.
+    pub(super) categories: Vec<Entry>,
+    /// Which model is recommended, and whether it should reason. Left out, it is as the README tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) routing: Option<Rules>,
+}
+
+/// One category.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    /// A short name that stays the same: routers know the category by it.
+    pub(super) name: String,
+    /// One line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+    /// What a model is told before it answers a text of this category.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) system_prompt: Option<String>,
+    /// The model recommended for it, as `provider/model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    /// Whether that model should reason before it answers.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) use_reasoning: bool,
+    /// Regular expressions that speak for it. Upper and lower case are the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) patterns: Vec<String>,
+    /// Words and phrases that speak for it, as whole words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) words: Vec<String>,
+    /// Regular expressions that leave no doubt: where one matches, no model is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) certain: Vec<String>,
+    /// Texts that belong into it: 20 do well, 100 do better. The more they differ, the more they teach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) examples: Vec<String>,
+}
+
+/// The JSON Schema of taxonomy files.
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(derive::<File>);
+    &SCHEMA
+}
+
+pub(super) fn read(path: &Path) -> Result<Taxonomy, ConfigError> {
+    let (file, written) = document::read(path, KIND, schema())?;
+    let taxonomy = build(file, &written)?;
+    Ok(Taxonomy { path: Some(path.to_owned()), ..taxonomy })
+}
+
+/// Reads YAML that is in no file.
+pub(super) fn parse(text: &str) -> Result<Taxonomy, ConfigError> {
+    let (file, written) = document::read_text(text, Path::new("taxonomy"), schema())?;
+    build(file, &written)
+}
+
+/// Categories that were written by nobody. Examples that several claim are fine: data that was gathered has them.
+pub(super) fn of<'a>(categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Result<Taxonomy, ConfigError> {
+    let entry = |(name, examples): (&str, Vec<&str>)| Entry {
+        name: name.to_owned(),
+        examples: examples.into_iter().map(str::to_owned).collect(),
+        ..Entry::default()
+    };
+    let categories: Vec<Entry> = categories.map(entry).collect();
+    let written = Written::nowhere();
+    let mut mistakes = size_mistakes(&categories, &written);
+    mistakes.extend(name_mistakes(&categories, &written));
+    if !mistakes.is_empty() {
+        return Err(ConfigError::sorted(mistakes));
+    }
+    let categories = categories.into_iter().map(|entry| entry.complete(DEFAULT_MODEL)).collect();
+    Ok(Taxonomy { path: None, categories, remainder: None, routing: Arc::new(Routing::default()) })
+}
+
+/// Checks what a schema cannot say.
+fn build(file: File, written: &Written) -> Result<Taxonomy, ConfigError> {
+    let File { model, remainder, categories, routing } = file;
+    let model = model.unwrap_or_else(|| DEFAULT_MODEL.into());
+    let mut mistakes = size_mistakes(&categories, written);
+    mistakes.extend(name_mistakes(&categories, written));
+    mistakes.extend(text_mistakes(&categories, written));
+    mistakes.extend(pattern_mistakes(&categories, written));
+
+    let place = |name: &str| categories.iter().position(|category| category.name == name);
+    let named = remainder.as_deref().map(|name| (name, place(name)));
+    if let Some((name, None)) = named {
+        mistakes.push(written.mistake(KeyPath::default().key("remainder"), format!("`{name}` is no category")));
+    }
+    let remainder = named.map_or_else(|| place("general").or_else(|| place("other")), |(_, class)| class);
+    let routing = match routing {
+        Some(rules) => Routing::from(rules),
+        None => Routing::default(),
+    };
+    if !mistakes.is_empty() {
+        return Err(ConfigError::sorted(mistakes));
+    }
+    let categories = categories.into_iter().map(|entry| entry.complete(&model)).collect();
+    Ok(Taxonomy { path: None, categories, remainder, routing: Arc::new(routing) })
+}
+
+/// Where the category of this number is written.
+fn at(class: usize) -> KeyPath {
+    KeyPath::default().key("categories").index(class)
+}
+
+fn size_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
+    let examples: usize = categories.iter().map(|category| category.examples.len()).sum();
+    let counted = |count: usize, most: usize, what: &str| {
+        (count > most).then(|| format!("has {count} {what}; the most is {most}"))
+    };
+    let none = categories.is_empty().then(|| "needs at least one category with a `name`".to_owned());
+    let messages =
+        [none, counted(categories.len(), MAX_CATEGORIES, "categories"), counted(examples, MAX_EXAMPLES, "examples")];
+    let path = KeyPath::default().key("categories");
+    messages.into_iter().flatten().map(|message| written.mistake(path.clone(), message)).collect()
+}
+
+fn name_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    let mut mistakes = Vec::new();
+    for (class, category) in categories.iter().enumerate() {
+        let name = category.name.as_str();
+        let mut mistake = |message: String| mistakes.push(written.mistake(at(class).key("name"), message));
+        if name.trim().is_empty() {
+            mistake("is empty".into());
+        } else if name.trim() != name || name.chars().any(char::is_control) {
+            mistake("begins or ends with a space, or has a control character".into());
+        } else if name.chars().count() > MAX_NAME {
+            mistake(format!("is longer than {MAX_NAME} characters"));
+        } else if let Some(other) = first.insert(name, class) {
+            mistake(format!("`{name}` is the name of category {other} already"));
+        }
+    }
+    mistakes
+}
+
+/// Empty texts, and examples that two categories claim: they would teach nothing but doubt.
+fn text_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
+    let mut claimed: HashMap<&str, usize> = HashMap::new();
+    let mut mistakes = Vec::new();
+    for (class, category) in categories.iter().enumerate() {
+        for (index, word) in category.words.iter().enumerate() {
+            if !word.contains(char::is_alphanumeric) {
+                let message = "has no letter or digit; use `patterns` for signs";
+                mistakes.push(written.mistake(at(class).key("words").index(index), message));
+            }
+        }
+        for (index, example) in category.examples.iter().enumerate() {
+            let text = example.trim();
+            let place = || at(class).key("examples").index(index);
+            match claimed.insert(text, class) {
+                _ if text.is_empty() => mistakes.push(written.mistake(place(), "is empty")),
+                _ if text.chars().count() > MAX_EXAMPLE => {
+                    mistakes.push(written.mistake(place(), format!("is longer than {MAX_EXAMPLE} characters")));
+                }
+                Some(other) if other != class => {
+                    let message = format!("is an example of `{}` already", categories[other].name);
+                    mistakes.push(written.mistake(place(), message));
+                }
+                _ => {}
+            }
+        }
+    }
+    mistakes
+}
+
+fn pattern_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
+    let mut mistakes = Vec::new();
+    for (class, category) in categories.iter().enumerate() {
+        for (key, patterns) in [("patterns", &category.patterns), ("certain", &category.certain)] {
+            for (index, pattern) in patterns.iter().enumerate() {
+                if let Err(why) = rules::check(pattern) {
+                    mistakes.push(written.mistake(at(class).key(key).index(index), why));
+                }
+            }
+        }
+    }
+    if mistakes.is_empty()
+        && let Err(why) =
+            rules::check_all(categories.iter().flat_map(|entry| entry.patterns.iter().chain(&entry.certain)))
+    {
+        mistakes.push(written.mistake(KeyPath::default().key("categories"), why));
+    }
+    mistakes
+}
+
+impl Entry {
+    /// Fills in what was left out: clients can count on a description and a prompt for each (C-03, C-04).
+    fn complete(self, model: &str) -> Category {
+        let Entry { name, description, system_prompt, .. } = self;
+        let description = description.unwrap_or_else(|| format!("Texts about {name}"));
+        let system_prompt = system_prompt.unwrap_or_else(|| {
+            format!(
+                "You are an expert in {name}. When answering:\n- Answer the question that was asked, first and directly\n\
+                 - Explain what the answer rests on\n- Say what you are not sure of"
+            )
+        });
+        Category {
+            name,
+            description,
+            system_prompt: system_prompt.trim_end().to_owned(),
+            model: self.model.unwrap_or_else(|| model.to_owned()),
+            use_reasoning: self.use_reasoning,
+            patterns: self.patterns,
+            words: self.words,
+            certain: self.certain,
+            examples: self.examples.into_iter().map(|example| Cow::Owned(example.trim().to_owned())).collect(),
+            retired: false,
+        }
+    }
+}
+
+fn is_false(truth: &bool) -> bool {
+    !truth
+}

@@ -1,0 +1,113 @@
+//! The categories, and what is known about each: one immutable value that listing and classifying share.
+
+pub(super) mod default;
+mod file;
+mod stable;
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use file::{MAX_EXAMPLE, MAX_FILE_BYTES, schema};
+
+use super::advice::Routing;
+use crate::config::ConfigError;
+
+/// Categories in order; a category's place is its number (`class`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Taxonomy {
+    /// The file it was read from; none for the one inside corbie.
+    pub path: Option<PathBuf>,
+    pub categories: Vec<Category>,
+    /// The category of everything that fits nowhere else.
+    pub remainder: Option<usize>,
+    pub routing: Arc<Routing>,
+}
+
+/// One category.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Category {
+    pub name: String,
+    pub description: String,
+    /// Put before a request that is sent to a model.
+    pub system_prompt: String,
+    /// The model recommended where no rule says otherwise.
+    pub model: String,
+    pub use_reasoning: bool,
+    /// Regular expressions that speak for it.
+    pub patterns: Vec<String>,
+    /// Words and phrases that speak for it.
+    pub words: Vec<String>,
+    /// Regular expressions that leave no doubt.
+    pub certain: Vec<String>,
+    pub examples: Vec<Cow<'static, str>>,
+    /// It is no longer in the file; its place is kept so that the others keep theirs.
+    pub retired: bool,
+}
+
+/// What is recommended where the taxonomy says nothing (C-29).
+pub const DEFAULT_MODEL: &str = "openai/gpt-oss-20b";
+
+impl Taxonomy {
+    /// The one inside corbie.
+    pub fn builtin() -> Taxonomy {
+        default::taxonomy()
+    }
+
+    /// Reads a file; every mistake in it has its line and column.
+    pub fn read(path: &Path) -> Result<Taxonomy, ConfigError> {
+        file::read(path)
+    }
+
+    /// Reads YAML that is in no file.
+    pub fn parse(yaml: &str) -> Result<Taxonomy, ConfigError> {
+        file::parse(yaml)
+    }
+
+    /// Categories with examples and nothing else.
+    pub fn of<'a>(categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Result<Taxonomy, ConfigError> {
+        file::of(categories)
+    }
+
+    /// The one that settings name.
+    pub fn open(path: Option<&Path>) -> Result<Taxonomy, ConfigError> {
+        path.map_or_else(|| Ok(Taxonomy::builtin()), Taxonomy::read)
+    }
+
+    /// The same categories with the numbers they had before; new ones come after the old (C-55).
+    pub fn keeping_places_of(self, before: &Taxonomy) -> Taxonomy {
+        stable::arrange(self, before)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.categories.iter().map(|category| category.name.as_str())
+    }
+
+    /// Every example with the number of its category. A category without any is known by its name and description.
+    pub fn examples(&self) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
+        self.categories.iter().enumerate().filter(|(_, category)| !category.retired).flat_map(|(class, category)| {
+            let own = category.examples.iter().map(|example| Cow::Borrowed(&**example));
+            let told = || Cow::Owned(format!("{}: {}", category.name, category.description));
+            let told = category.examples.is_empty().then(told);
+            own.chain(told).map(move |text| (class, text))
+        })
+    }
+
+    /// How many examples were written, not counting what stands in for missing ones.
+    pub fn example_count(&self) -> usize {
+        self.categories.iter().map(|category| category.examples.len()).sum()
+    }
+
+    /// What deserves a second look but is no mistake.
+    pub fn remarks(&self) -> Vec<String> {
+        let bare = self.categories.iter().filter(|category| category.examples.is_empty() && !category.retired);
+        let bare = bare.map(|category| {
+            format!("`{}` has no examples; it is recognised by its name, description and patterns only", category.name)
+        });
+        let few = self.categories.iter().filter(|category| (1..5).contains(&category.examples.len()));
+        let few = few.map(|category| {
+            format!("`{}` has {} example(s); give it 20 or more", category.name, category.examples.len())
+        });
+        bare.chain(few).collect()
+    }
+}

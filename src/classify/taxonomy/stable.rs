@@ -1,0 +1,73 @@
+//! Keeps the numbers of categories when a file is read again.
+//!
+//! Clients keep the list for minutes, so a number must go on meaning what it meant. A category that is gone leaves its
+//! place to nobody: it stays listed, retired, and no text is sorted into it any more.
+
+use super::{Category, Taxonomy};
+
+pub(super) fn arrange(taxonomy: Taxonomy, before: &Taxonomy) -> Taxonomy {
+    let Taxonomy { path, categories, remainder, routing } = taxonomy;
+    let remainder = remainder.map(|class| categories[class].name.clone());
+    let mut fresh: Vec<Option<Category>> = categories.into_iter().map(Some).collect();
+    let mut take = |name: &str| {
+        let found = fresh.iter_mut().find(|category| category.as_ref().is_some_and(|category| category.name == name));
+        found.and_then(Option::take)
+    };
+    let mut arranged: Vec<Category> =
+        before.categories.iter().map(|old| take(&old.name).unwrap_or_else(|| retired(old))).collect();
+    arranged.extend(fresh.into_iter().flatten());
+    // Behind the last category that is still there, nobody's number depends on an empty place.
+    while arranged.last().is_some_and(|category| category.retired) {
+        arranged.pop();
+    }
+    let remainder = remainder.and_then(|name| arranged.iter().position(|category| category.name == name));
+    Taxonomy { path, categories: arranged, remainder, routing }
+}
+
+fn retired(old: &Category) -> Category {
+    Category { retired: true, patterns: vec![], words: vec![], certain: vec![], examples: vec![], ..old.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taxonomy(names: &[&str]) -> Taxonomy {
+        let entries: Vec<String> =
+            names.iter().map(|name| format!("  - name: {name}\n    examples: [{name}]\n")).collect();
+        Taxonomy::parse(&format!("categories:\n{}", entries.concat())).unwrap()
+    }
+
+    fn check(before: &[&str], now: &[&str], expected: &[(&str, bool)]) {
+        let arranged = taxonomy(now).keeping_places_of(&taxonomy(before));
+        let found: Vec<(&str, bool)> =
+            arranged.categories.iter().map(|category| (category.name.as_str(), category.retired)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn c55_known_names_keep_their_places_and_new_ones_come_last() {
+        check(&["a", "b", "c"], &["c", "x", "a", "b"], &[("a", false), ("b", false), ("c", false), ("x", false)]);
+    }
+
+    #[test]
+    fn c55_the_place_of_a_category_that_is_gone_stays_empty() {
+        check(&["a", "b", "c"], &["c", "x", "a"], &[("a", false), ("b", true), ("c", false), ("x", false)]);
+        check(&["a", "b", "c"], &["a", "b"], &[("a", false), ("b", false)]);
+    }
+
+    #[test]
+    fn a_category_that_comes_back_has_its_place_again() {
+        let gone = taxonomy(&["b", "c"]).keeping_places_of(&taxonomy(&["a", "b", "c"]));
+        assert!(gone.categories[0].retired);
+        let back = taxonomy(&["c", "b", "a"]).keeping_places_of(&gone);
+        assert_eq!(back.names().collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert!(!back.categories[0].retired);
+    }
+
+    #[test]
+    fn what_remains_is_found_in_its_new_place() {
+        let arranged = taxonomy(&["general", "a"]).keeping_places_of(&taxonomy(&["a", "general"]));
+        assert_eq!(arranged.remainder, Some(1));
+    }
+}

@@ -1,0 +1,85 @@
+//! `batch_categorize`: what `classify_text` does, for many texts in one call.
+
+use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::classify_text::Output;
+use super::dialect;
+use crate::classify::Classification;
+
+// No word here has the stem that clients look for (Z-5).
+const DESCRIPTION: &str = "Sorts many texts into categories in one call: for each text its category, how sure that is \
+and the recommended model, in the order of the texts. A text that cannot be sorted gets an error of its own.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Input {
+    /// The texts to sort
+    texts: Vec<String>,
+    /// Whether to return the probabilities of all categories and their entropy
+    #[serde(default)]
+    with_probabilities: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Sorted {
+    /// One for each text, in their order
+    results: Vec<Entry>,
+    /// How many texts were sorted
+    sorted: usize,
+    /// How many could not be
+    failed: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Entry {
+    Sorted(Box<Output>),
+    Failed { error: String },
+}
+
+pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationError> {
+    let entry = serde_json::json!({ "type": "object" });
+    Tool::builder("batch_categorize")
+        .title("Categorize many texts")
+        .description(DESCRIPTION)
+        .module("corbie::categories")
+        .input::<Input>()
+        .output_schema(serde_json::json!({
+            "type": "object",
+            "properties": {
+                "results": { "type": "array", "items": entry, "description": "One for each text, in their order" },
+                "sorted": { "type": "integer", "description": "How many texts were sorted" },
+                "failed": { "type": "integer", "description": "How many could not be" },
+            },
+            "required": ["results", "sorted", "failed"],
+        }))
+        .dialect(dialect)
+        .run(move |_, arguments: Arguments| {
+            let classification = classification.clone();
+            async move {
+                let Input { texts, with_probabilities } = arguments.parse()?;
+                sort(&classification, &texts, with_probabilities).await.map(Json)
+            }
+        })
+}
+
+async fn sort(
+    classification: &Classification,
+    texts: &[String],
+    with_probabilities: bool,
+) -> Result<Sorted, ToolError> {
+    let most = classification.settings().max_batch;
+    if texts.len() > most {
+        let message = format!("`texts` has {} texts and may have {most}; split it into several calls", texts.len());
+        return Err(ToolError::new("too_many_texts", message));
+    }
+    let (published, verdicts) = classification.classify_many(texts).await;
+    let entries = texts.iter().zip(verdicts).map(|(text, verdict)| match verdict {
+        Ok(verdict) => Entry::Sorted(Box::new(Output::of(text, &published, &verdict, with_probabilities))),
+        Err(unfit) => Entry::Failed { error: unfit.to_string() },
+    });
+    let results: Vec<Entry> = entries.collect();
+    let failed = results.iter().filter(|entry| matches!(entry, Entry::Failed { .. })).count();
+    Ok(Sorted { sorted: results.len() - failed, failed, results })
+}

@@ -1,0 +1,139 @@
+//! `classify_text`: the category of a text, and which model is recommended for it (C-20 to C-35).
+
+use std::sync::Arc;
+
+use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::dialect;
+use crate::classify::advice::Facts;
+use crate::classify::{Classification, Classified, Published, Verdict};
+
+const DESCRIPTION: &str = "Classifies a text: tells the number of its category (as listed by list_categories), how \
+sure that is, the recommended model, and whether that model should reason first.";
+
+/// How many categories `top` names.
+const TOP: usize = 3;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Input {
+    /// The text to classify
+    text: String,
+    /// Whether to return the probabilities of all categories and their entropy
+    #[serde(default)]
+    with_probabilities: bool,
+}
+
+/// What is told about a text.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Output {
+    /// The number of the category, counted from 0 in the order of list_categories
+    pub class: usize,
+    /// The probability of that category, from 0 to 1
+    pub confidence: f64,
+    /// The recommended model
+    pub model: String,
+    /// Whether that model should reason first
+    pub use_reasoning: bool,
+    /// The name of the category
+    pub category: String,
+    /// How strange the text is beside everything known, from 0 to 1; above 0.95 it probably belongs to no category
+    pub out_of_scope: f64,
+    /// The most probable categories, best first
+    pub top: Vec<Scored>,
+    /// What decided: rules, words, embedding or model
+    pub method: String,
+    /// The rules that chose the model and the reasoning; null where the category did
+    pub rule: Chosen,
+    /// One probability for each category, in the order of list_categories
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<f64>")]
+    #[schemars(default)]
+    pub probabilities: Option<Vec<f64>>,
+    /// How undecided the probabilities are, in bits
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    #[schemars(default)]
+    pub entropy: Option<f64>,
+}
+
+/// A category and its probability.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Scored {
+    pub category: String,
+    pub score: f64,
+}
+
+/// The rules that decided.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Chosen {
+    pub model: Option<String>,
+    pub reasoning: Option<String>,
+}
+
+pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationError> {
+    Tool::builder("classify_text")
+        .title("Classify text")
+        .description(DESCRIPTION)
+        .module("corbie::classify")
+        .input::<Input>()
+        .output::<Json<Output>>()
+        .dialect(dialect)
+        .run(move |_, arguments: Arguments| {
+            let classification = classification.clone();
+            async move {
+                let Input { text, with_probabilities } = arguments.parse()?;
+                let Classified { published, verdict } = classification.classify(&text).await?;
+                Ok::<_, ToolError>(Json(Output::of(&text, &published, &verdict, with_probabilities)))
+            }
+        })
+}
+
+impl Output {
+    pub fn of(text: &str, published: &Arc<Published>, verdict: &Verdict, with_probabilities: bool) -> Output {
+        let taxonomy = &published.taxonomy;
+        let (class, confidence) = (verdict.class(), verdict.confidence());
+        let category = &taxonomy.categories[class];
+        let facts = Facts { text, category, confidence, out_of_scope: verdict.out_of_scope };
+        let advice = taxonomy.routing.advise(facts);
+        let scored = |(class, score): (usize, f32)| Scored {
+            category: taxonomy.categories[class].name.clone(),
+            score: short(score),
+        };
+        Output {
+            class,
+            confidence: short(confidence),
+            model: advice.model.to_owned(),
+            use_reasoning: advice.use_reasoning,
+            category: category.name.clone(),
+            out_of_scope: short(verdict.out_of_scope),
+            top: verdict.top(TOP).into_iter().map(scored).collect(),
+            method: verdict.by.as_str().to_owned(),
+            rule: Chosen {
+                model: advice.model_rule.map(str::to_owned),
+                reasoning: advice.reasoning_rule.map(str::to_owned),
+            },
+            probabilities: with_probabilities.then(|| verdict.probabilities.iter().copied().map(short).collect()),
+            entropy: with_probabilities.then(|| verdict.entropy()),
+        }
+    }
+}
+
+/// The same number with as many digits as it has, not as many as a wider type would show: 0.92 and not 0.920000017.
+fn short(number: f32) -> f64 {
+    // Rounded to the seventh digit, past which a narrow number knows nothing; the sum of many stays one.
+    (f64::from(number) * 1e7).round() / 1e7
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_no_more_digits_than_they_need() {
+        assert_eq!(short(0.92f32).to_string(), "0.92");
+        assert_eq!(short(1.0f32), 1.0);
+        assert_eq!(short(0.1f32 + 0.2f32).to_string(), "0.3");
+    }
+}

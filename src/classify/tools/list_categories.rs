@@ -1,0 +1,34 @@
+//! `list_categories`: what texts can be sorted into (C-01 to C-09).
+
+use corbie_mcp::{CallResult, RegistrationError, Tool};
+use serde_json::json;
+
+use super::dialect;
+use crate::classify::Classification;
+
+// The stem of "classify" is kept out of every text here but for `classify_text`: clients look for it (Z-5).
+const DESCRIPTION: &str = "Lists the categories that texts are sorted into, in the order of their numbers, with a \
+system prompt and a description for each.";
+
+pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationError> {
+    let map = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    Tool::builder("list_categories")
+        .title("List categories")
+        .description(DESCRIPTION)
+        .module("corbie::categories")
+        .no_input()
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "categories": { "type": "array", "items": { "type": "string" } },
+                "category_system_prompts": map,
+                "category_descriptions": map,
+            },
+            "required": ["categories"],
+        }))
+        .dialect(dialect)
+        .run(move |_, _| {
+            let listing = classification.published().listing.clone();
+            std::future::ready(CallResult::json((*listing).clone()))
+        })
+}

@@ -1,0 +1,59 @@
+//! The tools over the classifier, one file each, and how they put failures.
+
+mod batch_categorize;
+mod classify_text;
+mod list_categories;
+
+use corbie_mcp::{CallResult, Cause, Error, Failure, Resource, ResourceContents, ServerBuilder, Style, ToolError};
+use serde_json::json;
+
+pub use classify_text::{Chosen, Output, Scored};
+
+use super::{Classification, reload};
+
+/// Adds the tools, and the categories as a resource, to a server.
+pub fn register(builder: ServerBuilder, classification: &Classification) -> ServerBuilder {
+    builder
+        .tool(list_categories::tool(classification.clone()))
+        .tool(classify_text::tool(classification.clone()))
+        .tool(batch_categorize::tool(classification.clone()))
+        .resource(categories(classification.clone()))
+}
+
+/// The answer of `list_categories`, for clients that would rather read than call.
+fn categories(classification: Classification) -> Resource {
+    let read = move |_| {
+        let listing = classification.published().listing.to_string();
+        std::future::ready(Ok(vec![ResourceContents::text(reload::RESOURCE, "application/json", listing)]))
+    };
+    Resource::new(reload::RESOURCE, "categories", read).mime_type("application/json")
+}
+
+/// Failures as spec 000 writes them: `{"error":"…"}`. Requests in its own styles see no `isError`, all others do.
+/// A failure never carries a class: who overlooks it must not take it for an answer (Z-3).
+fn dialect(failure: &Failure<'_>, style: Style) -> Result<CallResult, Error> {
+    let message = match failure.cause {
+        Cause::Library(error) if style == Style::Standard && !is_about_arguments(error) => return Err(error.clone()),
+        Cause::Library(Error::Schema { violations, .. }) => {
+            let each = violations.iter().map(|violation| match violation.path.trim_start_matches('/') {
+                "" => violation.message.clone(),
+                argument => format!("`{argument}`: {}", violation.message),
+            });
+            each.collect::<Vec<_>>().join("; ")
+        }
+        Cause::Library(error) => error.to_string(),
+        Cause::Tool { message, .. } => message.clone(),
+    };
+    let text = json!({ "error": message }).to_string();
+    Ok(CallResult { is_error: style == Style::Standard, ..CallResult::text(text) })
+}
+
+fn is_about_arguments(error: &Error) -> bool {
+    matches!(error, Error::Schema { .. } | Error::Validation(_))
+}
+
+impl From<super::Unfit> for ToolError {
+    fn from(unfit: super::Unfit) -> ToolError {
+        ToolError::new("invalid_text", unfit.to_string())
+    }
+}

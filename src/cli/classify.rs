@@ -1,0 +1,129 @@
+//! `corbie classify`: the category of texts, without a server.
+
+use std::io::{BufRead, IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::End;
+use crate::classify::tools::Output;
+use crate::classify::{Classification, Classified};
+use crate::config::Loaded;
+use crate::config::classification::{Classification as Settings, Method};
+use crate::inference::Inference;
+
+#[derive(Debug, Args)]
+pub(super) struct Classify {
+    /// The texts; without any, each line of stdin is one
+    texts: Vec<String>,
+    #[command(flatten)]
+    how: How,
+    /// Print one JSON object a text, with the probabilities of all categories
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to classify with, for those who want something else than the settings say.
+#[derive(Debug, Clone, Args)]
+pub(super) struct How {
+    /// Use the categories of this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) taxonomy: Option<PathBuf>,
+    /// Classify this way: hybrid, rules, embedding or model
+    #[arg(long, value_name = "METHOD")]
+    pub(super) method: Option<Method>,
+}
+
+/// A longer line is refused; it could not be classified either.
+const MAX_LINE_BYTES: u64 = 16 << 20;
+/// How wide the bar of a sure category is.
+const BAR: f64 = 40.0;
+
+pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let inference = Inference::new(loaded.config.inference.clone());
+    let classification = Classification::new(command.how.settings(loaded), inference)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let bars = std::io::stdout().is_terminal();
+    let mut failed = false;
+    let mut one = |text: &str| -> Result<(), Box<dyn std::error::Error>> {
+        match runtime.block_on(classification.classify(text)) {
+            Ok(classified) => write(text, &classified, command.json, bars, out)?,
+            Err(unfit) => {
+                failed = true;
+                if command.json {
+                    writeln!(out, "{}", serde_json::json!({ "error": unfit.to_string() }))?;
+                } else {
+                    tracing::error!("{unfit}");
+                }
+            }
+        }
+        Ok(out.flush()?)
+    };
+    for text in &command.texts {
+        one(text)?;
+    }
+    if command.texts.is_empty() {
+        let mut stdin = std::io::stdin().lock();
+        if stdin.is_terminal() {
+            return Err("give a text: corbie classify \"what is 2 + 2?\"; or pipe lines into it".into());
+        }
+        let mut line = Vec::new();
+        while stdin.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
+            let text = std::str::from_utf8(&line).map_err(|_| "a line is not valid UTF-8")?;
+            one(text.trim_end_matches(['\n', '\r']))?;
+            line.clear();
+        }
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+impl How {
+    /// The settings with what the command line says instead.
+    pub(super) fn settings(&self, loaded: &Loaded) -> Settings {
+        let mut settings = loaded.config.classification.clone();
+        if let Some(path) = &self.taxonomy {
+            settings.taxonomy = Some(path.clone());
+        }
+        settings.method = self.method.unwrap_or(settings.method);
+        settings
+    }
+}
+
+impl std::str::FromStr for Method {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Method, String> {
+        let all = [Method::Hybrid, Method::Rules, Method::Embedding, Method::Model];
+        let found = all.into_iter().find(|method| method.as_str() == word);
+        found.ok_or_else(|| "use `hybrid`, `rules`, `embedding` or `model`".into())
+    }
+}
+
+fn write(text: &str, classified: &Classified, json: bool, bars: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    let Classified { published, verdict } = classified;
+    let output = Output::of(text, published, verdict, json);
+    if json {
+        return writeln!(out, "{}", serde_json::to_string(&output)?);
+    }
+    if !bars {
+        return writeln!(out, "{}\t{:.3}\t{}", output.category, output.confidence, one_line(text));
+    }
+    writeln!(out, "{}", one_line(text))?;
+    let widest = published.taxonomy.names().map(|name| name.chars().count()).max().unwrap_or(0).min(24);
+    for (class, probability) in verdict.top(MOST_BARS) {
+        let name: String = published.taxonomy.categories[class].name.chars().take(24).collect();
+        let filled = "█".repeat((f64::from(probability) * BAR).round() as usize);
+        writeln!(out, "  {name:<widest$} {:>5.1} % {filled}", 100.0 * probability)?;
+    }
+    let reasoning = if output.use_reasoning { "with" } else { "without" };
+    let strange = if output.out_of_scope >= 0.95 { "; it is unlike everything known" } else { "" };
+    writeln!(out, "  {} {reasoning} reasoning, decided by {}{strange}", output.model, output.method)
+}
+
+/// Categories that get a bar; of more, the best are shown.
+const MOST_BARS: usize = 12;
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}

@@ -1,0 +1,155 @@
+//! `corbie eval`: how good the classifier is on texts whose categories are known.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+
+use super::End;
+use super::classify::How;
+use crate::classify::{Classification, Taxonomy};
+use crate::config::Loaded;
+use crate::evaluate::labelled::{self, Labelled};
+use crate::evaluate::{Judged, Report, diagram, terminal, typos};
+use crate::inference::Inference;
+
+#[derive(Debug, Args)]
+pub(super) struct Eval {
+    /// Files with `{"text": …, "label": …}` on each line; a label of `null` means that the text belongs to no category
+    #[arg(required = true, value_name = "FILE.jsonl")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    how: How,
+    /// Learn the categories from this file instead of a taxonomy
+    #[arg(long, value_name = "FILE.jsonl", conflicts_with = "taxonomy")]
+    train: Option<PathBuf>,
+    /// Mistype this share of the characters first, such as 0.1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    typos: f64,
+    /// Write the reliability diagram to this file
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(command: &Eval, loaded: &Loaded, out: &mut dyn Write) -> End {
+    if !(0.0..=1.0).contains(&command.typos) {
+        return Err("`--typos` is a share from 0 to 1, such as 0.1".into());
+    }
+    let mut settings = command.how.settings(loaded);
+    // A text that comes twice should cost what it costs.
+    settings.cache_entries = 0;
+    settings.max_text_length = usize::MAX;
+    let taxonomy = match &command.train {
+        Some(file) => labelled::taxonomy(&labelled::read(file)?)?,
+        None => Taxonomy::open(settings.taxonomy.as_deref())?,
+    };
+    let names: Vec<String> = taxonomy.names().map(str::to_owned).collect();
+    let mut texts = Vec::new();
+    for file in &command.files {
+        texts.extend(known(labelled::read(file)?, file, &names)?);
+    }
+    if texts.is_empty() {
+        return Err("the files have no texts".into());
+    }
+    let inference = Inference::new(loaded.config.inference.clone());
+    let classification = Classification::with(taxonomy, settings, inference);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
+    let judged = runtime.block_on(judge(&classification, &texts, command.typos))?;
+    let report = Report::of(&judged, &names);
+    let title = title(&command.files);
+    if let Some(path) = &command.svg {
+        std::fs::write(path, diagram::svg(&report.calibration, &title))
+            .map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;
+    }
+    if command.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+    } else {
+        write!(out, "{}", terminal::render(&report, &title))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The texts with the numbers of their categories.
+fn known(texts: Vec<Labelled>, file: &Path, names: &[String]) -> Result<Vec<(String, Option<usize>)>, String> {
+    let places: HashMap<&str, usize> = names.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
+    let place = |Labelled { text, label, line }| match label {
+        None => Ok((text, None)),
+        Some(label) => match places.get(label.as_str()) {
+            Some(place) => Ok((text, Some(*place))),
+            None => Err(format!(
+                "{}:{line}: `{label}` is no category; give the taxonomy that has it, or `--train`",
+                file.display()
+            )),
+        },
+    };
+    texts.into_iter().map(place).collect()
+}
+
+/// Classifies one text after the other, as callers would, and times each.
+async fn judge(
+    classification: &Classification,
+    texts: &[(String, Option<usize>)],
+    share: f64,
+) -> Result<Vec<Judged>, Box<dyn std::error::Error>> {
+    classification.warm().await;
+    // The model is loaded with the first text that needs it, which is not what a text costs.
+    let _ = classification.classify("Is there anything that could be said about xylophones in Ulan Bator?").await;
+    let mut progress = Progress::new(texts.len());
+    let mut mistyping = typos::Mistyping::seeded(0);
+    let mut judged = Vec::with_capacity(texts.len());
+    for (index, (text, truth)) in texts.iter().enumerate() {
+        let text = mistyping.mistype(text, share);
+        let started = Instant::now();
+        let classified = classification.classify(&text).await;
+        let micros = started.elapsed().as_secs_f64() * 1e6;
+        // A text that is nothing but white space has no category.
+        let Ok(classified) = classified else { continue };
+        let verdict = &classified.verdict;
+        judged.push(Judged {
+            truth: *truth,
+            class: verdict.class(),
+            confidence: verdict.confidence(),
+            out_of_scope: verdict.out_of_scope,
+            strangeness: verdict.strangeness,
+            micros,
+        });
+        progress.tell(index + 1);
+    }
+    if let Some(why) = classification.published().impairment() {
+        return Err(why.into());
+    }
+    Ok(judged)
+}
+
+fn title(files: &[PathBuf]) -> String {
+    let name = |file: &PathBuf| file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    files.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// Tells on a terminal how far it is.
+struct Progress {
+    total: usize,
+    shown: Instant,
+    visible: bool,
+}
+
+impl Progress {
+    fn new(total: usize) -> Progress {
+        Progress { total, shown: Instant::now(), visible: std::io::stderr().is_terminal() }
+    }
+
+    fn tell(&mut self, done: usize) {
+        if self.visible && (self.shown.elapsed().as_millis() > 200 || done == self.total) {
+            self.shown = Instant::now();
+            let end = if done == self.total { "\r\u{1b}[K" } else { "" };
+            // Nobody is helped by a progress that cannot be shown.
+            let _ = write!(std::io::stderr(), "\r{done} of {} texts{end}", self.total);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `corbie taxonomy check`: what is in a taxonomy, and what is wrong with it.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{End, counted};
+use crate::classify::Taxonomy;
+use crate::classify::learned;
+use crate::classify::taxonomy::Category;
+use crate::config::Problem;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Check {
+    /// The taxonomy: `.yaml`, `.yml`, `.toml` or `.json`
+    file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(command: &Check, out: &mut dyn Write) -> End {
+    let file = command.file.display();
+    match super::read(&command.file) {
+        Ok(taxonomy) if command.json => writeln!(out, "{:#}", described(&taxonomy, &file.to_string()))?,
+        Ok(taxonomy) => {
+            let rules: usize = taxonomy.categories.iter().map(|each| patterns(each) + each.words.len()).sum();
+            let categories = counted(taxonomy.categories.len(), "category", "categories");
+            let examples = counted(taxonomy.example_count(), "example", "examples");
+            writeln!(
+                out,
+                "{file}: {categories}, {examples}, {}",
+                counted(rules, "pattern or word", "patterns and words")
+            )?;
+            for remark in remarks(&taxonomy) {
+                writeln!(out, "{file}: {remark}")?;
+            }
+        }
+        Err(error) if command.json => {
+            let mistakes: Vec<Value> = error.problems.iter().map(mistake).collect();
+            writeln!(out, "{:#}", json!({ "file": file.to_string(), "mistakes": mistakes }))?;
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn described(taxonomy: &Taxonomy, file: &str) -> Value {
+    let category = |each: &Category| {
+        let (examples, words) = (each.examples.len(), each.words.len());
+        json!({ "name": each.name, "examples": examples, "patterns": patterns(each), "words": words })
+    };
+    json!({
+        "file": file,
+        "categories": taxonomy.categories.iter().map(category).collect::<Vec<_>>(),
+        "examples": taxonomy.example_count(),
+        "remarks": remarks(taxonomy),
+    })
+}
+
+/// Those that speak for a category and those that leave no doubt.
+fn patterns(category: &Category) -> usize {
+    category.patterns.len() + category.certain.len()
+}
+
+fn remarks(taxonomy: &Taxonomy) -> Vec<String> {
+    let mut remarks = taxonomy.remarks();
+    if let (Some(path), Some(false)) = (&taxonomy.path, learned::saved_fits(taxonomy)) {
+        remarks.push(format!(
+            "`{}` was not learned from these examples and is not used; `corbie taxonomy train {}` makes it anew",
+            learned::saved_at(path).display(),
+            path.display()
+        ));
+    }
+    remarks
+}
+
+fn mistake(problem: &Problem) -> Value {
+    let position = problem.origin.as_ref().and_then(|origin| origin.position);
+    // Only the message, with what it suggests: the place has members of its own.
+    let message = Problem { origin: None, path: Default::default(), ..problem.clone() }.to_string();
+    json!({
+        "line": position.map(|position| position.line),
+        "column": position.map(|position| position.column),
+        "path": problem.path.to_string(),
+        "message": message,
+    })
+}

@@ -1,0 +1,171 @@
+//! Makes categories of labelled texts.
+//!
+//! Pure: takes what was read and says what became of each text.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::classify::taxonomy::MAX_EXAMPLE;
+use crate::evaluate::labelled::Labelled;
+
+/// The categories, and what was left out of them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Gathered {
+    /// In the order of their first texts.
+    pub(super) categories: Vec<Category>,
+    pub(super) contradictions: Vec<Contradiction>,
+    /// Texts without a label.
+    pub(super) unlabelled: usize,
+    /// Texts that are nothing but white space.
+    pub(super) empty: usize,
+    /// Texts longer than an example may be.
+    pub(super) too_long: usize,
+    /// Texts that their category had already.
+    pub(super) repeated: usize,
+    /// Texts beyond the most that a category was to have.
+    pub(super) surplus: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Category {
+    pub(super) name: String,
+    /// Where its name was read first.
+    pub(super) line: usize,
+    pub(super) examples: Vec<String>,
+}
+
+/// A text that two categories claim. Neither gets it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Contradiction {
+    pub(super) text: String,
+    /// Where it was read, as what.
+    pub(super) first: (usize, String),
+    pub(super) then: (usize, String),
+}
+
+/// Where a text was seen first.
+struct Seen {
+    class: usize,
+    line: usize,
+    contradicted: bool,
+}
+
+/// Keeps at most `most` examples of a category, from all over the file: files are often sorted.
+pub(super) fn gather(texts: &[Labelled], most: usize) -> Gathered {
+    let mut gathered = Gathered::default();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut seen: HashMap<&str, Seen> = HashMap::new();
+    let mut kept: Vec<Vec<&str>> = Vec::new();
+    for Labelled { text, label, line } in texts {
+        let (text, line) = (text.trim(), *line);
+        let Some(label) = label.as_deref().map(str::trim).filter(|label| !label.is_empty()) else {
+            gathered.unlabelled += 1;
+            continue;
+        };
+        let class = *places.entry(label).or_insert_with(|| {
+            gathered.categories.push(Category { name: label.to_owned(), line, examples: Vec::new() });
+            kept.push(Vec::new());
+            kept.len() - 1
+        });
+        if text.is_empty() {
+            gathered.empty += 1;
+        } else if text.chars().count() > MAX_EXAMPLE {
+            gathered.too_long += 1;
+        } else {
+            match seen.entry(text) {
+                Entry::Vacant(place) => {
+                    place.insert(Seen { class, line, contradicted: false });
+                    kept[class].push(text);
+                }
+                Entry::Occupied(first) if first.get().class == class => gathered.repeated += 1,
+                Entry::Occupied(mut first) => {
+                    let first = first.get_mut();
+                    if !std::mem::replace(&mut first.contradicted, true) {
+                        gathered.contradictions.push(Contradiction {
+                            text: text.to_owned(),
+                            first: (first.line, gathered.categories[first.class].name.clone()),
+                            then: (line, label.to_owned()),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    for (category, mut texts) in gathered.categories.iter_mut().zip(kept) {
+        texts.retain(|text| !seen[text].contradicted);
+        let (count, taken) = (texts.len(), texts.len().min(most));
+        gathered.surplus += count - taken;
+        category.examples = (0..taken).map(|index| texts[index * count / taken].to_owned()).collect();
+    }
+    gathered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labelled(texts: &[(&str, Option<&str>)]) -> Vec<Labelled> {
+        let line = |(index, (text, label)): (usize, &(&str, Option<&str>))| Labelled {
+            text: (*text).to_owned(),
+            label: label.map(str::to_owned),
+            line: index + 1,
+        };
+        texts.iter().enumerate().map(line).collect()
+    }
+
+    fn examples(gathered: &Gathered) -> Vec<(&str, Vec<&str>)> {
+        let of = |each| -> (&str, Vec<&str>) {
+            let Category { name, examples, .. }: &Category = each;
+            (name, examples.iter().map(String::as_str).collect())
+        };
+        gathered.categories.iter().map(of).collect()
+    }
+
+    #[test]
+    fn categories_come_in_the_order_of_their_first_texts() {
+        let gathered = gather(&labelled(&[("1", Some("b")), ("2", Some("a")), ("3", Some(" b "))]), 10);
+        assert_eq!(examples(&gathered), [("b", vec!["1", "3"]), ("a", vec!["2"])]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let long = "x".repeat(MAX_EXAMPLE + 1);
+        let texts = [
+            ("1", Some("a")),
+            (" 1\n", Some("a")),
+            ("2", None),
+            ("2", Some(" ")),
+            ("\t", Some("a")),
+            (&long, Some("a")),
+        ];
+        let gathered = gather(&labelled(&texts), 10);
+        assert_eq!(examples(&gathered), [("a", vec!["1"])]);
+        let Gathered { unlabelled, empty, too_long, repeated, surplus, .. } = gathered;
+        assert_eq!((unlabelled, empty, too_long, repeated, surplus), (2, 1, 1, 1, 0));
+    }
+
+    #[test]
+    fn a_text_that_two_categories_claim_is_given_to_neither_and_told_once() {
+        let texts = [
+            ("1", Some("a")),
+            ("x", Some("a")),
+            ("x", Some("b")),
+            ("x", Some("c")),
+            ("x", Some("a")),
+            ("2", Some("b")),
+        ];
+        let gathered = gather(&labelled(&texts), 10);
+        assert_eq!(examples(&gathered), [("a", vec!["1"]), ("b", vec!["2"]), ("c", vec![])]);
+        let [Contradiction { text, first, then }] = &gathered.contradictions[..] else { panic!("{gathered:?}") };
+        assert_eq!((text.as_str(), first, then), ("x", &(2, "a".to_owned()), &(3, "b".to_owned())));
+    }
+
+    #[test]
+    fn of_too_many_examples_those_that_stay_are_spread_over_the_file() {
+        let texts: Vec<String> = (0..10).map(|number| number.to_string()).collect();
+        let texts: Vec<(&str, Option<&str>)> = texts.iter().map(|text| (text.as_str(), Some("a"))).collect();
+        let gathered = gather(&labelled(&texts), 4);
+        assert_eq!(examples(&gathered), [("a", vec!["0", "2", "5", "7"])]);
+        assert_eq!(gathered.surplus, 6);
+    }
+}

@@ -1,0 +1,78 @@
+//! `corbie taxonomy`: makes, checks and trains the categories.
+
+mod check;
+mod gather;
+mod new;
+mod progress;
+mod suggest;
+mod train;
+mod whole_file;
+mod yaml;
+
+use std::io::Write;
+use std::path::Path;
+
+use clap::Subcommand;
+
+use super::End;
+use crate::classify::Taxonomy;
+use crate::config::{ConfigError, Loaded, Problem, Source};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Check a taxonomy and print every mistake; exits with 1 if there are any
+    Check(check::Check),
+    /// Print a taxonomy to start from, or make one of labelled texts
+    New(new::New),
+    /// Learn the examples now and keep the result beside the taxonomy, so that servers start at once
+    Train(train::Train),
+    /// Tell which examples look wrong, which stand alone, and which categories are weak
+    Suggest(suggest::Suggest),
+}
+
+pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+    match command {
+        Command::Check(command) => check::run(command, out),
+        Command::New(command) => new::run(command, out),
+        Command::Train(command) => train::run(command, loaded, out),
+        Command::Suggest(command) => suggest::run(command, loaded, out),
+    }
+}
+
+/// Reads a taxonomy; where there is no file, the error tells how to get one.
+fn read(path: &Path) -> Result<Taxonomy, ConfigError> {
+    if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        let name = path.display();
+        let message = format!("does not exist; `corbie taxonomy new --out {name}` makes one to start from");
+        return Err(Problem::with_source(Source::File(path.into()), message).into());
+    }
+    Taxonomy::read(path)
+}
+
+/// `1 category`, `5 categories`.
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// A line of a terminal: no control characters, and no longer than `most`.
+fn one_line(text: &str, most: usize) -> String {
+    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most + 1).collect();
+    if let Some((end, _)) = line.char_indices().nth(most) {
+        line.truncate(end);
+        line.pop();
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_no_control_characters_and_an_end() {
+        assert_eq!(one_line("a\nb\u{1b}[31m", 20), "a b [31m");
+        assert_eq!(one_line("éééé", 4), "éééé");
+        assert_eq!(one_line("ééééé", 4), "ééé…");
+    }
+}

@@ -1,0 +1,185 @@
+//! `corbie taxonomy new`: a taxonomy to start from, or one made of labelled texts.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::gather::{Contradiction, Gathered, gather};
+use super::{End, counted, one_line, whole_file, yaml};
+use crate::classify::Taxonomy;
+use crate::classify::taxonomy::MAX_FILE_BYTES;
+use crate::config::{ConfigError, Problem, Segment};
+use crate::evaluate::labelled;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct New {
+    /// Labelled texts: `.jsonl` with `{"text": …, "label": …}` on each line, or `.csv` with a header such as `text,label`
+    data: Option<PathBuf>,
+    /// Write to this file instead of stdout
+    #[arg(long, value_name = "FILE.yaml")]
+    out: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "out")]
+    force: bool,
+    /// Keep at most this many examples of each category
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "data", value_parser = clap::value_parser!(u32).range(1..))]
+    most: u32,
+}
+
+/// Three categories that show every key.
+const STARTER: &str = include_str!("starter.yaml");
+/// Contradictions told one by one; of more, the number is told.
+const MOST_TOLD: usize = 20;
+/// Characters of a text that are shown.
+const MOST_SHOWN: usize = 80;
+
+pub(super) fn run(command: &New, out: &mut dyn Write) -> End {
+    // Before anything is read: nobody should wait for a refusal.
+    if let Some(path) = &command.out {
+        check_name(path)?;
+        if !command.force && path.symlink_metadata().is_ok() {
+            return Err(whole_file::exists(path).into());
+        }
+    }
+    let (yaml, taxonomy) = match &command.data {
+        Some(data) => made_of(data, command.most as usize)?,
+        None => (STARTER.to_owned(), Taxonomy::parse(STARTER)?),
+    };
+    let Some(path) = &command.out else {
+        out.write_all(yaml.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    if command.force {
+        whole_file::replace(path, yaml.as_bytes())?;
+    } else {
+        whole_file::create(path, yaml.as_bytes())?;
+    }
+    let categories = counted(taxonomy.categories.len(), "category", "categories");
+    let examples = counted(taxonomy.example_count(), "example", "examples");
+    writeln!(out, "{}: {categories}, {examples}", path.display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is written is YAML, and the name of a taxonomy decides how it is read.
+fn check_name(path: &Path) -> Result<(), String> {
+    let extension = path.extension().unwrap_or_default();
+    match ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)) {
+        true => Ok(()),
+        false => Err(format!("`{}` would not be read as YAML; give a name that ends with `.yaml`", path.display())),
+    }
+}
+
+/// The YAML of labelled texts, and what is read from it: it is checked before anybody sees it.
+fn made_of(data: &Path, most: usize) -> Result<(String, Taxonomy), Box<dyn std::error::Error>> {
+    let name = data.display();
+    let extension = data.extension().unwrap_or_default();
+    if !["jsonl", "ndjson", "csv"].iter().any(|known| extension.eq_ignore_ascii_case(known)) {
+        return Err(format!("`{name}` is not a file of labelled texts; use `.jsonl` or `.csv`").into());
+    }
+    let gathered = gather(&labelled::read(data)?, most);
+    tell(&gathered, data);
+    if gathered.categories.is_empty() {
+        return Err(format!(
+            "`{name}` has no text with a label; each line of a `.jsonl` file is {{\"text\": …, \"label\": …}}, and a \
+             `.csv` file begins with `text,label`"
+        )
+        .into());
+    }
+    let yaml = yaml::taxonomy(&gathered.categories);
+    if yaml.len() > MAX_FILE_BYTES {
+        let (megabytes, limit) = (yaml.len() >> 20, MAX_FILE_BYTES >> 20);
+        return Err(format!(
+            "the taxonomy would have {megabytes} MiB, and the most is {limit}; give `--most` a number below {most}"
+        )
+        .into());
+    }
+    match Taxonomy::parse(&yaml) {
+        Ok(taxonomy) => Ok((yaml, taxonomy)),
+        Err(error) => Err(mistakes(&error, &gathered, data).into()),
+    }
+}
+
+/// Says what was left out, and why.
+fn tell(gathered: &Gathered, data: &Path) {
+    let name = data.display();
+    let Gathered { contradictions, unlabelled, empty, too_long, repeated, surplus, .. } = gathered;
+    for Contradiction { text, first, then } in contradictions.iter().take(MOST_TOLD) {
+        let text = one_line(text, MOST_SHOWN);
+        let (line, label) = then;
+        let (first, other) = first;
+        tracing::warn!("{name}:{line}: \"{text}\" is `{label}` here and `{other}` in line {first}; it was left out");
+    }
+    if let more @ 1.. = contradictions.len().saturating_sub(MOST_TOLD) {
+        tracing::warn!("{name}: {more} more texts have several labels and were left out");
+    }
+    let reasons = [
+        (unlabelled, "without a label"),
+        (empty, "without a word"),
+        (too_long, "too long for an example"),
+        (repeated, "there already"),
+        (surplus, "beyond the most that a category may have (`--most`)"),
+    ];
+    for (count, why) in reasons.into_iter().filter(|(count, _)| **count > 0) {
+        tracing::warn!("{name}: {} left out: {why}", counted(*count, "text was", "texts were"));
+    }
+}
+
+/// Mistakes with the lines of the data, where they are about labels.
+fn mistakes(error: &ConfigError, gathered: &Gathered, data: &Path) -> String {
+    let name = data.display();
+    let line = |problem: &Problem| match &problem.path.0[..] {
+        [_, Segment::Index(class), Segment::Key(key)] if key == "name" => {
+            let line = gathered.categories.get(*class).map_or(0, |category| category.line);
+            format!("{name}:{line}: the label {}", problem.message)
+        }
+        _ => format!("{name}: {}: {}", problem.path, problem.message),
+    };
+    error.problems.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::taxonomy::schema;
+    use serde_json::Value;
+
+    /// Lines that begin with `#` and no space are settings to be switched on.
+    fn switched_on() -> String {
+        let line = |line: &str| match line.strip_prefix('#') {
+            Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
+            _ => format!("{line}\n"),
+        };
+        STARTER.lines().map(line).collect()
+    }
+
+    #[test]
+    fn the_taxonomy_to_start_from_has_no_mistakes_and_nothing_to_remark() {
+        for yaml in [STARTER.to_owned(), switched_on()] {
+            let taxonomy = Taxonomy::parse(&yaml).unwrap();
+            assert_eq!(taxonomy.categories.len(), 3);
+            assert_eq!(taxonomy.remarks(), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn the_taxonomy_to_start_from_shows_every_key() {
+        fn keys(schema: &Value, found: &mut Vec<String>) {
+            let Value::Object(members) = schema else { return };
+            if let Some(Value::Object(properties)) = members.get("properties") {
+                found.extend(properties.keys().cloned());
+            }
+            members.values().for_each(|member| keys(member, found));
+        }
+        let mut all = Vec::new();
+        keys(schema(), &mut all);
+        assert!(all.len() > 15, "{all:?}");
+        for key in all {
+            assert!(
+                switched_on().contains(&format!("{key}: ")) || switched_on().contains(&format!("{key}:\n")),
+                "{key}"
+            );
+        }
+    }
+}

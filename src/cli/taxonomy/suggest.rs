@@ -1,0 +1,228 @@
+//! `corbie taxonomy suggest`: what to change about the examples.
+//!
+//! Each fifth of the examples is judged by a classifier that was trained on the others.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use corbie_infer::heads::{Classifier, Example};
+use corbie_infer::{Embedding, Purpose};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::progress::Progress;
+use super::{End, counted, one_line};
+use crate::classify::Taxonomy;
+use crate::config::Loaded;
+use crate::evaluate::suggest::{Category, FEW, FOLDS, HeldOut, Suggestions, Suspect, TakenFor, Weak, deal};
+use crate::inference::{self, Inference};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Suggest {
+    /// The taxonomy
+    file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// How much of each list is printed
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    most: usize,
+}
+
+/// Examples that are embedded before the progress is told.
+const TOGETHER: usize = 64;
+/// Characters of an example that are shown.
+const MOST_TEXT: usize = 100;
+/// Characters of a name that are shown.
+const MOST_NAME: usize = 28;
+
+pub(super) fn run(command: &Suggest, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let taxonomy = super::read(&command.file)?;
+    let file = command.file.display().to_string();
+    if taxonomy.categories.len() < 2 {
+        return Err(format!("{file}: there is nothing to tell apart with one category; add a second").into());
+    }
+    let (class_of, texts) = distinct(&taxonomy);
+    let progress = Progress::new();
+    let embeddings = embed(&texts, &Inference::new(loaded.config.inference.clone()), &progress)
+        .map_err(|error| format!("{file}: the examples could not be embedded: {error}"))?;
+    let held_out = judge(&texts, &embeddings, &class_of, taxonomy.categories.len(), &progress)?;
+    drop(progress);
+    let category = |each: &crate::classify::taxonomy::Category| Category {
+        name: each.name.clone(),
+        examples: each.examples.len(),
+    };
+    let categories: Vec<Category> = taxonomy.categories.iter().map(category).collect();
+    let found = Suggestions::of(&held_out, &categories);
+    if command.json {
+        write_json(&file, &taxonomy, &found, command.most, out)?;
+    } else {
+        write_text(&file, &taxonomy, &found, command.most, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every example with the number of its category. One that is written twice would be judged by what it taught itself.
+fn distinct(taxonomy: &Taxonomy) -> (Vec<usize>, Vec<String>) {
+    let mut seen = HashSet::new();
+    let examples = taxonomy.examples().map(|(class, text)| (class, text.to_string()));
+    examples.filter(|example| seen.insert(example.clone())).unzip()
+}
+
+fn embed(texts: &[String], inference: &Inference, progress: &Progress) -> Result<Vec<Embedding>, inference::Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(|error| inference::Error::Model(error.to_string()))?;
+    let mut embeddings = Vec::with_capacity(texts.len());
+    for piece in texts.chunks(TOGETHER) {
+        progress.tell(&format!("embedding {} of {} examples", embeddings.len(), texts.len()));
+        let before = embeddings.len();
+        let embedded = runtime.block_on(inference.embed(piece.to_vec(), Purpose::Passage));
+        embeddings.extend(embedded.map_err(|error| error.counted_from(before))?);
+    }
+    Ok(embeddings)
+}
+
+fn judge(
+    texts: &[String],
+    embeddings: &[Embedding],
+    class_of: &[usize],
+    classes: usize,
+    progress: &Progress,
+) -> Result<Vec<HeldOut>, Box<dyn std::error::Error>> {
+    let fold_of = deal(class_of);
+    let mut judged = Vec::with_capacity(texts.len());
+    for fold in 0..FOLDS {
+        let (held_out, training): (Vec<usize>, Vec<usize>) =
+            (0..texts.len()).partition(|index| fold_of[*index] == Some(fold));
+        if held_out.is_empty() {
+            continue;
+        }
+        progress.tell(&format!("training {} of {FOLDS}", fold + 1));
+        let example =
+            |index: usize| Example { text: &texts[index], embedding: &embeddings[index], class: class_of[index] };
+        let training: Vec<Example<'_>> = training.into_iter().map(example).collect();
+        let classifier = Classifier::train(&training, classes)?;
+        for index in held_out {
+            let verdict = classifier.classify(&texts[index], &embeddings[index])?;
+            judged.push(HeldOut {
+                text: texts[index].clone(),
+                category: class_of[index],
+                predicted: verdict.class(),
+                confidence: verdict.confidence(),
+                out_of_scope: verdict.out_of_scope,
+            });
+        }
+    }
+    Ok(judged)
+}
+
+fn write_json(
+    file: &str,
+    taxonomy: &Taxonomy,
+    found: &Suggestions,
+    most: usize,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    /// Numbers are written with as many digits as they have, which a `Value` would not do.
+    #[derive(Serialize)]
+    struct Told<'a> {
+        file: &'a str,
+        categories: usize,
+        examples: usize,
+        held_out: usize,
+        accuracy: Option<f64>,
+        found: Value,
+        mislabelled: &'a [Suspect],
+        alone: &'a [Suspect],
+        weak: &'a [Weak],
+    }
+    let Suggestions { held_out, accuracy, mislabelled, alone, weak } = found;
+    let told = Told {
+        file,
+        categories: taxonomy.categories.len(),
+        examples: taxonomy.example_count(),
+        held_out: *held_out,
+        accuracy: *accuracy,
+        found: json!({ "mislabelled": mislabelled.len(), "alone": alone.len(), "weak": weak.len() }),
+        mislabelled: first(mislabelled, most),
+        alone: first(alone, most),
+        weak: first(weak, most),
+    };
+    writeln!(out, "{}", serde_json::to_string_pretty(&told)?)
+}
+
+fn write_text(
+    file: &str,
+    taxonomy: &Taxonomy,
+    found: &Suggestions,
+    most: usize,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let Suggestions { held_out, accuracy, mislabelled, alone, weak } = found;
+    let examples = counted(taxonomy.example_count(), "example", "examples");
+    let categories = counted(taxonomy.categories.len(), "category", "categories");
+    match accuracy {
+        Some(accuracy) => {
+            let right = 100.0 * accuracy;
+            writeln!(out, "{file}: {examples} of {categories}; {right:.1} % of {held_out} recognised unseen")?;
+        }
+        None => writeln!(out, "{file}: {examples} of {categories}; too few to try any unseen, write more of each")?,
+    }
+    list(
+        "Examples that look mislabelled; move them, or tell the categories apart better:",
+        mislabelled,
+        most,
+        out,
+        |each| {
+            let Suspect { category, text, predicted, confidence, .. } = each;
+            let (category, predicted) = (one_line(category, MOST_NAME), one_line(predicted, MOST_NAME));
+            format!("{:>3.0} %  {category} → {predicted}: {}", 100.0 * confidence, one_line(text, MOST_TEXT))
+        },
+    )?;
+    list("Examples that stand alone; write more like these:", alone, most, out, |each| {
+        let Suspect { category, text, confidence, .. } = each;
+        format!("{:>3.0} %  {}: {}", 100.0 * confidence, one_line(category, MOST_NAME), one_line(text, MOST_TEXT))
+    })?;
+    let title = format!("Categories that are weak; give each {FEW} examples or more:");
+    list(&title, weak, most, out, |each| {
+        let Weak { category, examples, recall, confused_with } = each;
+        let recall = recall.map_or_else(|| "  -  ".to_owned(), |recall| format!("{:>3.0} %", 100.0 * recall));
+        let examples = counted(*examples, "example", "examples");
+        let taken_for = confused_with.as_ref().map(|TakenFor { category, count }| {
+            format!(", {count} of them taken for {}", one_line(category, MOST_NAME))
+        });
+        format!("{recall}  {}: {examples}{}", one_line(category, MOST_NAME), taken_for.unwrap_or_default())
+    })?;
+    if mislabelled.is_empty() && alone.is_empty() && weak.is_empty() {
+        writeln!(out, "Nothing to suggest.")?;
+    }
+    Ok(())
+}
+
+/// A title and the first lines under it; nothing where there are none.
+fn list<T>(
+    title: &str,
+    items: &[T],
+    most: usize,
+    out: &mut dyn Write,
+    line: impl Fn(&T) -> String,
+) -> std::io::Result<()> {
+    if items.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{title}")?;
+    for item in first(items, most) {
+        writeln!(out, "  {}", line(item))?;
+    }
+    match items.len().saturating_sub(most) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more; `--most {}` shows all", items.len()),
+    }
+}
+
+fn first<T>(items: &[T], most: usize) -> &[T] {
+    &items[..items.len().min(most)]
+}

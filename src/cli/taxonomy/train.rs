@@ -1,0 +1,90 @@
+//! `corbie taxonomy train`: learns the examples and keeps the result.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::json;
+
+use super::progress::Progress;
+use super::{End, counted, whole_file};
+use crate::classify::Taxonomy;
+use crate::classify::learned::{self, LearnError, Learned};
+use crate::config::Loaded;
+use crate::inference::Inference;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Train {
+    /// The taxonomy; what is learned is kept beside it, as `.trained`
+    file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// How often the time is told.
+const TICK: Duration = Duration::from_secs(1);
+
+pub(super) fn run(command: &Train, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let taxonomy = super::read(&command.file)?;
+    let file = command.file.display();
+    let inference = Inference::new(loaded.config.inference.clone());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let started = Instant::now();
+    let (examples, categories) = (taxonomy.example_count(), taxonomy.categories.len());
+    let Some(learned) = runtime.block_on(learn(&taxonomy, &inference))? else {
+        if command.json {
+            let nothing =
+                json!({ "file": file.to_string(), "trained": null, "examples": examples, "categories": categories });
+            writeln!(out, "{nothing:#}")?;
+        } else {
+            writeln!(out, "{file}: there is nothing to learn with one category; add a second to tell it from")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    let bytes = learned.to_bytes();
+    let trained = learned::saved_at(&command.file);
+    // The only thing that is written, and it appears as a whole: whoever stops the program before has changed nothing.
+    whole_file::replace(&trained, &bytes)?;
+    if command.json {
+        let told = json!({
+            "file": file.to_string(),
+            "trained": trained.display().to_string(),
+            "model": learned.model().to_string(),
+            "examples": examples,
+            "categories": categories,
+            "seconds": (seconds * 1000.0).round() / 1000.0,
+            "bytes": bytes.len(),
+        });
+        writeln!(out, "{told:#}")?;
+    } else {
+        let (examples, size) = (counted(examples, "example", "examples"), size(bytes.len()));
+        let categories = counted(categories, "category", "categories");
+        writeln!(out, "{file}: learned {examples} of {categories} in {seconds:.1} s; {size} in {}", trained.display())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn learn(taxonomy: &Taxonomy, inference: &Inference) -> Result<Option<Learned>, LearnError> {
+    let progress = Progress::new();
+    let examples = counted(taxonomy.example_count(), "example", "examples");
+    let started = Instant::now();
+    let mut ticks = tokio::time::interval(TICK);
+    let mut training = std::pin::pin!(Learned::train(taxonomy, inference));
+    loop {
+        tokio::select! {
+            learned = &mut training => return learned,
+            _ = ticks.tick() => progress.tell(&format!("learning {examples}: {} s", started.elapsed().as_secs())),
+        }
+    }
+}
+
+fn size(bytes: usize) -> String {
+    match bytes {
+        _ if bytes < 1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}

@@ -1,0 +1,161 @@
+//! Texts with known categories: one JSON object a line, or a table with a header.
+
+mod csv;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::classify::Taxonomy;
+use crate::config::ConfigError;
+
+/// One text and its category; without one it belongs to none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labelled {
+    pub text: String,
+    pub label: Option<String>,
+    /// Where it stands in its file, from 1.
+    pub line: usize,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    text: String,
+    #[serde(default, alias = "category", alias = "class")]
+    label: Option<String>,
+}
+
+/// A longer line is refused.
+const MAX_LINE_BYTES: usize = 1 << 20;
+/// More lines are refused.
+const MAX_LINES: usize = 1_000_000;
+/// A larger file is refused.
+const MAX_FILE_BYTES: u64 = 256 << 20;
+
+/// Reads a file, which is a table if its name ends with `.csv`; the first mistake in it ends the reading.
+pub fn read(path: &Path) -> Result<Vec<Labelled>, String> {
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    let file = Bounded { file, left: MAX_FILE_BYTES };
+    let is_table = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
+    if is_table { csv::read(file, path) } else { read_lines(BufReader::new(file), path) }
+}
+
+fn read_lines(mut file: impl BufRead, path: &Path) -> Result<Vec<Labelled>, String> {
+    let mut texts = Vec::new();
+    let mut bytes = Vec::new();
+    for line in 1.. {
+        bytes.clear();
+        let piece = file.by_ref().take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut bytes);
+        if piece.map_err(|error| unreadable(path, &error))? == 0 {
+            break;
+        }
+        let mistake = |what: &str| mistake(path, line, what);
+        if bytes.len() > MAX_LINE_BYTES {
+            return Err(mistake("is longer than 1 MiB"));
+        }
+        if line > MAX_LINES {
+            return Err(mistake(TOO_MANY));
+        }
+        let json = if line == 1 { bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes) } else { &bytes };
+        if json.trim_ascii().is_empty() {
+            continue;
+        }
+        let Line { text, label } = serde_json::from_slice(json)
+            .map_err(|error| mistake(&format!("is not {{\"text\": …, \"label\": …}}: {error}")))?;
+        texts.push(Labelled { text, label, line });
+    }
+    Ok(texts)
+}
+
+const TOO_MANY: &str = "is one line too many; the most is a million";
+/// Some editors put it before the first line.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+fn unreadable(path: &Path, error: &std::io::Error) -> String {
+    format!("`{}` cannot be read: {error}", path.display())
+}
+
+fn mistake(path: &Path, line: usize, what: &str) -> String {
+    format!("{}:{line}: {what}", path.display())
+}
+
+/// A file that fails once it turns out to be too large; a pipe does not tell before.
+struct Bounded<R> {
+    file: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        let too_large = || std::io::Error::other(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20));
+        self.left = self.left.checked_sub(read as u64).ok_or_else(too_large)?;
+        Ok(read)
+    }
+}
+
+/// A taxonomy of the labels, in the order they first occur, with the texts as examples.
+pub fn taxonomy(texts: &[Labelled]) -> Result<Taxonomy, ConfigError> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut examples: Vec<Vec<&str>> = Vec::new();
+    for Labelled { text, label, .. } in texts {
+        let (Some(label), false) = (label.as_deref(), text.trim().is_empty()) else { continue };
+        let place = names.iter().position(|name| *name == label).unwrap_or_else(|| {
+            names.push(label);
+            examples.push(Vec::new());
+            names.len() - 1
+        });
+        examples[place].push(text);
+    }
+    Taxonomy::of(names.into_iter().zip(examples))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(content: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), content).unwrap();
+        file
+    }
+
+    #[test]
+    fn labels_may_be_absent_or_null_and_empty_lines_do_not_count() {
+        let file = write("{\"text\":\"a\",\"label\":\"x\"}\n\n{\"text\":\"b\",\"label\":null}\n{\"text\":\"c\"}");
+        let texts = read(file.path()).unwrap();
+        let found: Vec<(&str, Option<&str>, usize)> =
+            texts.iter().map(|text| (text.text.as_str(), text.label.as_deref(), text.line)).collect();
+        assert_eq!(found, [("a", Some("x"), 1), ("b", None, 3), ("c", None, 4)]);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line() {
+        let file = write("{\"text\":\"a\"}\nnonsense\n");
+        assert!(read(file.path()).unwrap_err().contains(":2: is not"));
+        assert!(read(Path::new("/no/such/file")).unwrap_err().contains("/no/such/file"));
+    }
+
+    #[test]
+    fn categories_come_in_the_order_of_their_first_text() {
+        let labelled = |text: &str, label: &str| Labelled { text: text.into(), label: Some(label.into()), line: 1 };
+        let taxonomy = taxonomy(&[labelled("1", "b"), labelled("2", "a"), labelled("3", "b")]).unwrap();
+        assert_eq!(taxonomy.names().collect::<Vec<_>>(), ["b", "a"]);
+        assert_eq!(taxonomy.categories[0].examples, ["1", "3"]);
+    }
+
+    #[test]
+    fn a_mark_of_the_byte_order_is_no_part_of_the_first_line() {
+        let file = write("\u{feff}{\"text\":\"a\"}\n");
+        assert_eq!(read(file.path()).unwrap()[0].text, "a");
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused_while_it_is_read() {
+        let endless = Bounded { file: std::io::repeat(b'\n'), left: 1000 };
+        let error = read_lines(BufReader::new(endless), Path::new("endless")).unwrap_err();
+        assert_eq!(error, "`endless` cannot be read: it is larger than 256 MiB");
+    }
+}

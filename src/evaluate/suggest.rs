@@ -1,0 +1,252 @@
+//! What to change about examples, from what a classifier that had not seen them said about each.
+//!
+//! Pure: [`deal`] says which examples are held out together, [`Suggestions::of`] what follows from the verdicts.
+//! Training and judging happen in the command.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::share;
+
+/// A category, and how many examples it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Category {
+    pub name: String,
+    pub examples: usize,
+}
+
+/// An example, and what was said about it by a classifier trained without it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeldOut {
+    pub text: String,
+    /// The category it is written in.
+    pub category: usize,
+    pub predicted: usize,
+    /// How probable the classifier thinks `predicted` is.
+    pub confidence: f32,
+    /// The share of known texts that look less strange than this one.
+    pub out_of_scope: f32,
+}
+
+/// What deserves a second look.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Suggestions {
+    /// How many examples were judged.
+    pub held_out: usize,
+    /// The share of them that were given their category.
+    pub accuracy: Option<f64>,
+    /// Examples that seem to belong to another category, surest first.
+    pub mislabelled: Vec<Suspect>,
+    /// Examples with too little like them, strangest first.
+    pub alone: Vec<Suspect>,
+    /// Categories that are often mistaken or have few examples, worst first.
+    pub weak: Vec<Weak>,
+}
+
+/// One example.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Suspect {
+    pub category: String,
+    pub text: String,
+    pub predicted: String,
+    pub confidence: f32,
+    pub out_of_scope: f32,
+}
+
+/// One category.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Weak {
+    pub category: String,
+    pub examples: usize,
+    /// The share of its examples that were recognised; unknown where it has too few to hold any out.
+    pub recall: Option<f64>,
+    /// The category that its examples are most often taken for.
+    pub confused_with: Option<TakenFor>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TakenFor {
+    pub category: String,
+    pub count: usize,
+}
+
+/// How many parts the examples are held out in.
+pub const FOLDS: usize = 5;
+/// From this confidence in another category on, an example is suspected to belong there.
+pub const SURE: f32 = 0.7;
+/// Under this confidence, an example was recognised by luck.
+pub const UNSURE: f32 = 0.5;
+/// From here on, an example is strange beside all others.
+pub const STRANGE: f32 = 0.98;
+/// Under this recall, a category is weak.
+pub const LEAST_RECALL: f64 = 0.8;
+/// With fewer examples, a category is weak.
+pub const FEW: usize = 20;
+
+/// The part that each example is held out in, given the classes of all. None where it is the only one of its class: the
+/// others could not teach what it is.
+pub fn deal(class_of: &[usize]) -> Vec<Option<usize>> {
+    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, class) in class_of.iter().enumerate() {
+        members.entry(*class).or_default().push(index);
+    }
+    let mut fold_of = vec![None; class_of.len()];
+    // The turn goes on from class to class, or else the first part would get the odd example of each.
+    let several = members.into_values().filter(|members| members.len() > 1).flatten();
+    for (turn, index) in several.enumerate() {
+        fold_of[index] = Some(turn % FOLDS);
+    }
+    fold_of
+}
+
+impl Suggestions {
+    pub fn of(held_out: &[HeldOut], categories: &[Category]) -> Suggestions {
+        let right = held_out.iter().filter(|example| example.is_right()).count();
+        let (mut mislabelled, rest): (Vec<&HeldOut>, Vec<&HeldOut>) =
+            held_out.iter().partition(|example| !example.is_right() && example.confidence >= SURE);
+        mislabelled.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+        let mut alone: Vec<&HeldOut> = rest.into_iter().filter(|example| example.stands_alone()).collect();
+        alone.sort_by(|a, b| b.out_of_scope.total_cmp(&a.out_of_scope).then(a.confidence.total_cmp(&b.confidence)));
+        let suspects =
+            |examples: Vec<&HeldOut>| examples.into_iter().map(|example| example.suspect(categories)).collect();
+        Suggestions {
+            held_out: held_out.len(),
+            accuracy: share(right, held_out.len()),
+            mislabelled: suspects(mislabelled),
+            alone: suspects(alone),
+            weak: weak(held_out, categories),
+        }
+    }
+}
+
+impl HeldOut {
+    fn is_right(&self) -> bool {
+        self.category == self.predicted
+    }
+
+    fn stands_alone(&self) -> bool {
+        (self.is_right() && self.confidence < UNSURE) || self.out_of_scope >= STRANGE
+    }
+
+    fn suspect(&self, categories: &[Category]) -> Suspect {
+        Suspect {
+            category: categories[self.category].name.clone(),
+            text: self.text.clone(),
+            predicted: categories[self.predicted].name.clone(),
+            confidence: self.confidence,
+            out_of_scope: self.out_of_scope,
+        }
+    }
+}
+
+fn weak(held_out: &[HeldOut], categories: &[Category]) -> Vec<Weak> {
+    /// How often examples of a category were given each.
+    type Given = BTreeMap<usize, usize>;
+    let mut given: Vec<Given> = vec![Given::new(); categories.len()];
+    for example in held_out {
+        *given[example.category].entry(example.predicted).or_default() += 1;
+    }
+    let judge = |(class, (category, given)): (usize, (&Category, &Given))| {
+        let recall = share(given.get(&class).copied().unwrap_or(0), given.values().sum());
+        let mistaken = given.iter().filter(|(other, _)| **other != class);
+        let most = mistaken.max_by_key(|(other, count)| (**count, Reverse(**other)));
+        Weak {
+            category: category.name.clone(),
+            examples: category.examples,
+            recall,
+            confused_with: most
+                .map(|(other, count)| TakenFor { category: categories[*other].name.clone(), count: *count }),
+        }
+    };
+    let all = categories.iter().zip(&given).enumerate().map(judge);
+    let mut weak: Vec<Weak> =
+        all.filter(|each| each.examples < FEW || each.recall.is_none_or(|recall| recall < LEAST_RECALL)).collect();
+    // One that could not be judged at all is in most need of examples.
+    let badness = |each: &Weak| each.recall.unwrap_or(-1.0);
+    weak.sort_by(|a, b| badness(a).total_cmp(&badness(b)).then(a.examples.cmp(&b.examples)));
+    weak
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn categories(counts: &[usize]) -> Vec<Category> {
+        let category = |(name, count): (&str, &usize)| Category { name: name.into(), examples: *count };
+        ["a", "b", "c", "d"].into_iter().zip(counts).map(category).collect()
+    }
+
+    fn held_out(category: usize, predicted: usize, confidence: f32, out_of_scope: f32) -> HeldOut {
+        let text = format!("{category} {predicted} {confidence} {out_of_scope}");
+        HeldOut { text, category, predicted, confidence, out_of_scope }
+    }
+
+    fn texts(suspects: &[Suspect]) -> Vec<&str> {
+        suspects.iter().map(|suspect| suspect.text.as_str()).collect()
+    }
+
+    #[test]
+    fn every_example_is_held_out_once_and_never_all_of_its_class() {
+        let class_of = [0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 1, 3, 0];
+        let fold_of = deal(&class_of);
+        assert_eq!(fold_of[11], None, "the only one of its class");
+        assert!(fold_of.iter().enumerate().all(|(index, fold)| fold.is_some() == (index != 11)));
+        for fold in 0..FOLDS {
+            for class in 0..4 {
+                let left =
+                    (0..class_of.len()).filter(|index| class_of[*index] == class && fold_of[*index] != Some(fold));
+                assert!(left.count() > 0, "class {class} without fold {fold}");
+            }
+        }
+        assert_eq!(deal(&[]), []);
+    }
+
+    #[test]
+    fn who_is_surely_taken_for_another_category_looks_mislabelled() {
+        let judged =
+            [held_out(0, 1, 0.7, 0.0), held_out(0, 1, 0.69, 0.0), held_out(1, 0, 0.9, 0.99), held_out(1, 1, 0.9, 0.0)];
+        let found = Suggestions::of(&judged, &categories(&[20, 20]));
+        assert_eq!(texts(&found.mislabelled), ["1 0 0.9 0.99", "0 1 0.7 0"], "surest first");
+        assert_eq!((found.mislabelled[0].category.as_str(), found.mislabelled[0].predicted.as_str()), ("b", "a"));
+        assert_eq!(texts(&found.alone), [""; 0], "what looks mislabelled is told once");
+        assert_eq!((found.held_out, found.accuracy), (4, Some(0.25)));
+    }
+
+    #[test]
+    fn who_was_recognised_by_luck_or_is_strange_stands_alone() {
+        let judged = [
+            held_out(0, 0, 0.49, 0.1),
+            held_out(0, 0, 0.5, 0.97),
+            held_out(0, 0, 0.99, 0.98),
+            held_out(0, 1, 0.3, 1.0),
+            held_out(0, 1, 0.3, 0.5),
+        ];
+        let found = Suggestions::of(&judged, &categories(&[20, 20]));
+        assert_eq!(texts(&found.alone), ["0 1 0.3 1", "0 0 0.99 0.98", "0 0 0.49 0.1"], "strangest first");
+    }
+
+    #[test]
+    fn a_category_is_weak_if_it_is_mistaken_or_has_few_examples() {
+        let right = |category: usize, count: usize| vec![held_out(category, category, 0.9, 0.0); count];
+        let wrong = |category: usize, other: usize, count: usize| vec![held_out(category, other, 0.6, 0.0); count];
+        // Of `a` 79 %, of `b` 80 % are right; `c` has too few, `d` cannot be judged.
+        let judged =
+            [right(0, 79), wrong(0, 2, 10), wrong(0, 1, 11), right(1, 16), wrong(1, 0, 4), right(2, 19)].concat();
+        let found = Suggestions::of(&judged, &categories(&[100, 20, 19, 1])).weak;
+        let told: Vec<(&str, usize, Option<f64>)> =
+            found.iter().map(|weak| (weak.category.as_str(), weak.examples, weak.recall)).collect();
+        assert_eq!(told, [("d", 1, None), ("a", 100, Some(0.79)), ("c", 19, Some(1.0))]);
+        assert_eq!(found[1].confused_with, Some(TakenFor { category: "b".into(), count: 11 }));
+        assert_eq!(found[2].confused_with, None);
+    }
+
+    #[test]
+    fn without_verdicts_nothing_is_claimed() {
+        let found = Suggestions::of(&[], &categories(&[20, 1]));
+        assert_eq!((found.held_out, found.accuracy), (0, None));
+        assert!(found.mislabelled.is_empty() && found.alone.is_empty());
+        assert_eq!(found.weak.len(), 2);
+    }
+}

@@ -1,0 +1,23 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! Classification through the same dispatch as any client's: lists, verdicts, methods, reloads, hostile input.
+
+#[path = "classification/fixture.rs"]
+mod fixture;
+#[path = "classification/health.rs"]
+mod health;
+#[path = "classification/hostile.rs"]
+mod hostile;
+#[path = "classification/listing.rs"]
+mod listing;
+#[path = "classification/methods.rs"]
+mod methods;
+#[path = "classification/properties.rs"]
+mod properties;
+#[path = "classification/reload.rs"]
+mod reload;
+#[path = "../crates/infer/tests/support/mod.rs"]
+mod small_model;
+#[path = "classification/speed.rs"]
+mod speed;
+#[path = "classification/verdicts.rs"]
+mod verdicts;

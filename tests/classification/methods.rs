@@ -1,0 +1,162 @@
+use std::path::Path;
+
+use corbie::app;
+use corbie::config::classification::Method;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::fixture::{SMALL, call, classify, told, with_taxonomy};
+use crate::small_model::Scorer;
+
+fn small(folder: &TempDir) -> std::path::PathBuf {
+    let path = folder.path().join("small.yaml");
+    std::fs::write(&path, SMALL).unwrap();
+    path
+}
+
+/// A model with these labels.
+fn scorer(labels: &[&str], folder: &Path) {
+    std::fs::create_dir(folder).unwrap();
+    let labels: serde_json::Map<String, serde_json::Value> =
+        labels.iter().enumerate().map(|(output, label)| (output.to_string(), json!(label))).collect();
+    Scorer { config: json!({ "id2label": labels }), ..Scorer::default() }.write(folder);
+}
+
+#[tokio::test]
+async fn c50_c51_every_method_speaks_the_same_protocol() {
+    let folder = TempDir::new().unwrap();
+    for method in [Method::Rules, Method::Embedding, Method::Model, Method::Hybrid] {
+        let app = app::build(&with_taxonomy(&small(&folder), method)).unwrap();
+        let verdict = classify(&app, "when will the courier bring my parcel").await;
+        assert_eq!((&verdict["class"], &verdict["category"]), (&json!(1), &json!("delivery")), "{method:?}");
+        assert_eq!(verdict["probabilities"].as_array().unwrap().len(), 3, "{method:?}");
+        assert_eq!(verdict["model"], "acme/plain", "{method:?}");
+        let by = verdict["method"].as_str().unwrap();
+        let expected: &[&str] = match method {
+            Method::Rules => &["rules"],
+            Method::Embedding => &["embedding"],
+            Method::Model => &["model"],
+            Method::Hybrid => &["rules", "words", "model"],
+        };
+        assert!(expected.contains(&by), "{method:?}: {by}");
+    }
+}
+
+#[tokio::test]
+async fn c50_hybrid_lets_rules_decide_what_is_certain() {
+    let folder = TempDir::new().unwrap();
+    let app = app::build(&with_taxonomy(&small(&folder), Method::Hybrid)).unwrap();
+    let verdict = classify(&app, "INV-2291").await;
+    assert_eq!((&verdict["category"], &verdict["method"]), (&json!("billing"), &json!("rules")));
+    assert_eq!(verdict["model"], "acme/accountant");
+    let verdict = classify(&app, "i paid too much last month").await;
+    assert_eq!((&verdict["category"], &verdict["method"]), (&json!("billing"), &json!("model")));
+}
+
+#[tokio::test]
+async fn c50_a_category_of_twenty_examples_or_fewer_is_learned() {
+    let folder = TempDir::new().unwrap();
+    let app = app::build(&with_taxonomy(&small(&folder), Method::Hybrid)).unwrap();
+    for (text, category) in [
+        ("why did you take 40 euros from my account", "billing"),
+        ("can i pay by credit card", "billing"),
+        ("it still has not been shipped", "delivery"),
+        ("they left the package with a neighbour", "delivery"),
+        ("good evening", "general"),
+    ] {
+        assert_eq!(classify(&app, text).await["category"], category, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn c54_t41_without_the_embedding_model_rules_decide_and_health_says_so() {
+    let folder = TempDir::new().unwrap();
+    let mut config = with_taxonomy(&small(&folder), Method::Hybrid);
+    config.inference.embedding.path = Some(folder.path().join("no-such-model"));
+    let app = app::build(&config).unwrap();
+    let verdict = classify(&app, "send me the invoice").await;
+    assert_eq!((&verdict["category"], &verdict["method"]), (&json!("billing"), &json!("rules")));
+    let (members, impaired) = app.classification.health();
+    assert_eq!(members["model"], "rules");
+    assert!(impaired.unwrap().contains("only rules are used"));
+}
+
+/// A model whose labels are the categories, whatever order it has them in.
+#[tokio::test]
+async fn c51_a_fine_tuned_model_from_a_folder_decides() {
+    let folder = TempDir::new().unwrap();
+    let model = folder.path().join("scorer");
+    scorer(&["general", "delivery", "billing"], &model);
+    let mut config = with_taxonomy(&small(&folder), Method::Model);
+    config.classification.model.path = Some(model.clone());
+    let app = app::build(&config).unwrap();
+    let verdict = classify(&app, "red blue").await;
+    assert_eq!(verdict["method"], "model");
+    let alone = corbie_infer::SequenceClassifier::open(&model, None, 1).unwrap().classify("red blue").unwrap();
+    for (category, output) in [(0, 2), (1, 1), (2, 0)] {
+        let probability = verdict["probabilities"][category].as_f64().unwrap();
+        assert!((probability - f64::from(alone[output])).abs() < 1e-6, "{verdict} {alone:?}");
+    }
+    assert!(app.classification.health().0["model"].as_str().unwrap().starts_with("model:scorer@"));
+}
+
+#[tokio::test]
+async fn c54_a_fine_tuned_model_that_does_not_fit_falls_back_to_what_was_learned() {
+    let folder = TempDir::new().unwrap();
+    let model = folder.path().join("scorer");
+    scorer(&["general", "weather", "billing"], &model);
+    let mut config = with_taxonomy(&small(&folder), Method::Model);
+    config.classification.model.path = Some(model);
+    let app = app::build(&config).unwrap();
+    assert_eq!(classify(&app, "where is my parcel").await["category"], "delivery");
+    let (members, impaired) = app.classification.health();
+    assert!(members["model"].as_str().unwrap().starts_with("hybrid:"), "{members:?}");
+    assert!(impaired.unwrap().contains("`weather` is no category"));
+}
+
+#[tokio::test]
+async fn what_was_trained_is_loaded_and_says_the_same() {
+    let folder = TempDir::new().unwrap();
+    let path = small(&folder);
+    let config = with_taxonomy(&path, Method::Hybrid);
+    let fresh = classify(&app::build(&config).unwrap(), "is it here yet").await;
+    save_trained(&path, &config).await;
+    let trained = path.with_extension("trained");
+    let before = std::fs::metadata(&trained).unwrap().len();
+    assert_eq!(classify(&app::build(&config).unwrap(), "is it here yet").await, fresh);
+    // A file of another taxonomy, or a broken one, is not used.
+    std::fs::write(&trained, &std::fs::read(&trained).unwrap()[..before as usize / 2]).unwrap();
+    assert_eq!(classify(&app::build(&config).unwrap(), "is it here yet").await, fresh);
+}
+
+async fn save_trained(path: &Path, config: &corbie::config::Config) {
+    use corbie::classify::Taxonomy;
+    use corbie::classify::learned::{Learned, saved_at};
+    let inference = corbie::inference::Inference::new(config.inference.clone());
+    let learned = Learned::train(&Taxonomy::read(path).unwrap(), &inference).await.unwrap().unwrap();
+    std::fs::write(saved_at(path), learned.to_bytes()).unwrap();
+}
+
+#[tokio::test]
+async fn typing_errors_are_forgiven() {
+    let app = crate::fixture::app();
+    for (text, category) in [
+        ("whatt is teh derivitive of x sqaured", "math"),
+        ("who wno the batle of watreloo", "history"),
+        ("my comptuer wont trun on anymroe", "technology"),
+        ("how do volcaones erpt", "science"),
+    ] {
+        let verdict = classify(&app, text).await;
+        assert_eq!(verdict["category"], category, "{text}: {verdict}");
+    }
+}
+
+#[tokio::test]
+async fn c53_a_device_that_is_not_there_is_no_reason_to_stop() {
+    let mut config = crate::fixture::settings();
+    config.inference.device = corbie::config::inference::Device::Gpu;
+    let app = app::build(&config).unwrap();
+    let told = told(&call(&app, "classify_text", json!({ "text": "hello" })).await.unwrap());
+    assert_eq!(told["category"], "general");
+    assert_eq!(app.classification.health().0["device"], "cpu");
+}

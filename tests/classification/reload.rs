@@ -1,0 +1,146 @@
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use corbie::app;
+use corbie::config::classification::Method;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::fixture::{call, categories, classify, told, with_taxonomy};
+
+fn write(path: &Path, categories: &[(&str, &str)]) {
+    let entry = |(name, word): &(&str, &str)| {
+        format!(
+            "  - name: {name}\n    model: m/{name}\n    words: [{word}]\n    certain: ['^{word}$']\n    examples: [all about {word}, '{word} and more']\n"
+        )
+    };
+    std::fs::write(path, format!("categories:\n{}", categories.iter().map(entry).collect::<String>())).unwrap();
+}
+
+#[tokio::test]
+async fn a12_c55_a_reload_replaces_list_and_verdicts_in_one_step() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.yaml");
+    write(&path, &[("fruit", "apple"), ("tools", "hammer")]);
+    let app = app::build(&with_taxonomy(&path, Method::Hybrid)).unwrap();
+    assert_eq!(classify(&app, "hammer").await["class"], 1);
+    write(&path, &[("birds", "raven"), ("tools", "hammer"), ("fruit", "apple")]);
+    app.classification.reload().await.unwrap();
+    assert_eq!(categories(&app).await, ["fruit", "tools", "birds"]);
+    assert_eq!(classify(&app, "hammer").await["class"], 1);
+    assert_eq!(classify(&app, "raven").await["category"], "birds");
+    assert_eq!(classify(&app, "all about raven and more").await["category"], "birds");
+}
+
+#[tokio::test]
+async fn a12_a_file_with_mistakes_is_refused_and_the_old_one_stays() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.yaml");
+    write(&path, &[("fruit", "apple"), ("tools", "hammer")]);
+    let app = app::build(&with_taxonomy(&path, Method::Hybrid)).unwrap();
+    let before = classify(&app, "apple").await;
+    std::fs::write(&path, "categories: [{name: fruit, patterns: ['(']}]").unwrap();
+    let error = app.classification.reload().await.unwrap_err().to_string();
+    assert!(error.contains("t.yaml:1:"), "{error}");
+    assert_eq!(categories(&app).await, ["fruit", "tools"]);
+    assert_eq!(classify(&app, "apple").await, before);
+    std::fs::remove_file(&path).unwrap();
+    assert!(app.classification.reload().await.unwrap_err().to_string().contains("does not exist"));
+    assert_eq!(classify(&app, "apple").await, before);
+}
+
+#[tokio::test]
+async fn c55_a_category_that_is_gone_keeps_its_place_unless_the_operator_says_otherwise() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.yaml");
+    for stable in [true, false] {
+        write(&path, &[("fruit", "apple"), ("tools", "hammer"), ("birds", "raven")]);
+        let mut config = with_taxonomy(&path, Method::Hybrid);
+        config.classification.stable_indices = stable;
+        let app = app::build(&config).unwrap();
+        assert_eq!(classify(&app, "raven").await["class"], 2);
+        write(&path, &[("birds", "raven"), ("fruit", "apple")]);
+        app.classification.reload().await.unwrap();
+        if stable {
+            assert_eq!(categories(&app).await, ["fruit", "tools", "birds"]);
+            assert_eq!(classify(&app, "raven").await["class"], 2);
+            // Nothing is sorted into it any more.
+            let verdict = classify(&app, "hammer").await;
+            assert_eq!(verdict["probabilities"][1], 0.0);
+            assert_eq!(classify(&app, "tell me everything about hammers").await["probabilities"][1], 0.0);
+        } else {
+            assert_eq!(categories(&app).await, ["birds", "fruit"]);
+            assert_eq!(classify(&app, "raven").await["class"], 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn c59_x36_a_reload_forgets_every_answer() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.yaml");
+    write(&path, &[("fruit", "apple"), ("tools", "hammer")]);
+    let app = app::build(&with_taxonomy(&path, Method::Hybrid)).unwrap();
+    assert_eq!(classify(&app, "apple").await["category"], "fruit");
+    assert_eq!(classify(&app, "apple").await["category"], "fruit");
+    // The word changes sides.
+    write(&path, &[("fruit", "pear"), ("tools", "apple")]);
+    app.classification.reload().await.unwrap();
+    assert_eq!(classify(&app, "apple").await["category"], "tools");
+}
+
+/// A thousand reloads with traffic of every kind. The two versions have the same names for other words, so that an
+/// answer made of both would show.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn z7_a_thousand_reloads_under_load_never_give_a_mixed_answer() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.yaml");
+    let versions = [
+        [("alpha", "apple"), ("beta", "hammer"), ("gamma", "raven")],
+        [("alpha", "hammer"), ("beta", "raven"), ("gamma", "apple")],
+    ];
+    write(&path, &versions[0]);
+    let mut config = with_taxonomy(&path, Method::Hybrid);
+    config.classification.stable_indices = false;
+    let app = Arc::new(app::build(&config).unwrap());
+    let (done, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let callers: Vec<_> = (0..4)
+        .map(|caller| {
+            let (app, done, asked) = (app.clone(), done.clone(), asked.clone());
+            tokio::spawn(async move {
+                while !done.load(Ordering::Relaxed) {
+                    let (batch, texts) = (caller % 2 == 0, ["apple", "hammer", "raven", "all about a raven"]);
+                    let results = if batch {
+                        let result = call(&app, "batch_categorize", json!({ "texts": texts })).await.unwrap();
+                        told(&result)["results"].as_array().unwrap().clone()
+                    } else {
+                        vec![classify(&app, texts[caller]).await]
+                    };
+                    let names: Vec<&str> = results.iter().map(|one| one["category"].as_str().unwrap()).collect();
+                    let models: Vec<&str> = results.iter().map(|one| one["model"].as_str().unwrap()).collect();
+                    let mixed = names
+                        .iter()
+                        .zip(&models)
+                        .any(|(name, model)| format!("m/{name}") != **model && **model != *"openai/gpt-4");
+                    assert!(!mixed, "{results:?}");
+                    if batch {
+                        let one_version = [["alpha", "beta", "gamma"], ["gamma", "alpha", "beta"]];
+                        assert!(one_version.iter().any(|names_of| names_of[..] == names[..3]), "{names:?}");
+                    }
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    tokio::task::yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for reload in 0..1000 {
+        write(&path, &versions[(reload + 1) % 2]);
+        app.classification.reload().await.unwrap();
+    }
+    done.store(true, Ordering::Relaxed);
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    assert!(asked.load(Ordering::Relaxed) > 100, "{asked:?}");
+}

@@ -1,0 +1,463 @@
+//! `corbie taxonomy`: check, new, train and suggest.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::process::{Ended, Setup, corbie};
+
+/// A folder that outlives the program, to see what it left there.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn with(name: &str, content: impl AsRef<[u8]>) -> Folder {
+        let folder = Folder::new();
+        folder.write(name, content);
+        folder
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), content).unwrap();
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// The names of all files, in order.
+    fn files(&self) -> Vec<String> {
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        let mut files: Vec<String> = self.0.path().read_dir().unwrap().map(name).collect();
+        files.sort();
+        files
+    }
+
+    /// `corbie taxonomy`, where each word that names a file of the folder (with a dot in it) becomes its path.
+    fn setup(&self, arguments: &str) -> Setup {
+        let path = |word: &str| if word.contains('.') { self.path(word) } else { word.to_owned() };
+        arguments.split_whitespace().fold(corbie("taxonomy"), |setup, word| setup.argument(path(word)))
+    }
+
+    fn run(&self, arguments: &str) -> Ended {
+        self.setup(arguments).run("")
+    }
+}
+
+#[track_caller]
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
+#[track_caller]
+fn succeeded(ended: Ended) -> Ended {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+#[track_caller]
+fn failed(ended: Ended, with: &str) -> Ended {
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+    assert!(ended.err.contains(with), "{with:?} is missing: {ended:?}");
+    ended
+}
+
+/// Examples of two categories that nobody would mistake, as many of each as asked for.
+fn clear(count: usize) -> [Vec<String>; 2] {
+    let cooking = ["soup", "bread", "rice", "cake", "stew", "pasta", "curry", "pie", "salad", "fish", "tofu", "beans"];
+    let football = [
+        "goal", "keeper", "referee", "league", "striker", "penalty", "cup", "match", "team", "coach", "pitch",
+        "offside",
+    ];
+    let texts = |words: [&str; 12], sentence: fn(&str, usize) -> String| {
+        (0..count).map(|index| sentence(words[index % 12], index / 12)).collect()
+    };
+    [
+        texts(cooking, |word, round| {
+            format!("{} I cook {word} in the oven for dinner", ["how do", "when should"][round % 2])
+        }),
+        texts(football, |word, round| {
+            format!("{} the football {word} on Saturday", ["who watched", "tell me about"][round % 2])
+        }),
+    ]
+}
+
+fn taxonomy(categories: &[(&str, &[String])]) -> String {
+    let categories: Vec<Value> =
+        categories.iter().map(|(name, examples)| json!({ "name": name, "examples": examples })).collect();
+    json!({ "categories": categories }).to_string()
+}
+
+/// A small taxonomy without anything to remark.
+fn small() -> String {
+    let [cooking, football] = clear(6);
+    taxonomy(&[("cooking", &cooking), ("football", &football)])
+}
+
+// === check ===
+
+const RULES: &str = "categories:
+  - {name: a, words: [one, two], patterns: ['x+'], certain: ['^y$'], examples: [p, q, r, s, t]}
+  - {name: b, examples: [u]}
+  - {name: c}
+";
+
+#[test]
+fn check_counts_what_is_there_and_remarks_what_is_thin() {
+    let folder = Folder::with("my.yaml", RULES);
+    let ended = succeeded(folder.run("check my.yaml"));
+    let file = folder.path("my.yaml");
+    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(lines[0], format!("{file}: 3 categories, 6 examples, 4 patterns and words"));
+    assert!(lines[1..].iter().any(|line| line.contains("`c` has no examples")), "{ended:?}");
+    assert!(lines[1..].iter().any(|line| line.contains("`b` has 1 example(s); give it 20 or more")), "{ended:?}");
+    assert_eq!(ended.err, "");
+}
+
+#[test]
+fn check_tells_programs_the_same() {
+    let folder = Folder::with("my.yaml", RULES);
+    let told = json(&succeeded(folder.run("check --json my.yaml")));
+    assert_eq!(told["file"], folder.path("my.yaml"));
+    assert_eq!(told["examples"], 6);
+    assert_eq!(told["categories"][0], json!({ "name": "a", "examples": 5, "patterns": 2, "words": 2 }));
+    assert_eq!(told["categories"].as_array().unwrap().len(), 3);
+    assert_eq!(told["remarks"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn check_tells_every_mistake_with_line_and_column() {
+    let folder = Folder::with(
+        "my.yaml",
+        "categories:\n  - name: a\n    patterns: ['(', ok]\n  - name: a\n  - nmae: b\nremainder: 7\n",
+    );
+    let file = folder.path("my.yaml");
+    let ended = failed(folder.run("check my.yaml"), &format!("{file}:5:5: categories[2].nmae"));
+    assert!(ended.err.contains(&format!("{file}:6:12: remainder")), "{ended:?}");
+    assert!(ended.err.contains("did you mean `name`?"), "{ended:?}");
+
+    folder.write("my.yaml", "categories:\n  - name: a\n    patterns: ['(', ok]\n  - name: a\n");
+    let ended = failed(folder.run("check my.yaml"), &format!("{file}:3:16: categories[0].patterns[0]"));
+    assert!(
+        ended.err.contains(&format!("{file}:4:11: categories[1].name: `a` is the name of category 0")),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn check_tells_programs_where_each_mistake_is() {
+    let folder = Folder::with("my.yaml", "categories:\n  - nmae: a\n");
+    let ended = folder.run("check --json my.yaml");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(1), ""), "{ended:?}");
+    let mistakes = json(&ended)["mistakes"].clone();
+    let mistake = mistakes.as_array().unwrap().iter().find(|mistake| mistake["path"] == "categories[0].nmae").unwrap();
+    assert_eq!((&mistake["line"], &mistake["column"]), (&json!(2), &json!(5)));
+    assert!(mistake["message"].as_str().unwrap().ends_with("did you mean `name`?"), "{mistake}");
+
+    let missing = json(&folder.run("check --json no.yaml"))["mistakes"][0].clone();
+    assert_eq!((&missing["line"], &missing["path"]), (&Value::Null, &json!("")));
+}
+
+#[test]
+fn check_refuses_what_is_no_taxonomy() {
+    let folder = Folder::new();
+    for (name, content, mistake) in [
+        ("empty.yaml", &b""[..], "needs at least one category"),
+        ("none.yaml", b"categories: []\n", "needs at least one category"),
+        ("list.yaml", b"- a\n", "must be keys with values"),
+        ("latin.yaml", b"categories:\n  - name: caf\xe9\n", "latin.yaml:2:14: is not UTF-8 text"),
+        ("broken.yaml", b"categories: [\n", "is not YAML"),
+        ("my.txt", b"categories: []\n", "use `.yaml`, `.yml`, `.toml` or `.json`"),
+        (
+            "twice.yaml",
+            b"categories: [{name: a, examples: [x]}, {name: b, examples: [x]}]",
+            "is an example of `a` already",
+        ),
+    ] {
+        folder.write(name, content);
+        failed(folder.run(&format!("check {name}")), mistake);
+    }
+    let missing = failed(folder.run("check no.yaml"), "no.yaml: does not exist; `corbie taxonomy new --out ");
+    assert_eq!(missing.err.lines().count(), 1, "{missing:?}");
+}
+
+#[test]
+fn check_remarks_a_trained_file_that_no_longer_fits() {
+    let folder = Folder::with("my.json", small());
+    succeeded(folder.run("train my.json"));
+    let fits = succeeded(folder.run("check my.json"));
+    assert_eq!(fits.out.lines().count(), 1, "{fits:?}");
+
+    folder.write("my.json", small().replace("cook soup", "cook a soup"));
+    let stale = succeeded(folder.run("check my.json"));
+    let remark = format!("`{}` was not learned from these examples", folder.path("my.trained"));
+    assert!(stale.out.contains(&remark), "{stale:?}");
+    folder.write("my.trained", "nonsense");
+    assert!(folder.run("check my.json").out.contains(&remark));
+}
+
+// === new ===
+
+#[test]
+fn new_prints_a_taxonomy_to_start_from_that_check_has_nothing_against() {
+    let folder = Folder::new();
+    let printed = succeeded(folder.run("new"));
+    let written = succeeded(folder.run("new --out my.yaml"));
+    assert_eq!(printed.out, folder.read("my.yaml"));
+    assert_eq!(written.out, format!("{}: 3 categories, 18 examples\n", folder.path("my.yaml")));
+    let checked = succeeded(folder.run("check my.yaml"));
+    assert_eq!(checked.out.lines().count(), 1, "{checked:?}");
+    assert_eq!(folder.files(), ["my.yaml"]);
+}
+
+#[test]
+fn new_never_overwrites_unless_told_to() {
+    let folder = Folder::with("my.yaml", "mine");
+    failed(folder.run("new --out my.yaml"), "my.yaml` exists already; give another name, or `--force` to replace it");
+    assert_eq!(folder.read("my.yaml"), "mine");
+    succeeded(folder.run("new --out my.yaml --force"));
+    assert!(folder.read("my.yaml").contains("categories:"));
+    assert_eq!(folder.files(), ["my.yaml"]);
+}
+
+#[test]
+fn new_writes_only_where_it_can_be_read_again() {
+    let folder = Folder::new();
+    failed(folder.run("new --out my.json"), "give a name that ends with `.yaml`");
+    failed(folder.run("new --out no.such/my.yaml"), "my.yaml` cannot be written");
+    assert_eq!(folder.files(), [""; 0]);
+}
+
+const TEXTS: &str = r#"{"text": "pay the bill", "label": "billing"}
+{"category": "technical", "text": "it \"crashes\": why?\nline two"}
+{"text": "hello", "label": null}
+{"text": " pay the bill ", "class": "billing", "id": 7}
+
+{"text": "true", "label": "billing"}
+{"text": "is it broken", "label": "technical"}
+{"text": "is it broken", "label": "billing"}
+"#;
+
+#[test]
+fn new_makes_a_taxonomy_of_labelled_lines() {
+    let folder = Folder::with("data.jsonl", TEXTS);
+    let ended = succeeded(folder.run("new data.jsonl --out my.yaml"));
+    assert_eq!(ended.out, format!("{}: 2 categories, 3 examples\n", folder.path("my.yaml")));
+    let yaml = folder.read("my.yaml");
+    let categories = r#"categories:
+  - name: billing
+    examples:
+      - pay the bill
+      - "true"
+  - name: technical
+    examples:
+      - "it \"crashes\": why?\nline two"
+"#;
+    assert!(yaml.ends_with(categories), "{yaml}");
+    assert_eq!(json(&folder.run("check --json my.yaml"))["examples"], 3);
+    let data = folder.path("data.jsonl");
+    for told in [
+        &format!("{data}:8: \"is it broken\" is `billing` here and `technical` in line 7; it was left out"),
+        &format!("{data}: 1 text was left out: without a label"),
+        &format!("{data}: 1 text was left out: there already"),
+    ] {
+        assert!(ended.err.contains(told), "{told:?} is missing: {ended:?}");
+    }
+    assert!(succeeded(folder.run("new data.jsonl")).out.ends_with(categories));
+}
+
+#[test]
+fn new_makes_a_taxonomy_of_a_table() {
+    let folder = Folder::with("data.csv", "\u{feff}id,Label,Text\r\n1,a,\"one, two\"\r\n2,,three\r\n3,b,four\r\n");
+    let ended = succeeded(folder.run("new data.csv"));
+    let categories = "  - name: a\n    examples:\n      - one, two\n  - name: b\n    examples:\n      - four\n";
+    assert!(ended.out.ends_with(categories), "{ended:?}");
+    assert!(ended.err.contains("1 text was left out: without a label"), "{ended:?}");
+}
+
+#[test]
+fn new_keeps_no_more_examples_than_asked_for() {
+    let lines: String = (0..1005).map(|index| format!("{{\"text\":\"text {index}\",\"label\":\"a\"}}\n")).collect();
+    let folder = Folder::with("data.jsonl", lines);
+    let count = |arguments: &str| succeeded(folder.run(arguments)).out.matches("- text ").count();
+    assert_eq!(count("new data.jsonl"), 1000);
+    assert_eq!(count("new data.jsonl --most 7"), 7);
+    assert_eq!(count("new data.jsonl --most 9999"), 1005);
+}
+
+#[test]
+fn new_tells_a_bad_line_with_its_number_and_writes_nothing() {
+    let folder = Folder::new();
+    let long = "x".repeat(101);
+    for (name, content, mistake) in [
+        (
+            "broken.jsonl",
+            "{\"text\":\"a\",\"label\":\"b\"}\n{\"text\":\n".as_bytes(),
+            "broken.jsonl:2: is not {\"text\"",
+        ),
+        ("latin.jsonl", b"{\"text\":\"caf\xe9\",\"label\":\"b\"}\n", "latin.jsonl:1: is not"),
+        ("number.jsonl", b"{\"text\":\"a\",\"label\":3}\n", "number.jsonl:1: is not"),
+        ("empty.jsonl", b"", "empty.jsonl` has no text with a label"),
+        ("unlabelled.jsonl", b"{\"text\":\"a\",\"lable\":\"b\"}\n", "unlabelled.jsonl` has no text with a label"),
+        (
+            "name.jsonl",
+            format!("\n{{\"text\":\"a\",\"label\":\"{long}\"}}\n").as_bytes(),
+            "name.jsonl:2: the label is longer",
+        ),
+        ("headless.csv", b"hello,a\nthere,b\n", "headless.csv:1: has no column `text`"),
+        ("unlabelled.csv", b"text,lable\nthere,b\n", "unlabelled.csv:1: has no column `label`"),
+        ("wide.csv", b"text,label\none, two,a\n", "wide.csv:2: has 3 columns, the header 2"),
+        ("latin.csv", b"text,label\ncaf\xe9,a\n", "latin.csv:2: is not UTF-8 text"),
+        ("data.txt", b"text,label\na,b\n", "use `.jsonl` or `.csv`"),
+    ] {
+        folder.write(name, content);
+        failed(folder.run(&format!("new {name} --out my.yaml")), mistake);
+    }
+    failed(folder.run("new no.jsonl"), "no.jsonl` cannot be read");
+    assert!(!Path::new(&folder.path("my.yaml")).exists());
+}
+
+#[test]
+fn new_tells_only_the_first_of_many_contradictions() {
+    let line = |index: usize, label: &str| format!("{{\"text\":\"text {index}\",\"label\":\"{label}\"}}\n");
+    let lines: String = (0..50).map(|index| line(index, "a") + &line(index, "b")).collect();
+    let ended = succeeded(Folder::with("data.jsonl", lines).run("new data.jsonl"));
+    assert_eq!(ended.err.matches("it was left out").count(), 20, "{ended:?}");
+    assert!(ended.err.contains("30 more texts have several labels"), "{ended:?}");
+}
+
+// === train ===
+
+#[test]
+fn train_keeps_what_it_learned_beside_the_taxonomy() {
+    let folder = Folder::with("my.json", small());
+    let ended = succeeded(folder.run("train my.json"));
+    let start = format!("{}: learned 12 examples of 2 categories in ", folder.path("my.json"));
+    assert!(ended.out.starts_with(&start), "{ended:?}");
+    assert!(ended.out.ends_with(&format!(" kB in {}\n", folder.path("my.trained"))), "{ended:?}");
+    assert_eq!(ended.err, "", "progress is for terminals");
+    assert_eq!(folder.files(), ["my.json", "my.trained"]);
+
+    let told = json(&succeeded(folder.run("train --json my.json")));
+    let size = Path::new(&folder.path("my.trained")).metadata().unwrap().len();
+    assert_eq!((&told["examples"], &told["categories"], &told["bytes"]), (&json!(12), &json!(2), &json!(size)));
+    assert_eq!(told["trained"], folder.path("my.trained"));
+    assert!(told["seconds"].is_f64() && told["model"].is_string(), "{told}");
+}
+
+#[test]
+fn train_says_that_one_category_teaches_nothing() {
+    let folder = Folder::with("my.yaml", "categories: [{name: a, examples: [x, y]}]");
+    let ended = succeeded(folder.run("train my.yaml"));
+    assert!(ended.out.contains("there is nothing to learn with one category"), "{ended:?}");
+    assert_eq!(json(&succeeded(folder.run("train --json my.yaml")))["trained"], Value::Null);
+    assert_eq!(folder.files(), ["my.yaml"]);
+}
+
+#[test]
+fn train_writes_nothing_for_a_taxonomy_with_mistakes() {
+    let folder = Folder::with("my.yaml", "categories: [{name: a}, {name: a}]");
+    failed(folder.run("train my.yaml"), "is the name of category 0 already");
+    failed(folder.run("train no.yaml"), "no.yaml: does not exist");
+    assert_eq!(folder.files(), ["my.yaml"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn train_that_is_interrupted_changes_nothing() {
+    let [mut cooking, mut football] = clear(12);
+    for texts in [&mut cooking, &mut football] {
+        *texts = (0..4000).map(|index| format!("{} number {index}", texts[index % 12])).collect();
+    }
+    let folder = Folder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));
+    folder.write("my.trained", "what was there before");
+    let mut running = folder.setup("train my.json --log-level debug").start();
+    running.logged("model loaded");
+    running.signal("INT");
+    assert_ne!(running.end().code, Some(0));
+    assert_eq!(folder.files(), ["my.json", "my.trained"]);
+    assert_eq!(folder.read("my.trained"), "what was there before");
+}
+
+#[test]
+fn train_uses_the_model_of_the_settings() {
+    let folder = Folder::with("my.json", small());
+    folder.write("corbie.yaml", format!("inference: {{embedding: {{path: '{}'}}}}\n", folder.path("no-model")));
+    failed(folder.run("train my.json --config corbie.yaml"), "no-model");
+    assert_eq!(folder.files(), ["corbie.yaml", "my.json"]);
+}
+
+// === suggest ===
+
+#[test]
+fn suggest_finds_an_example_in_the_wrong_category() {
+    let [mut cooking, football] = clear(24);
+    cooking.push("did you see the football goal on Saturday".into());
+    let folder = Folder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));
+    let told = json(&succeeded(folder.run("suggest --json my.json")));
+    let suspect = &told["mislabelled"][0];
+    assert_eq!(suspect["text"], "did you see the football goal on Saturday", "{told}");
+    assert_eq!((&suspect["category"], &suspect["predicted"]), (&json!("cooking"), &json!("football")));
+    assert!(suspect["confidence"].as_f64().unwrap() >= 0.7, "{told}");
+    assert_eq!((&told["examples"], &told["held_out"]), (&json!(49), &json!(49)));
+    assert!(told["accuracy"].as_f64().unwrap() > 0.9, "{told}");
+
+    let shown = succeeded(folder.run("suggest my.json"));
+    assert!(shown.out.contains("49 examples of 2 categories; 9"), "{shown:?}");
+    assert!(shown.out.contains("cooking → football: did you see the football goal on Saturday"), "{shown:?}");
+    assert_eq!(shown.err, "", "progress is for terminals");
+}
+
+#[test]
+fn suggest_asks_for_more_of_small_categories_and_prints_no_more_than_asked() {
+    let folder = Folder::with("my.json", small());
+    let told = json(&succeeded(folder.run("suggest --json --most 1 my.json")));
+    assert_eq!(told["found"]["weak"], 2, "{told}");
+    assert_eq!(told["weak"].as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(told["weak"][0]["examples"], 6);
+    let shown = succeeded(folder.run("suggest --most 1 my.json"));
+    assert!(shown.out.contains("Categories that are weak; give each 20 examples or more:"), "{shown:?}");
+    assert!(shown.out.contains("and 1 more; `--most 2` shows all"), "{shown:?}");
+}
+
+#[test]
+fn suggest_passes_over_categories_that_are_too_small_to_be_tried() {
+    let [cooking, football] = clear(6);
+    let categories: [(&str, &[String]); 4] =
+        [("cooking", &cooking), ("football", &football), ("one", &["hm".to_owned()]), ("none", &[])];
+    let folder = Folder::with("my.json", taxonomy(&categories));
+    let told = json(&succeeded(folder.run("suggest --json my.json")));
+    assert_eq!(told["held_out"], 12, "{told}");
+    let weak = told["weak"].as_array().unwrap();
+    assert_eq!((&weak[0]["category"], &weak[0]["recall"]), (&json!("none"), &Value::Null), "{told}");
+    assert_eq!((&weak[1]["category"], &weak[1]["recall"]), (&json!("one"), &Value::Null), "{told}");
+
+    folder.write("my.json", taxonomy(&[("a", &["x".to_owned()]), ("b", &["y".to_owned()])]));
+    let told = json(&succeeded(folder.run("suggest --json my.json")));
+    assert_eq!((&told["held_out"], &told["accuracy"]), (&json!(0), &Value::Null));
+    assert!(succeeded(folder.run("suggest my.json")).out.contains("too few to try any unseen"));
+}
+
+#[test]
+fn suggest_tells_what_to_do_where_it_cannot_work() {
+    let folder = Folder::with("my.yaml", "categories: [{name: a, examples: [x, y]}]");
+    failed(folder.run("suggest my.yaml"), "nothing to tell apart with one category; add a second");
+    failed(folder.run("suggest no.yaml"), "no.yaml: does not exist; `corbie taxonomy new --out ");
+}
+
+#[test]
+fn an_example_cannot_steer_the_terminal() {
+    let [mut cooking, football] = clear(24);
+    cooking.push("the football \u{1b}[31m goal on Saturday".into());
+    let folder = Folder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));
+    let shown = succeeded(folder.run("suggest my.json"));
+    assert!(shown.out.contains("the football  [31m goal") && !shown.out.contains('\u{1b}'), "{shown:?}");
+}
