@@ -39,20 +39,28 @@ pub enum LearnError {
 }
 
 const MAGIC: &[u8] = b"corbie trained 1\n";
+/// Two thousand categories with as many examples as are looked through take a third of it.
+const MOST_BYTES: u64 = 512 << 20;
 /// Changed whenever training changes, so that what an older version learned is learned again.
 const TRAINING: &[u8] = b"4 heads, glance";
 
 impl Learned {
     /// Loads what was learned before, or learns it now. None where there are not two categories to tell apart.
     pub async fn of(taxonomy: &Taxonomy, inference: &Inference) -> Result<Option<Learned>, LearnError> {
-        let lesson = Lesson::of(taxonomy);
-        if lesson.category_of.len() < 2 {
+        if taxonomy.categories.iter().filter(|category| !category.retired).count() < 2 {
             return Ok(None);
         }
-        let model = inference.model().await?;
-        if let Some(learned) = lesson.saved(taxonomy.path.as_deref(), &model) {
-            return Ok(Some(learned));
-        }
+        let (taxonomy, model) = (taxonomy.clone(), inference.model().await?);
+        // Hashing many examples and reading a large classifier take their time.
+        let found = tokio::task::spawn_blocking(move || {
+            let lesson = Lesson::of(&taxonomy);
+            let saved = lesson.saved(taxonomy.path.as_deref(), &model);
+            (lesson, saved)
+        });
+        let lesson = match found.await.map_err(|_| LearnError::Panicked)? {
+            (_, Some(learned)) => return Ok(Some(learned)),
+            (lesson, None) => lesson,
+        };
         let started = std::time::Instant::now();
         let learned = lesson.learn(inference).await?;
         tracing::info!(
@@ -181,7 +189,12 @@ impl Lesson {
         let bytes = match path {
             None => taxonomy::default::TRAINED,
             Some(path) => {
-                file = std::fs::read(saved_at(path)).ok()?;
+                let path = saved_at(path);
+                if std::fs::metadata(&path).ok()?.len() > MOST_BYTES {
+                    tracing::warn!("`{}` is too large to be a classifier; it is not used", path.display());
+                    return None;
+                }
+                file = std::fs::read(path).ok()?;
                 &file
             }
         };

@@ -16,7 +16,7 @@ pub mod taxonomy;
 mod text;
 pub mod tools;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
@@ -44,6 +44,8 @@ struct Shared {
     published: ArcSwap<Published>,
     /// One reload at a time; those who classify never wait for it. It guards what the file was like when it was read.
     reloading: tokio::sync::Mutex<Option<Stamp>>,
+    /// Why the file as it is now was refused.
+    refused: Mutex<Option<String>>,
     metrics: Metrics,
 }
 
@@ -79,7 +81,8 @@ impl Classification {
         }
         let published = ArcSwap::from_pointee(Published::new(taxonomy, settings.cache_entries));
         let (reloading, metrics) = (tokio::sync::Mutex::new(stamp), Metrics::default());
-        Classification(Arc::new(Shared { settings, inference, published, reloading, metrics }))
+        let refused = Mutex::default();
+        Classification(Arc::new(Shared { settings, inference, published, reloading, refused, metrics }))
     }
 
     pub fn settings(&self) -> &config::Classification {
@@ -129,19 +132,32 @@ impl Classification {
         let method = published.method_now();
         let taxonomy = &published.taxonomy;
         let model = method.as_ref().map_or_else(|| self.planned(), |method| method.describe());
-        let examples = method.as_ref().and_then(|method| Some(method.learned()?.examples().len()));
+        // Before anything is loaded, what will be indexed.
+        let indexed = match &method {
+            Some(method) => method.learned().map_or(0, |learned| learned.examples().len()),
+            None if self.0.settings.method == config::Method::Rules => 0,
+            None => taxonomy.example_count(),
+        };
         let members = json!({
             "categories": taxonomy.names().collect::<Vec<_>>(),
             "model": model,
-            "index_size": examples.unwrap_or_else(|| taxonomy.example_count()),
+            "index_size": indexed,
             "device": "cpu",
         });
-        let Value::Object(members) = members else { unreachable!("it is an object") };
+        let Value::Object(mut members) = members else { unreachable!("it is an object") };
+        if let Some(why) = &*self.refused() {
+            members.insert("taxonomy_refused".into(), why.as_str().into());
+        }
         (members, published.impairment())
     }
 
     pub fn register(&self, registry: &mut Registry) {
         self.0.metrics.register(registry);
+    }
+
+    /// The lock guards a whole value, so a panic does not spoil it.
+    fn refused(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The method that the settings ask for, before anything was loaded.

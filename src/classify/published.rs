@@ -180,13 +180,22 @@ impl Published {
         inference: &Inference,
     ) -> Method {
         if settings.method == config::Method::Rules {
+            if self.rules.is_empty() && self.taxonomy.categories.len() > 1 {
+                tracing::warn!(
+                    "`classification.method` is `rules`, but no category has `patterns`, `words` or `certain`"
+                );
+            }
             return Method::Rules;
         }
         let mut why = None;
         if let (config::Method::Model, Some(path)) = (settings.method, &settings.model.path) {
-            match Sequence::open(path, settings.model.max_tokens, inference.threads(), &self.taxonomy) {
-                Ok(sequence) => return Method::Sequence(sequence),
-                Err(error) => why = Some(error.to_string()),
+            let (path, max_tokens) = (path.clone(), settings.model.max_tokens);
+            let (threads, taxonomy) = (inference.threads(), self.taxonomy.clone());
+            let opened = tokio::task::spawn_blocking(move || Sequence::open(&path, max_tokens, threads, &taxonomy));
+            match opened.await {
+                Ok(Ok(sequence)) => return Method::Sequence(sequence),
+                Ok(Err(error)) => why = Some(error.to_string()),
+                Err(_) => why = Some("the model could not be opened".into()),
             }
         }
         let learned = match before.and_then(|before| before.reused(&self.taxonomy)) {

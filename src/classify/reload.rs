@@ -24,7 +24,11 @@ impl Classification {
     pub async fn reload(&self) -> Result<Arc<Published>, ConfigError> {
         let mut read_at = self.0.reloading.lock().await;
         *read_at = Stamp::of(self.0.settings.taxonomy.as_deref());
-        let read = Taxonomy::open(self.0.settings.taxonomy.as_deref());
+        let path = self.0.settings.taxonomy.clone();
+        // A large file takes its time.
+        let read = tokio::task::spawn_blocking(move || Taxonomy::open(path.as_deref())).await;
+        let read = read.unwrap_or_else(|_| Err(Taxonomy::unreadable()));
+        *self.refused() = read.as_ref().err().map(ToString::to_string);
         let read = read.inspect_err(|_| self.0.metrics.reloaded("refused"))?;
         Ok(self.publish_in_turn(read).await)
     }

@@ -18,13 +18,14 @@ use crate::inference::Inference;
 
 #[derive(Debug, Args)]
 pub(super) struct Eval {
-    /// Files with `{"text": …, "label": …}` on each line; a label of `null` means that the text belongs to no category
-    #[arg(required = true, value_name = "FILE.jsonl")]
+    /// Files with `{"text": …, "label": …}` on each line, or `.csv` with the columns text and label; without a label a text
+    /// belongs to no category
+    #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
-    /// Learn the categories from this file instead of a taxonomy
-    #[arg(long, value_name = "FILE.jsonl", conflicts_with = "taxonomy")]
+    /// Learn the categories from this file, of the same kind, instead of a taxonomy
+    #[arg(long, value_name = "FILE", conflicts_with = "taxonomy")]
     train: Option<PathBuf>,
     /// Mistype this share of the characters first, such as 0.1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]

@@ -132,6 +132,7 @@ fn percent(share: Option<f64>) -> String {
 
 fn time(micros: f64) -> String {
     match micros {
+        _ if micros < 10.0 => format!("{micros:.1} µs"),
         _ if micros < 1e3 => format!("{micros:.0} µs"),
         _ if micros < 1e6 => format!("{:.2} ms", micros / 1e3),
         _ => format!("{:.2} s", micros / 1e6),
@@ -297,7 +298,7 @@ nothing.jsonl
     #[test]
     fn times_are_told_in_the_unit_that_fits() {
         let told = [0.4, 850.0, 1_250.0, 2_500_000.0].map(time);
-        assert_eq!(told, ["0 µs", "850 µs", "1.25 ms", "2.50 s"]);
+        assert_eq!(told, ["0.4 µs", "850 µs", "1.25 ms", "2.50 s"]);
     }
 
     #[test]

@@ -43,6 +43,8 @@ async fn a12_a_file_with_mistakes_is_refused_and_the_old_one_stays() {
     std::fs::write(&path, "categories: [{name: fruit, patterns: ['(']}]").unwrap();
     let error = app.classification.reload().await.unwrap_err().to_string();
     assert!(error.contains("t.yaml:1:"), "{error}");
+    let (members, impaired) = app.classification.health();
+    assert_eq!((members["taxonomy_refused"].as_str(), impaired), (Some(error.as_str()), None));
     assert_eq!(categories(&app).await, ["fruit", "tools"]);
     assert_eq!(classify(&app, "apple").await, before);
     std::fs::remove_file(&path).unwrap();

@@ -424,7 +424,7 @@ fn suggest_asks_for_more_of_small_categories_and_prints_no_more_than_asked() {
     assert_eq!(told["weak"].as_array().unwrap().len(), 1, "{told}");
     assert_eq!(told["weak"][0]["examples"], 6);
     let shown = succeeded(folder.run("suggest --most 1 my.json"));
-    assert!(shown.out.contains("Categories that are weak; give each 20 examples or more:"), "{shown:?}");
+    assert!(shown.out.contains("Categories that are weak; write more examples for them:"), "{shown:?}");
     assert!(shown.out.contains("and 1 more; `--most 2` shows all"), "{shown:?}");
 }
 
@@ -460,4 +460,15 @@ fn an_example_cannot_steer_the_terminal() {
     let folder = Folder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));
     let shown = succeeded(folder.run("suggest my.json"));
     assert!(shown.out.contains("the football  [31m goal") && !shown.out.contains('\u{1b}'), "{shown:?}");
+}
+
+/// Set `CORBIE_BLESS=1` to write the file anew after a change, and look at the difference.
+#[test]
+fn the_schema_of_taxonomy_files_is_committed_and_printed() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/taxonomy.schema.json");
+    let printed = corbie("taxonomy schema").run("").out;
+    if std::env::var_os("CORBIE_BLESS").is_some() {
+        std::fs::write(path, &printed).unwrap();
+    }
+    assert!(std::fs::read_to_string(path).unwrap_or_default() == printed, "run the tests with CORBIE_BLESS=1");
 }

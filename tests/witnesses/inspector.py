@@ -51,7 +51,7 @@ def main() -> None:
     targets = {"stdio": given.command, "http": [given.url, "--transport", "http"]}
     for transport, target in targets.items():
         for era in ERAS:
-            checks.prefix = f"inspector {transport} {era}"
+            checks.prefix = f"v04 inspector {transport} {era}"
             try:
                 converse(checks, given.calls, target, era)
             except (Refused, subprocess.TimeoutExpired, LookupError, ValueError) as error:

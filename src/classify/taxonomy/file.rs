@@ -36,12 +36,13 @@ pub(super) struct File {
     /// The model recommended for every category that names no other, as `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
-    /// The category of everything that fits nowhere else. Left out, it is `general` or `other`, if there is one.
+    /// The category of texts in which no rule finds anything. Left out, it is `general` or `other`, if there is one.
+    /// Methods that learn from examples learn it from its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remainder: Option<String>,
     /// The categories; the first has number 0.
     pub(super) categories: Vec<Entry>,
-    /// Which model is recommended, and whether it should reason. Left out, it is as the README tells.
+    /// Which model is recommended, and whether it should reason. Left out, the rules of `docs/categories.md` apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) routing: Option<Rules>,
 }
@@ -64,13 +65,14 @@ pub(super) struct Entry {
     /// Whether that model should reason before it answers.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) use_reasoning: bool,
-    /// Regular expressions that speak for it. Upper and lower case are the same.
+    /// Regular expressions that speak for it, with the method `rules` and where a model fails. Upper and lower case are
+    /// the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) patterns: Vec<String>,
-    /// Words and phrases that speak for it, as whole words.
+    /// Words and phrases that speak for it, as whole words, with the method `rules` and where a model fails.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) words: Vec<String>,
-    /// Regular expressions that leave no doubt: where one matches, no model is asked.
+    /// Regular expressions that leave no doubt: where one matches, no model is asked. With `rules` and `hybrid`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) certain: Vec<String>,
     /// Texts that belong into it: 20 do well, 100 do better. The more they differ, the more they teach.
@@ -231,9 +233,13 @@ impl Entry {
     fn complete(self, model: &str) -> Category {
         let Entry { name, description, system_prompt, .. } = self;
         let description = description.unwrap_or_else(|| format!("Texts about {name}"));
+        let role = match name.as_str() {
+            "general" | "other" => "You are a helpful assistant".to_owned(),
+            name => format!("You are an expert in {name}"),
+        };
         let system_prompt = system_prompt.unwrap_or_else(|| {
             format!(
-                "You are an expert in {name}. When answering:\n- Answer the question that was asked, first and directly\n\
+                "{role}. When answering:\n- Answer the question that was asked, first and directly\n\
                  - Explain what the answer rests on\n- Say what you are not sure of"
             )
         });

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub use file::{MAX_EXAMPLE, MAX_FILE_BYTES, schema};
 
 use super::advice::Routing;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, KeyPath, Problem};
 
 /// Categories in order; a category's place is its number (`class`).
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +72,17 @@ impl Taxonomy {
     /// The one that settings name.
     pub fn open(path: Option<&Path>) -> Result<Taxonomy, ConfigError> {
         path.map_or_else(|| Ok(Taxonomy::builtin()), Taxonomy::read)
+    }
+
+    /// What is said of a file that made the reading itself fail.
+    pub(super) fn unreadable() -> ConfigError {
+        Problem {
+            origin: None,
+            path: KeyPath::default(),
+            message: "the taxonomy could not be read; please report this with the file".into(),
+            suggestion: None,
+        }
+        .into()
     }
 
     /// The same categories with the numbers they had before; new ones come after the old (C-55).

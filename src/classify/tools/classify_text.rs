@@ -44,7 +44,7 @@ pub struct Output {
     pub top: Vec<Scored>,
     /// What decided: rules, words, embedding or model
     pub method: String,
-    /// The rules that chose the model and the reasoning; null where the category did
+    /// The rules that chose the model and the reasoning; left out where the category did
     pub rule: Chosen,
     /// One probability for each category, in the order of list_categories
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,9 @@ pub struct Scored {
 /// The rules that decided.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Chosen {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
 }
 

@@ -11,6 +11,7 @@ mod yaml;
 
 use std::io::Write;
 use std::path::Path;
+use std::process::ExitCode;
 
 use clap::Subcommand;
 
@@ -28,6 +29,8 @@ pub(super) enum Command {
     Train(train::Train),
     /// Tell which examples look wrong, which stand alone, and which categories are weak
     Suggest(suggest::Suggest),
+    /// Print the JSON Schema of taxonomy files, for editors
+    Schema,
 }
 
 pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
@@ -36,6 +39,10 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
         Command::New(command) => new::run(command, out),
         Command::Train(command) => train::run(command, loaded, out),
         Command::Suggest(command) => suggest::run(command, loaded, out),
+        Command::Schema => {
+            writeln!(out, "{:#}", crate::classify::taxonomy::schema())?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

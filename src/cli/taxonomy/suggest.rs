@@ -17,7 +17,7 @@ use super::progress::Progress;
 use super::{End, counted, one_line};
 use crate::classify::Taxonomy;
 use crate::config::Loaded;
-use crate::evaluate::suggest::{Category, FEW, FOLDS, HeldOut, Suggestions, Suspect, TakenFor, Weak, deal};
+use crate::evaluate::suggest::{Category, FOLDS, HeldOut, Suggestions, Suspect, TakenFor, Weak, deal};
 use crate::inference::{self, Inference};
 
 #[derive(Debug, Args)]
@@ -186,7 +186,7 @@ fn write_text(
         let Suspect { category, text, confidence, .. } = each;
         format!("{:>3.0} %  {}: {}", 100.0 * confidence, one_line(category, MOST_NAME), one_line(text, MOST_TEXT))
     })?;
-    let title = format!("Categories that are weak; give each {FEW} examples or more:");
+    let title = "Categories that are weak; write more examples for them:".to_owned();
     list(&title, weak, most, out, |each| {
         let Weak { category, examples, recall, confused_with } = each;
         let recall = recall.map_or_else(|| "  -  ".to_owned(), |recall| format!("{:>3.0} %", 100.0 * recall));
