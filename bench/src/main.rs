@@ -1,6 +1,7 @@
 //! Measures what corbie promises, beside its peers. Started by `bench/run`, which builds and installs what is measured;
 //! runs in the project's root folder.
 
+mod classify;
 mod embed;
 mod http;
 mod http_reply;
@@ -17,6 +18,7 @@ mod verdict;
 mod window;
 mod workload;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -46,12 +48,17 @@ pub(crate) struct Args {
     /// Only workloads whose name contains this text, such as `http, 32`
     #[arg(long, default_value = "")]
     workloads: String,
+    /// The folder with labelled texts, for `classify`
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
     /// Calls per second, latency, CPU and memory of the protocol layer beside the official SDKs
     Protocol,
+    /// Classification beside nearest neighbours, a support-vector machine and a Python server
+    Classify,
     /// Sentence embeddings beside sentence-transformers and onnxruntime
     Embed,
     /// The targets of contract rows N-01 to N-08 and N-13; fails when one is missed
@@ -69,6 +76,8 @@ pub(crate) struct Effort {
 fn main() -> ExitCode {
     let args = Args::parse();
     let measured = match args.name {
+        name if args.data.is_some() && name != Name::Classify => Err(anyhow::anyhow!("`--data` is for `classify`")),
+        Name::Classify => classify::run(&args),
         Name::Protocol => protocol::run(&args),
         Name::Embed => embed::run(&args),
         Name::Slo => slo::run(&args),

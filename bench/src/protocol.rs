@@ -111,7 +111,7 @@ fn measure(workload: &'static Workload, only: &[Server], effort: Effort) -> Resu
 }
 
 impl Figures {
-    fn of(round: &Round) -> Figures {
+    pub(crate) fn of(round: &Round) -> Figures {
         let driven = &round.driven;
         let calls = driven.calls as f64;
         let per_call = |seconds: f64| seconds * 1e6 / calls;

@@ -14,7 +14,8 @@ pub(crate) const MODERN_VERSION: &str = "2026-07-28";
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) bytes: Vec<u8>,
-    id_at: usize,
+    /// In the REST style a call has no id.
+    id_at: Option<usize>,
     tool: Tool,
     era: Era,
 }
@@ -28,7 +29,7 @@ pub(crate) const SINGLE_ID: u64 = 999_999_999;
 impl Call {
     pub(crate) fn new(tool: Tool, era: Era) -> Call {
         let arguments = match tool {
-            Tool::Echo { .. } => json!({ "text": tool.text() }),
+            Tool::Echo { .. } | Tool::Classify { .. } => json!({ "text": tool.text() }),
             Tool::TenKb => json!({}),
         };
         let mut params = json!({ "name": tool.name(), "arguments": arguments });
@@ -38,25 +39,33 @@ impl Call {
                 "io.modelcontextprotocol/clientCapabilities": {},
             });
         }
+        if era == Era::Rest {
+            return Call { bytes: params.to_string().into_bytes(), id_at: None, tool, era };
+        }
         let before_id = br#"{"jsonrpc":"2.0","id":"#;
         let bytes = [before_id, FIRST_ID.to_string().as_bytes(), br#","method":"tools/call","params":"#].concat();
         let bytes = [&bytes[..], params.to_string().as_bytes(), b"}"].concat();
-        Call { bytes, id_at: before_id.len(), tool, era }
+        Call { bytes, id_at: Some(before_id.len()), tool, era }
     }
 
     pub(crate) fn tool(&self) -> Tool {
         self.tool
     }
 
+    pub(crate) fn era(&self) -> Era {
+        self.era
+    }
+
     /// The same call with bytes around it that the transport needs.
     pub(crate) fn framed(mut self, before: &[u8], after: &[u8]) -> Call {
-        self.id_at += before.len();
+        self.id_at = self.id_at.map(|at| at + before.len());
         self.bytes = [before, &self.bytes, after].concat();
         self
     }
 
     pub(crate) fn set_id(&mut self, mut id: u64) {
-        for digit in self.bytes[self.id_at..self.id_at + ID_WIDTH].iter_mut().rev() {
+        let Some(at) = self.id_at else { return };
+        for digit in self.bytes[at..at + ID_WIDTH].iter_mut().rev() {
             *digit = b'0' + (id % 10) as u8;
             id /= 10;
         }
@@ -69,14 +78,19 @@ impl Call {
 
     fn compare(&self, id: u64, reply: &[u8]) -> Result<()> {
         let reply: Value = serde_json::from_slice(reply)?;
-        ensure!(reply["id"] == id, "its id is {}, not {id}", reply["id"]);
-        let result = &reply["result"];
+        let result = if self.id_at.is_some() {
+            ensure!(reply["id"] == id, "its id is {}, not {id}", reply["id"]);
+            &reply["result"]
+        } else {
+            &reply
+        };
         ensure!(result["isError"] != true, "it tells of an error");
-        let is_complete = self.era == Era::Legacy || result["resultType"] == "complete";
+        let is_complete = self.era != Era::Modern || result["resultType"] == "complete";
         ensure!(is_complete, "it is not what 2026-07-28 asks for");
         let content = result["content"].as_array().context("it has no content")?;
         ensure!(content.len() == 1 && content[0]["type"] == "text", "its content is not one text");
-        ensure!(content[0]["text"] == self.tool.text(), "its text is not the right one");
+        let text = content[0]["text"].as_str().context("its text is none")?;
+        ensure!(self.tool.accepts(text), "its text is not the right one");
         Ok(())
     }
 }
@@ -154,5 +168,14 @@ mod tests {
         assert!(call.check(7, right.replace(r#"}]}}"#, r#"}],"isError":true}}"#).as_bytes()).is_err());
         assert!(call.check(7, br#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603}}"#).is_err());
         assert!(Call::new(HELLO, Era::Modern).check(7, right.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn in_the_rest_style_the_reply_is_the_bare_result() {
+        let call = Call::new(Tool::Classify { text: "hello" }, Era::Rest);
+        assert_eq!(call.bytes, br#"{"arguments":{"text":"hello"},"name":"classify_text"}"#);
+        let right = r#"{"content":[{"type":"text","text":"{\"class\":4,\"confidence\":0.9}"}],"isError":false}"#;
+        assert!(call.check(7, right.as_bytes()).is_ok());
+        assert!(call.check(7, right.replace("class", "error").as_bytes()).is_err());
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! A new process for every round keeps rounds independent of each other, and gives as many starts as there are rounds.
 
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::Effort;
-use crate::http::{self, Client};
+use crate::http::{self, Client, Known};
 use crate::machine;
 use crate::process::{OneCore, Process, pause};
 use crate::request::Call;
@@ -25,6 +26,17 @@ pub(crate) struct Round {
     /// Bytes resident after the load.
     pub(crate) loaded: u64,
     pub(crate) driven: Driven,
+}
+
+/// What an HTTP server is asked.
+#[derive(Debug)]
+pub(crate) struct HttpLoad<'a> {
+    /// Made once, and waited for.
+    pub(crate) first: &'a Call,
+    /// Made in turn, in the same era as the first.
+    pub(crate) calls: &'a [Call],
+    /// One call at a time on each.
+    pub(crate) connections: usize,
 }
 
 /// The first call of every process, the same for all workloads.
@@ -63,23 +75,38 @@ fn over_stdio(server: Server, workload: &Workload, era: Era, effort: Effort) -> 
 }
 
 fn over_http(server: Server, workload: &Workload, era: Era, effort: Effort) -> Result<Round> {
+    let (first, call) = (Call::new(FIRST, era), Call::new(workload.tool, era));
+    let log = server.log(Transport::Http);
+    let load = HttpLoad { first: &first, calls: &[call], connections: workload.at_once };
+    under_load(|port| server.command(Some(port)), &log, &load, effort)
+}
+
+/// Starts a server on a port and puts it under this load.
+pub(crate) fn under_load(
+    server: impl FnOnce(u16) -> Command,
+    log: &str,
+    load: &HttpLoad<'_>,
+    effort: Effort,
+) -> Result<Round> {
     let port = http::free_port()?;
-    let mut process = Process::without_pipes(server.command(Some(port)), &server.log(Transport::Http))?;
-    let mut first = Client::first(&mut process, port, era)?;
-    first.call_once(&Call::new(FIRST, era))?;
+    let mut process = Process::without_pipes(server(port), log)?;
+    let mut first = Client::first(&mut process, port, load.first.era())?;
+    first.call_once(load.first)?;
     let first_reply = process.started.elapsed();
     pause(SETTLE);
     let idle = process.resident()?;
 
-    let mut clients = connect(first, workload.at_once)?;
-    let call = Call::new(workload.tool, era);
-    let reply_length = clients[0].call_once(&call)?;
+    let mut clients = connect(first, load.connections)?;
+    let mut known = Vec::with_capacity(load.calls.len());
+    for call in load.calls {
+        known.push(Known { call, reply_length: clients[0].call_once(call)? });
+    }
     // Half of the machine for the load, the other half for the server.
-    let threads = (machine::cores() / 2).clamp(1, workload.at_once);
+    let threads = (machine::cores() / 2).clamp(1, load.connections);
     let share = clients.len().div_ceil(threads);
     let drivers = clients.chunks_mut(share).map(|clients| -> Driver<'_> {
-        let call = &call;
-        Box::new(move |meter| http::drive(clients, call, reply_length, meter))
+        let known = &known;
+        Box::new(move |meter| http::drive(clients, known, meter))
     });
     let driven = window::measure(&process, effort, drivers.collect())?;
     Ok(Round { first_reply, idle, loaded: process.resident()?, driven })

@@ -1,6 +1,7 @@
 //! What is asked of a server: which tool, over what, by how many at once.
 
 use serde::Serialize;
+use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -9,12 +10,14 @@ pub(crate) enum Transport {
     Http,
 }
 
-/// With a handshake and 2025-11-25, or with 2026-07-28 told in every request.
+/// With a handshake and 2025-11-25, with 2026-07-28 told in every request, or a path for each method and no protocol
+/// around the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Era {
     Legacy,
     Modern,
+    Rest,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub(crate) enum Tool {
     Echo { bytes: usize },
     /// Takes nothing and gives 10,000 bytes.
     TenKb,
+    /// Tells the category of this text.
+    Classify { text: &'static str },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +92,7 @@ impl Era {
         match self {
             Era::Legacy => "legacy",
             Era::Modern => "modern",
+            Era::Rest => "REST",
         }
     }
 }
@@ -96,10 +102,11 @@ impl Tool {
         match self {
             Tool::Echo { .. } => "echo",
             Tool::TenKb => "ten_kb",
+            Tool::Classify { .. } => "classify_text",
         }
     }
 
-    /// The text a call must give back.
+    /// The text that a call is sent, and must give back; `TenKb` is sent none, `Classify` gives back another.
     pub(crate) fn text(self) -> String {
         match self {
             // No quotes, no escapes: what JSON makes of those is another measurement.
@@ -107,6 +114,25 @@ impl Tool {
                 "The quick brown fox jumps over the lazy dog. ".chars().cycle().take(bytes).collect()
             }
             Tool::TenKb => "x".repeat(10_000),
+            Tool::Classify { text } => text.to_owned(),
+        }
+    }
+
+    /// Whether this is a right answer.
+    pub(crate) fn accepts(self, answer: &str) -> bool {
+        match self {
+            Tool::Echo { .. } | Tool::TenKb => answer == self.text(),
+            Tool::Classify { .. } => serde_json::from_str::<Value>(answer)
+                .is_ok_and(|answer| answer["class"].is_u64() && answer["confidence"].is_f64()),
+        }
+    }
+
+    /// How many bytes longer or shorter than the first a right reply may be: a probability can end in another digit
+    /// when other texts go through the model with this one.
+    pub(crate) fn slack(self) -> usize {
+        match self {
+            Tool::Echo { .. } | Tool::TenKb => 0,
+            Tool::Classify { .. } => 64,
         }
     }
 }
@@ -135,6 +161,7 @@ impl Workload {
         };
         let tool = match self.tool {
             Tool::TenKb => "10 kB answer".to_owned(),
+            Tool::Classify { .. } => "classify".to_owned(),
             Tool::Echo { bytes } if bytes >= 1_000_000 => format!("echo {} MB", bytes / 1_000_000),
             Tool::Echo { bytes } if bytes >= 1_000 => format!("echo {} kB", bytes / 1_000),
             Tool::Echo { bytes } => format!("echo {bytes} B"),

@@ -1,0 +1,244 @@
+//! How good: the same labelled texts for corbie and the peers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::corbie;
+use crate::report::{Table, short};
+
+// The very errors that `corbie eval --typos` makes.
+#[path = "../../../src/evaluate/typos.rs"]
+#[expect(unreachable_pub, reason = "it is public where it comes from")]
+mod typos;
+
+/// Who is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) enum Contestant {
+    Corbie,
+    /// The nearest examples vote.
+    Nearest,
+    /// Words and pairs of words, and a support-vector machine.
+    Tfidf,
+}
+
+const CONTESTANTS: [Contestant; 3] = [Contestant::Corbie, Contestant::Nearest, Contestant::Tfidf];
+
+/// Texts to learn from, and texts to be asked.
+#[derive(Debug)]
+pub(super) struct Set {
+    pub(super) name: &'static str,
+    folder: &'static str,
+    has_out_of_scope: bool,
+}
+
+pub(super) const SETS: [Set; 2] = [
+    Set { name: "CLINC150", folder: "clinc150", has_out_of_scope: true },
+    Set { name: "MMLU-Pro", folder: "mmlu-pro", has_out_of_scope: false },
+];
+
+/// What one contestant did with one set. Shares are between 0 and 1.
+#[derive(Debug, Serialize)]
+pub(super) struct Score {
+    set: &'static str,
+    contestant: Contestant,
+    #[serde(flatten)]
+    told: Told,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Told {
+    pub(super) accuracy: f64,
+    pub(super) calibration_error: f64,
+    /// Where 5 % of the other texts may be refused.
+    pub(super) out_of_scope_found: Option<f64>,
+    pub(super) accuracy_mistyped: f64,
+    fit_s: f64,
+    /// Of texts that were classified one at a time.
+    p50_us: f64,
+    p90_us: f64,
+}
+
+/// The files of one set.
+#[derive(Debug, Serialize)]
+struct Files {
+    train: PathBuf,
+    test: PathBuf,
+    mistyped: PathBuf,
+    /// One text alone: who classifies it has learned everything and done little else.
+    one: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    out_of_scope: Option<PathBuf>,
+}
+
+/// A folder that is gone afterwards: texts that were given stay out of the project.
+struct Scratch(PathBuf);
+
+pub(super) const WITHOUT_DATA: &str = "no quality without texts: `--data FOLDER` with \
+    clinc150/{train,test,oos_test}.jsonl and mmlu-pro/{train,test}.jsonl in it, a `{\"text\", \"label\"}` on each line";
+
+/// With sentence-transformers and scikit-learn.
+const PYTHON: &str = ".tools/bench/embed-venv/bin/python";
+const SCRIPT: &str = "bench/peers/classify.py";
+const MISTYPED_SHARE: f64 = 0.1;
+/// The share of texts in scope that may be refused.
+const REJECTION: f64 = 0.05;
+
+pub(super) fn measure(data: &Path) -> Result<Vec<Score>> {
+    let scratch = Scratch::new()?;
+    let mut scores = Vec::new();
+    for set in SETS {
+        let files = Files::of(&set, &data.join(set.folder), &scratch)?;
+        for contestant in CONTESTANTS {
+            eprintln!(" {}, {}", set.name, contestant.name());
+            let told = match contestant {
+                Contestant::Corbie => ask_corbie(&files)?,
+                Contestant::Nearest => ask_peer("nearest", &files)?,
+                Contestant::Tfidf => ask_peer("tfidf", &files)?,
+            };
+            scores.push(Score { set: set.name, contestant, told });
+        }
+    }
+    Ok(scores)
+}
+
+pub(super) fn of<'a>(scores: &'a [Score], set: &str, contestant: Contestant) -> Option<&'a Told> {
+    scores.iter().find(|score| score.set == set && score.contestant == contestant).map(|score| &score.told)
+}
+
+pub(super) fn table(scores: &[Score]) -> Table {
+    let mut table = Table::new(
+        "Quality",
+        &[
+            "set",
+            "contestant",
+            "accuracy %",
+            "calibration error %",
+            "out of scope found %",
+            "10 % mistyped: accuracy %",
+            "fit s",
+            "a text: p50 µs",
+            "corbie is",
+            "p90 µs",
+            "corbie is",
+        ],
+    );
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    for Score { set, contestant, told } in scores {
+        let faster = |time: fn(&Told) -> f64| {
+            let corbie = of(scores, set, Contestant::Corbie);
+            corbie.map(|corbie| format!("{}x", short(time(told) / time(corbie)))).unwrap_or_default()
+        };
+        table.rows.push(vec![
+            (*set).into(),
+            contestant.name().into(),
+            percent(told.accuracy),
+            percent(told.calibration_error),
+            told.out_of_scope_found.map(percent).unwrap_or_default(),
+            percent(told.accuracy_mistyped),
+            short(told.fit_s),
+            short(told.p50_us),
+            faster(|told| told.p50_us),
+            short(told.p90_us),
+            faster(|told| told.p90_us),
+        ]);
+    }
+    table
+}
+
+fn ask_corbie(files: &Files) -> Result<Told> {
+    let started = Instant::now();
+    evaluate(&files.train, &[&files.one])?;
+    let fit_s = started.elapsed().as_secs_f64();
+    let tests: Vec<&PathBuf> = [&files.test].into_iter().chain(&files.out_of_scope).collect();
+    let report = evaluate(&files.train, &tests)?;
+    let number = |report: &Value, pointer: &str| {
+        report.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("`corbie eval` tells no `{pointer}`"))
+    };
+    let rejections = report["scope"]["at_rejection"].as_array().into_iter().flatten();
+    let found = rejections.filter(|entry| entry["allowed"] == REJECTION).find_map(|entry| entry["found"].as_f64());
+    Ok(Told {
+        accuracy: number(&report, "/accuracy")?,
+        calibration_error: number(&report, "/calibration/error")?,
+        out_of_scope_found: found,
+        accuracy_mistyped: number(&evaluate(&files.train, &[&files.mistyped])?, "/accuracy")?,
+        fit_s,
+        p50_us: number(&report, "/latency_micros/p50")?,
+        p90_us: number(&report, "/latency_micros/p90")?,
+    })
+}
+
+fn evaluate(train: &Path, tests: &[&PathBuf]) -> Result<Value> {
+    let output = corbie()?.arg("eval").args(tests).arg("--train").arg(train).arg("--json").output()?;
+    parse("corbie eval", &output)
+}
+
+fn ask_peer(name: &str, files: &Files) -> Result<Told> {
+    let output = Command::new(PYTHON).args([SCRIPT, name, &json!(files).to_string()]).output().context(PYTHON)?;
+    parse(SCRIPT, &output)
+}
+
+/// What a program printed, once it has ended well.
+pub(super) fn parse<T: serde::de::DeserializeOwned>(program: &str, output: &Output) -> Result<T> {
+    ensure!(output.status.success(), "{program} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    serde_json::from_slice(&output.stdout).with_context(|| format!("what {program} printed"))
+}
+
+impl Contestant {
+    fn name(self) -> &'static str {
+        match self {
+            Contestant::Corbie => "corbie",
+            Contestant::Nearest => "nearest 20",
+            Contestant::Tfidf => "TF-IDF + SVM",
+        }
+    }
+}
+
+impl Files {
+    fn of(set: &Set, folder: &Path, scratch: &Scratch) -> Result<Files> {
+        let given = |name: &str| {
+            let file = folder.join(name);
+            ensure!(file.is_file(), "there is no {}; {WITHOUT_DATA}", file.display());
+            Ok(file)
+        };
+        let (train, test) = (given("train.jsonl")?, given("test.jsonl")?);
+        let own = |what: &str| scratch.0.join(format!("{}-{what}.jsonl", set.folder));
+        let (mistyped, one) = (own("mistyped"), own("one"));
+        let text = fs::read_to_string(&test)?;
+        fs::write(&mistyped, mistype(&text)?)?;
+        fs::write(&one, text.lines().next().with_context(|| format!("{} has no texts", test.display()))?)?;
+        let out_of_scope = if set.has_out_of_scope { Some(given("oos_test.jsonl")?) } else { None };
+        Ok(Files { train, test, mistyped, one, out_of_scope })
+    }
+}
+
+impl Scratch {
+    fn new() -> Result<Scratch> {
+        let folder = std::env::temp_dir().join(format!("corbie-bench-{}", std::process::id()));
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Scratch(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The same lines with a tenth of the characters of each text mistyped.
+fn mistype(lines: &str) -> Result<String> {
+    let mut mistyping = typos::Mistyping::seeded(0);
+    let mut written = String::new();
+    for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+        let mut line: Value = serde_json::from_str(line)?;
+        line["text"] = mistyping.mistype(line["text"].as_str().context("a line has a `text`")?, MISTYPED_SHARE).into();
+        written += &format!("{line}\n");
+    }
+    Ok(written)
+}
