@@ -19,6 +19,7 @@ const INSTRUCTIONS: &str = "corbie sorts texts into categories and recommends a 
 pub struct App {
     pub server: Server,
     pub classification: Classification,
+    pub inference: Inference,
 }
 
 /// Why there is no server.
@@ -55,7 +56,7 @@ pub fn build(config: &Config) -> Result<App, Error> {
         inference.register(registry);
         classification.register(registry);
     });
-    Ok(App { server, classification })
+    Ok(App { server, classification, inference })
 }
 
 /// What all HTTP listeners have in common.

@@ -142,7 +142,7 @@ impl Inference {
     /// The model that will be used, before it is loaded.
     pub fn planned(&self) -> String {
         let path = self.0.settings.embedding.path.as_ref();
-        path.map_or_else(|| builtin().to_string(), |path| path.display().to_string())
+        path.map_or_else(|| builtin().to_string(), |path| name_of(path))
     }
 
     pub fn threads(&self) -> usize {
@@ -183,6 +183,11 @@ impl Inference {
             .map_err(|error| Error::Model(format!("no thread could be started for the model: {error}")))?;
         Ok(jobs.insert(sender).clone())
     }
+}
+
+/// The name of a model's folder. Where it lies is nobody's business.
+pub fn name_of(path: &std::path::Path) -> String {
+    path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned())
 }
 
 fn builtin() -> ModelId {

@@ -236,14 +236,11 @@ struct Words {
     words: Vec<String>,
 }
 
-/// Words looked at; a longer text has said by then what it is.
-const MOST_WORDS: usize = 1000;
-
 impl Words {
     fn of(text: &str) -> Words {
-        let count = text.split_whitespace().take(MOST_WORDS).count();
+        let count = text.split_whitespace().count();
         let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
-        Words { count, words: words.take(MOST_WORDS).map(str::to_lowercase).collect() }
+        Words { count, words: words.map(str::to_lowercase).collect() }
     }
 
     fn has_any(&self, sorted: &[String]) -> bool {

@@ -1,27 +1,27 @@
 //! What is learned from a taxonomy's examples: a trained classifier, kept in a file or made when it is needed.
 
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use corbie_infer::heads::{Classifier, Example, Verdict};
 use corbie_infer::{Embedding, ModelId, Purpose, Spelling};
 use sha2::{Digest, Sha256};
 
-use super::taxonomy::{self, Taxonomy};
+use super::taxonomy::{self, Category, Taxonomy};
 use crate::inference::{self, Inference};
 
 /// A classifier for the categories of one taxonomy.
 pub struct Learned {
-    /// What it was learned from; the same examples need not be learned twice.
-    fingerprint: Fingerprint,
-    classifier: Classifier,
-    /// The category of each class of the classifier, which knows nothing of retired ones.
+    lesson: Arc<Lesson>,
+    classifier: Arc<Classifier>,
+    /// The category of each class of the classifier, which knows nothing of places and of retired ones.
     category_of: Vec<usize>,
     categories: usize,
-    examples: Arc<[String]>,
     /// Made with the first text that needs it.
-    spelling: OnceLock<Spelling>,
+    spelling: Arc<OnceLock<Spelling>>,
 }
 
 /// A hash of everything that training depends on, but for the embedding model, whose name the classifier carries.
@@ -38,7 +38,7 @@ pub enum LearnError {
     Panicked,
 }
 
-const MAGIC: &[u8] = b"corbie trained 1\n";
+const MAGIC: &[u8] = b"corbie trained 2\n";
 /// Two thousand categories with as many examples as are looked through take a third of it.
 const MOST_BYTES: u64 = 512 << 20;
 /// Changed whenever training changes, so that what an older version learned is learned again.
@@ -47,51 +47,62 @@ const TRAINING: &[u8] = b"4 heads, glance";
 impl Learned {
     /// Loads what was learned before, or learns it now. None where there are not two categories to tell apart.
     pub async fn of(taxonomy: &Taxonomy, inference: &Inference) -> Result<Option<Learned>, LearnError> {
-        if taxonomy.categories.iter().filter(|category| !category.retired).count() < 2 {
+        if active(taxonomy).count() < 2 {
             return Ok(None);
         }
-        let (taxonomy, model) = (taxonomy.clone(), inference.model().await?);
+        let (copy, model) = (taxonomy.clone(), inference.model().await?);
         // Hashing many examples and reading a large classifier take their time.
         let found = tokio::task::spawn_blocking(move || {
-            let lesson = Lesson::of(&taxonomy);
-            let saved = lesson.saved(taxonomy.path.as_deref(), &model);
+            let lesson = Lesson::of(&copy);
+            let saved = lesson.saved(copy.path.as_deref(), &model);
             (lesson, saved)
         });
-        let lesson = match found.await.map_err(|_| LearnError::Panicked)? {
-            (_, Some(learned)) => return Ok(Some(learned)),
-            (lesson, None) => lesson,
+        let (lesson, saved) = found.await.map_err(|_| LearnError::Panicked)?;
+        let classifier = match saved {
+            Some(classifier) => classifier,
+            None => {
+                let started = Instant::now();
+                let classifier = lesson.learn(inference).await?;
+                let seconds = started.elapsed().as_secs_f32();
+                tracing::info!(examples = lesson.texts.len(), seconds, "learned the taxonomy");
+                if let Some(path) = &taxonomy.path {
+                    tracing::info!("`corbie taxonomy train {}` keeps what was learned", path.display());
+                }
+                classifier
+            }
         };
-        let started = std::time::Instant::now();
-        let learned = lesson.learn(inference).await?;
-        tracing::info!(
-            examples = learned.examples.len(),
-            seconds = started.elapsed().as_secs_f32(),
-            "learned the taxonomy; `corbie taxonomy train` keeps the result"
-        );
-        Ok(Some(learned))
+        Ok(Some(Learned::new(Arc::new(lesson), Arc::new(classifier), taxonomy)))
     }
 
     /// Learns anew, whatever was saved.
     pub async fn train(taxonomy: &Taxonomy, inference: &Inference) -> Result<Option<Learned>, LearnError> {
-        let lesson = Lesson::of(taxonomy);
-        if lesson.category_of.len() < 2 {
+        if active(taxonomy).count() < 2 {
             return Ok(None);
         }
-        lesson.learn(inference).await.map(Some)
+        let lesson = Lesson::of(taxonomy);
+        let classifier = lesson.learn(inference).await?;
+        Ok(Some(Learned::new(Arc::new(lesson), Arc::new(classifier), taxonomy)))
     }
 
-    /// The same classifier for a taxonomy with the same examples; none if they differ.
-    pub fn reused(self: &Arc<Self>, taxonomy: &Taxonomy) -> Option<Arc<Learned>> {
-        let lesson = Lesson::of(taxonomy);
-        let same = lesson.fingerprint == self.fingerprint
-            && lesson.category_of == self.category_of
-            && lesson.categories == self.categories;
-        same.then(|| self.clone())
+    /// The same classifier for a taxonomy with the same examples, wherever its categories stand; none if they differ.
+    pub fn reused(&self, taxonomy: &Taxonomy) -> Option<Learned> {
+        let same = Lesson::of(taxonomy).fingerprint == self.lesson.fingerprint;
+        let reused = || Learned {
+            spelling: self.spelling.clone(),
+            ..Learned::new(self.lesson.clone(), self.classifier.clone(), taxonomy)
+        };
+        same.then(reused)
+    }
+
+    fn new(lesson: Arc<Lesson>, classifier: Arc<Classifier>, taxonomy: &Taxonomy) -> Learned {
+        let category_of = active(taxonomy).map(|(place, _)| place).collect();
+        let categories = taxonomy.categories.len();
+        Learned { lesson, classifier, category_of, categories, spelling: Arc::default() }
     }
 
     /// As a file, to be saved at [`saved_at`].
     pub fn to_bytes(&self) -> Vec<u8> {
-        [MAGIC, &self.fingerprint, &self.classifier.to_bytes()].concat()
+        [MAGIC, &self.lesson.fingerprint, &self.classifier.to_bytes()].concat()
     }
 
     pub fn model(&self) -> &ModelId {
@@ -99,7 +110,7 @@ impl Learned {
     }
 
     pub fn examples(&self) -> &[String] {
-        &self.examples
+        &self.lesson.texts
     }
 
     /// A verdict from the words alone, where they leave no doubt.
@@ -109,7 +120,7 @@ impl Learned {
 
     /// The text with its typing errors mended; none where there are none.
     pub fn mend(&self, text: &str) -> Option<String> {
-        let known = || Spelling::of(self.examples.iter().map(String::as_str));
+        let known = || Spelling::of(self.examples().iter().map(String::as_str));
         self.spelling.get_or_init(known).mend(text)
     }
 
@@ -131,9 +142,6 @@ impl Learned {
 
     /// Puts each class's probability in the place of its category.
     fn placed(&self, verdict: Verdict) -> Verdict {
-        if self.category_of.len() == self.categories {
-            return verdict;
-        }
         let mut probabilities = vec![0.0; self.categories];
         for (category, probability) in self.category_of.iter().zip(verdict.probabilities) {
             probabilities[*category] = probability;
@@ -149,10 +157,25 @@ pub fn saved_at(taxonomy: &Path) -> PathBuf {
 
 /// Whether what is saved beside a taxonomy was learned from the examples it has now; none where nothing is saved.
 pub fn saved_fits(taxonomy: &Taxonomy) -> Option<bool> {
-    let mut file = std::fs::File::open(saved_at(taxonomy.path.as_deref()?)).ok()?;
     let mut start = [0; MAGIC.len() + size_of::<Fingerprint>()];
-    let is_whole = file.read_exact(&mut start).is_ok();
+    let is_whole = open(&saved_at(taxonomy.path.as_deref()?))?.read_exact(&mut start).is_ok();
     Some(is_whole && start.strip_prefix(MAGIC) == Some(&Lesson::of(taxonomy).fingerprint))
+}
+
+/// A saved classifier, bounded. Only a regular file: anything else could block or never end.
+fn open(path: &Path) -> Option<std::io::Take<File>> {
+    let is_file = std::fs::metadata(path).ok()?.is_file();
+    let file = is_file.then(|| File::open(path).ok()).flatten()?;
+    Some(file.take(MOST_BYTES))
+}
+
+/// The categories that texts can be sorted into, in the order of their names. Classes have this order, so that what
+/// was learned does not depend on where a category stands.
+fn active(taxonomy: &Taxonomy) -> impl Iterator<Item = (usize, &Category)> {
+    let mut active: Vec<(usize, &Category)> =
+        taxonomy.categories.iter().enumerate().filter(|(_, category)| !category.retired).collect();
+    active.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
+    active.into_iter()
 }
 
 /// The examples of a taxonomy, ready to be learned.
@@ -160,78 +183,64 @@ struct Lesson {
     fingerprint: Fingerprint,
     texts: Vec<String>,
     class_of: Vec<usize>,
-    category_of: Vec<usize>,
-    categories: usize,
+    classes: usize,
 }
 
 impl Lesson {
     fn of(taxonomy: &Taxonomy) -> Lesson {
         let mut hash = Sha256::new();
-        hash.update(TRAINING);
-        let (mut texts, mut class_of, mut category_of) = (Vec::new(), Vec::new(), Vec::new());
-        for (category, text) in taxonomy.examples() {
-            if category_of.last() != Some(&category) {
-                category_of.push(category);
+        let mut part = |bytes: &[u8]| {
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        };
+        part(TRAINING);
+        let (mut texts, mut class_of, mut classes) = (Vec::new(), Vec::new(), 0);
+        for (class, (_, category)) in active(taxonomy).enumerate() {
+            classes += 1;
+            part(category.name.as_bytes());
+            part(&category.lessons().count().to_le_bytes());
+            for text in category.lessons() {
+                part(text.as_bytes());
+                class_of.push(class);
+                texts.push(text.into_owned());
             }
-            let class = category_of.len() - 1;
-            hash.update((class as u32).to_le_bytes());
-            hash.update((text.len() as u64).to_le_bytes());
-            hash.update(text.as_bytes());
-            class_of.push(class);
-            texts.push(text.into_owned());
         }
-        let categories = taxonomy.categories.len();
-        Lesson { fingerprint: hash.finalize().into(), texts, class_of, category_of, categories }
+        Lesson { fingerprint: hash.finalize().into(), texts, class_of, classes }
     }
 
-    fn saved(&self, path: Option<&Path>, model: &ModelId) -> Option<Learned> {
-        let file;
+    fn saved(&self, path: Option<&Path>, model: &ModelId) -> Option<Classifier> {
+        let mut file = Vec::new();
         let bytes = match path {
             None => taxonomy::default::TRAINED,
             Some(path) => {
-                let path = saved_at(path);
-                if std::fs::metadata(&path).ok()?.len() > MOST_BYTES {
-                    tracing::warn!("`{}` is too large to be a classifier; it is not used", path.display());
-                    return None;
-                }
-                file = std::fs::read(path).ok()?;
+                open(&saved_at(path))?.read_to_end(&mut file).ok()?;
                 &file
             }
         };
-        let (fingerprint, bytes) = bytes.strip_prefix(MAGIC)?.split_at_checked(32)?;
+        let (fingerprint, bytes) = bytes.strip_prefix(MAGIC)?.split_at_checked(size_of::<Fingerprint>())?;
         if fingerprint != self.fingerprint {
+            if path.is_some() {
+                tracing::warn!("what is saved beside the taxonomy was learned from other examples and is not used");
+            }
             return None;
         }
         let classifier = Classifier::from_bytes(bytes).inspect_err(|error| tracing::warn!("{error}")).ok()?;
-        let fits = classifier.model() == model && classifier.classes() == self.category_of.len();
-        fits.then(|| self.learned(classifier))
+        (classifier.model() == model && classifier.classes() == self.classes).then_some(classifier)
     }
 
-    async fn learn(self, inference: &Inference) -> Result<Learned, LearnError> {
+    async fn learn(&self, inference: &Inference) -> Result<Classifier, LearnError> {
         let embeddings = inference.embed(self.texts.clone(), Purpose::Passage).await?;
+        let (texts, class_of, classes) = (self.texts.clone(), self.class_of.clone(), self.classes);
         let trained = tokio::task::spawn_blocking(move || {
-            let examples: Vec<Example<'_>> = self
-                .texts
+            let examples: Vec<Example<'_>> = texts
                 .iter()
                 .zip(&embeddings)
-                .zip(&self.class_of)
+                .zip(&class_of)
                 .map(|((text, embedding), class)| Example { text, embedding, class: *class })
                 .collect();
-            let classifier = Classifier::train(&examples, self.category_of.len())?;
-            Ok(self.learned(classifier))
+            Ok(Classifier::train(&examples, classes)?)
         });
         trained.await.unwrap_or(Err(LearnError::Panicked))
-    }
-
-    fn learned(&self, classifier: Classifier) -> Learned {
-        Learned {
-            fingerprint: self.fingerprint,
-            classifier,
-            category_of: self.category_of.clone(),
-            categories: self.categories,
-            examples: self.texts.clone().into(),
-            spelling: OnceLock::new(),
-        }
     }
 }
 
@@ -253,7 +262,7 @@ mod tests {
         let lesson = Lesson::of(&taxonomy);
         let model = inference.model().await.unwrap();
         if lesson.saved(None, &model).is_none() && std::env::var_os("CORBIE_BLESS").is_some() {
-            let learned = lesson.learn(&inference).await.unwrap();
+            let learned = Learned::train(&taxonomy, &inference).await.unwrap().unwrap();
             std::fs::write(FILE, learned.to_bytes()).unwrap();
             return;
         }
@@ -261,11 +270,19 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_sees_every_word_and_where_it_stands() {
+    fn the_fingerprint_sees_every_word_and_not_where_a_category_stands() {
         let of = |yaml: &str| Lesson::of(&Taxonomy::parse(yaml).unwrap()).fingerprint;
         let first = of("categories: [{name: a, examples: [x, y]}, {name: b, examples: [z]}]");
-        assert_eq!(first, of("categories: [{name: c, examples: [x, y]}, {name: d, patterns: [q], examples: [z]}]"));
+        assert_eq!(first, of("categories: [{name: b, patterns: [q], examples: [z]}, {name: a, examples: [x, y]}]"));
         assert_ne!(first, of("categories: [{name: a, examples: [x]}, {name: b, examples: [y, z]}]"));
         assert_ne!(first, of("categories: [{name: a, examples: [x, y]}, {name: b, examples: [Z]}]"));
+        assert_ne!(first, of("categories: [{name: a, examples: [xy]}, {name: b, examples: [z]}]"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_regular_file_is_not_opened() {
+        assert!(open(Path::new("/dev/zero")).is_none());
+        assert!(open(Path::new("/no/such/file")).is_none());
     }
 }

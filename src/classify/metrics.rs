@@ -59,6 +59,19 @@ impl Metrics {
         self.remembered.inc();
     }
 
+    /// Counts a reload, and forgets the categories that are gone: labels must not pile up.
+    pub(super) fn published(&self, before: &Taxonomy, now: &Taxonomy) {
+        self.reloaded("published");
+        let active = |taxonomy: &Taxonomy, name: &str| {
+            taxonomy.categories.iter().any(|category| category.name == name && !category.retired)
+        };
+        for name in before.names().filter(|name| !active(now, name)) {
+            let category = Category { category: name.to_owned() };
+            self.confidence.remove(&category);
+            self.entropy.remove(&category);
+        }
+    }
+
     pub(super) fn reloaded(&self, outcome: &'static str) {
         self.reloads.get_or_create(&Outcome { outcome }).inc();
     }

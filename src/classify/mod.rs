@@ -16,6 +16,7 @@ pub mod taxonomy;
 mod text;
 pub mod tools;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -29,8 +30,9 @@ pub use text::Unfit;
 
 use crate::config::ConfigError;
 use crate::config::classification as config;
-use crate::inference::Inference;
+use crate::inference::{self, Inference};
 use metrics::Metrics;
+use published::With;
 use reload::Stamp;
 
 /// The classifier of one program. Cheap to clone; all clones are the same.
@@ -51,10 +53,15 @@ struct Shared {
 
 /// A verdict on a text, and what it was given with.
 #[derive(Debug, Clone)]
-pub struct Classified {
+pub struct Classified<'a> {
+    /// The text without what has no say in it.
+    pub text: Cow<'a, str>,
     pub published: Arc<Published>,
     pub verdict: Arc<Verdict>,
 }
+
+/// What became of each of many texts: the clean text with its verdict, or why there is none.
+pub type Sorted<'a> = Vec<Result<(Cow<'a, str>, Arc<Verdict>), Unfit>>;
 
 impl Classification {
     /// Reads the taxonomy. What has to be learned is learned with the first text, or by [`Classification::warm`].
@@ -96,11 +103,11 @@ impl Classification {
 
     /// Makes ready what the first text would have to wait for.
     pub async fn warm(&self) {
-        self.published().method(&self.0.settings, &self.0.inference).await;
+        self.published().method(None, self.with_settings()).await;
     }
 
     /// Classifies a text.
-    pub async fn classify(&self, text: &str) -> Result<Classified, Unfit> {
+    pub async fn classify<'a>(&self, text: &'a str) -> Result<Classified<'a>, Unfit> {
         let text = text::clean(text, self.0.settings.max_text_length)?;
         let published = self.published();
         let verdict = match published.remembered(&text) {
@@ -108,22 +115,35 @@ impl Classification {
                 self.0.metrics.remembered();
                 verdict
             }
-            None => published.classify(&text, &self.0.settings, &self.0.inference).await,
+            None => published.classify(&text, self.with_settings()).await,
         };
         self.0.metrics.observe(&published.taxonomy, &verdict);
-        Ok(Classified { published, verdict })
+        Ok(Classified { text, published, verdict })
     }
 
     /// Classifies many texts with one published value; texts that are unfit fail alone.
-    pub async fn classify_many(&self, texts: &[String]) -> (Arc<Published>, Vec<Result<Arc<Verdict>, Unfit>>) {
+    pub async fn classify_many<'a>(&self, texts: &'a [String]) -> (Arc<Published>, Sorted<'a>) {
         let published = self.published();
         let texts: Vec<_> = texts.iter().map(|text| text::clean(text, self.0.settings.max_text_length)).collect();
         let fit: Vec<&str> = texts.iter().flatten().map(AsRef::as_ref).collect();
-        let mut verdicts = published.classify_many(&fit, &self.0.settings, &self.0.inference).await.into_iter();
-        let verdict = |fit: Result<_, Unfit>| fit.map(|_| verdicts.next().expect("there is one for each fit text"));
-        let verdicts: Vec<Result<Arc<Verdict>, Unfit>> = texts.into_iter().map(verdict).collect();
-        verdicts.iter().flatten().for_each(|verdict| self.0.metrics.observe(&published.taxonomy, verdict));
-        (published, verdicts)
+        let verdicts = published.classify_many(&fit, self.with_settings()).await;
+        for (verdict, remembered) in &verdicts {
+            self.0.metrics.observe(&published.taxonomy, verdict);
+            if *remembered {
+                self.0.metrics.remembered();
+            }
+        }
+        let mut verdicts = verdicts.into_iter().map(|(verdict, _)| verdict);
+        let sorted = texts.into_iter().map(|fit| {
+            let text = fit?;
+            Ok((text, verdicts.next().expect("there is one for each fit text")))
+        });
+        let sorted = sorted.collect();
+        (published, sorted)
+    }
+
+    fn with_settings(&self) -> With<'_> {
+        With { settings: &self.0.settings, inference: &self.0.inference }
     }
 
     /// Members for `GET /health` (T-40), and what is impaired, if anything is.
@@ -165,7 +185,7 @@ impl Classification {
         let settings = &self.0.settings;
         match (settings.method, &settings.model.path) {
             (config::Method::Rules, _) => "rules".into(),
-            (config::Method::Model, Some(path)) => format!("model:{}", path.display()),
+            (config::Method::Model, Some(path)) => format!("model:{}", inference::name_of(path)),
             (method, _) => format!("{}:{}", method.as_str(), self.0.inference.planned()),
         }
     }

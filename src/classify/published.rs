@@ -1,10 +1,10 @@
 //! Everything that belongs to one version of the taxonomy. It is replaced as a whole, and never changed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use corbie_infer::Purpose;
 use serde_json::{Map, Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::watch;
 
 use super::cache::Seen;
 use super::learned::{LearnError, Learned};
@@ -21,7 +21,9 @@ pub struct Published {
     pub listing: Arc<Value>,
     rules: RuleSet,
     /// Made with the first text, as a server that is never asked should not pay for it.
-    method: OnceCell<Arc<Method>>,
+    method: OnceLock<Arc<Method>>,
+    /// Closed when the method has been made. Whoever asks first has it made; nobody who gives up ends that.
+    making: Mutex<Option<watch::Receiver<()>>>,
     /// Why another method is used than was asked for.
     fallen_back: Mutex<Option<String>>,
     /// Why the last text that needed a model did not get one.
@@ -29,12 +31,26 @@ pub struct Published {
     seen: Seen,
 }
 
+/// What a method is made with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct With<'a> {
+    pub(super) settings: &'a config::Classification,
+    pub(super) inference: &'a Inference,
+}
+
+/// A verdict, and whether it may be given again for the same text.
+struct Judged {
+    verdict: Verdict,
+    lasts: bool,
+}
+
 impl Published {
     pub fn new(taxonomy: Taxonomy, cache_entries: usize) -> Published {
         Published {
             listing: Arc::new(listing(&taxonomy)),
             rules: RuleSet::new(&taxonomy),
-            method: OnceCell::new(),
+            method: OnceLock::new(),
+            making: Mutex::default(),
             fallen_back: Mutex::default(),
             failing: Mutex::default(),
             seen: Seen::new(cache_entries),
@@ -42,29 +58,35 @@ impl Published {
         }
     }
 
-    /// The method; made now if it was not needed yet.
-    pub async fn method(&self, settings: &config::Classification, inference: &Inference) -> &Arc<Method> {
-        self.method_after(None, settings, inference).await
+    /// The method; made now if it was not needed yet. An earlier value may have learned the same examples already.
+    pub(super) async fn method(self: &Arc<Self>, before: Option<Arc<Learned>>, with: With<'_>) -> Arc<Method> {
+        if let Some(method) = self.method.get() {
+            return method.clone();
+        }
+        let mut made = {
+            let mut making = locked(&self.making);
+            making.get_or_insert_with(|| self.begin(before, with)).clone()
+        };
+        // Closed is what it becomes, one way or the other.
+        let _ = made.changed().await;
+        self.method.get_or_init(|| Arc::new(Method::Rules)).clone()
     }
 
-    /// The same, where an earlier value may have learned the same examples already.
-    pub(super) async fn method_after(
-        &self,
-        before: Option<&Arc<Learned>>,
-        settings: &config::Classification,
-        inference: &Inference,
-    ) -> &Arc<Method> {
-        if let Some(method) = self.method.get() {
-            return method;
-        }
-        let make = || async {
-            let method = self.make(before, settings, inference).await;
-            if let Some(why) = &*locked(&self.fallen_back) {
+    /// Has the method made aside: a caller that runs out of time must not take the work of minutes with it.
+    fn begin(self: &Arc<Self>, before: Option<Arc<Learned>>, with: With<'_>) -> watch::Receiver<()> {
+        let (done, made) = watch::channel(());
+        let (published, settings, inference) = (self.clone(), with.settings.clone(), with.inference.clone());
+        tokio::spawn(async move {
+            *locked(&published.fallen_back) = Some("making the classifier failed; only rules are used".into());
+            let (method, why) = published.make(before, With { settings: &settings, inference: &inference }).await;
+            if let Some(why) = &why {
                 tracing::error!(%why, using = method.describe(), "classification is impaired");
             }
-            Arc::new(method)
-        };
-        self.method.get_or_init(make).await
+            *locked(&published.fallen_back) = why;
+            let _ = published.method.set(Arc::new(method));
+            drop(done);
+        });
+        made
     }
 
     /// The method, if it is ready.
@@ -74,6 +96,10 @@ impl Published {
 
     /// What does not work as the settings ask.
     pub fn impairment(&self) -> Option<String> {
+        if self.method.get().is_none() {
+            let learning = locked(&self.making).is_some();
+            return learning.then(|| "still learning the examples; calls wait for it".into());
+        }
         locked(&self.fallen_back).clone().or_else(|| locked(&self.failing).clone())
     }
 
@@ -82,110 +108,122 @@ impl Published {
     }
 
     /// Classifies a clean text.
-    pub(super) async fn classify(
-        &self,
-        text: &str,
-        settings: &config::Classification,
-        inference: &Inference,
-    ) -> Arc<Verdict> {
-        let method = self.method(settings, inference).await;
-        let verdict = match method.first(text, &self.rules) {
-            First::Settled(verdict) => verdict,
+    pub(super) async fn classify(self: &Arc<Self>, text: &str, with: With<'_>) -> Arc<Verdict> {
+        if let Some(verdict) = self.certain_at_once(text, with) {
+            return self.keep(text, Judged { verdict, lasts: true });
+        }
+        let method = self.method(None, with).await;
+        let judged = match self.first(&method, text).await {
+            First::Settled(verdict) => Judged { verdict, lasts: true },
             First::Read => self.or_rules(text, method.read(text.to_owned(), &self.rules).await),
-            First::Embed(mended) => {
-                let text = mended.as_deref().unwrap_or(text);
-                let embedded = inference.embed(vec![text.to_owned()], Purpose::Query).await;
-                let judged = embedded.and_then(|vectors| match vectors.as_slice() {
-                    [vector] => method.judge(text, vector, &self.rules),
-                    _ => Err(inference::Error::Stopped),
-                });
-                self.or_rules(text, judged)
-            }
+            First::Embed(mended) => self.embed_alone(&method, mended.as_deref().unwrap_or(text), with).await,
         };
-        self.keep(text, verdict)
+        self.keep(text, judged)
     }
 
-    /// Classifies clean texts; those that need vectors get them together.
-    pub(super) async fn classify_many(
-        &self,
-        texts: &[&str],
-        settings: &config::Classification,
-        inference: &Inference,
-    ) -> Vec<Arc<Verdict>> {
-        let method = self.method(settings, inference).await;
-        let mut verdicts: Vec<Option<Arc<Verdict>>> = Vec::with_capacity(texts.len());
+    /// Classifies clean texts; those that need vectors get them together. With each verdict comes whether it was there
+    /// already.
+    pub(super) async fn classify_many(self: &Arc<Self>, texts: &[&str], with: With<'_>) -> Vec<(Arc<Verdict>, bool)> {
+        let method = self.method(None, with).await;
+        let mut verdicts: Vec<Option<(Arc<Verdict>, bool)>> = Vec::with_capacity(texts.len());
         let mut waiting: Vec<(usize, String)> = Vec::new();
         for (index, text) in texts.iter().enumerate() {
             // A thousand texts would hold up everyone else on this thread.
             if index % TURN == TURN - 1 {
                 tokio::task::yield_now().await;
             }
-            verdicts.push(match self.remembered(text) {
-                Some(verdict) => Some(verdict),
-                None => match method.first(text, &self.rules) {
-                    First::Settled(verdict) => Some(self.keep(text, verdict)),
-                    First::Read => {
-                        let verdict = method.read((*text).to_owned(), &self.rules).await;
-                        Some(self.keep(text, self.or_rules(text, verdict)))
-                    }
-                    First::Embed(mended) => {
-                        waiting.push((index, mended.unwrap_or_else(|| (*text).to_owned())));
-                        None
-                    }
-                },
-            });
+            if let Some(verdict) = self.remembered(text) {
+                verdicts.push(Some((verdict, true)));
+                continue;
+            }
+            let judged = match self.first(&method, text).await {
+                First::Settled(verdict) => Some(Judged { verdict, lasts: true }),
+                First::Read => Some(self.or_rules(text, method.read((*text).to_owned(), &self.rules).await)),
+                First::Embed(mended) => {
+                    waiting.push((index, mended.unwrap_or_else(|| (*text).to_owned())));
+                    None
+                }
+            };
+            verdicts.push(judged.map(|judged| (self.keep(text, judged), false)));
         }
         let to_embed: Vec<String> = waiting.iter().map(|(_, text)| text.clone()).collect();
-        let vectors = inference.embed(to_embed, Purpose::Query).await;
+        let vectors = with.inference.embed(to_embed, Purpose::Query).await;
         for (place, (index, text)) in waiting.iter().enumerate() {
             let judged = match &vectors {
-                Ok(vectors) => method.judge(text, &vectors[place], &self.rules),
-                Err(error) => Err(error.clone()),
+                Ok(vectors) => self.or_rules(text, method.judge(text, &vectors[place], &self.rules)),
+                // One text that the model cannot read must not fail the others.
+                Err(inference::Error::Text { .. }) => self.embed_alone(&method, text, with).await,
+                Err(error) => self.or_rules(text, Err(error.clone())),
             };
-            verdicts[*index] = Some(self.keep(texts[*index], self.or_rules(text, judged)));
+            verdicts[*index] = Some((self.keep(texts[*index], judged), false));
         }
         verdicts.into_iter().map(|verdict| verdict.expect("every text was settled, read or judged")).collect()
     }
 
-    /// A model that fails does not fail the text: rules decide, and `/health` says so until a text succeeds.
-    fn or_rules(&self, text: &str, judged: Result<Verdict, inference::Error>) -> Verdict {
-        let mut failing = locked(&self.failing);
+    /// While the examples are still being learned, what is certain is certain all the same.
+    fn certain_at_once(&self, text: &str, with: With<'_>) -> Option<Verdict> {
+        let waits = self.method.get().is_none() && with.settings.method == config::Method::Hybrid;
+        let certain = waits.then(|| self.rules.certain(text)).flatten()?;
+        Some(Verdict::by(By::Rules, certain))
+    }
+
+    /// What can be said without a model. Long texts are looked at aside: their time grows with the rules there are.
+    async fn first(self: &Arc<Self>, method: &Arc<Method>, text: &str) -> First {
+        if text.len() <= LONG {
+            return method.first(text, &self.rules);
+        }
+        let (published, method, text) = (self.clone(), method.clone(), text.to_owned());
+        let looked = tokio::task::spawn_blocking(move || method.first(&text, &published.rules));
+        looked.await.unwrap_or(First::Embed(None))
+    }
+
+    async fn embed_alone(&self, method: &Method, text: &str, with: With<'_>) -> Judged {
+        let embedded = with.inference.embed(vec![text.to_owned()], Purpose::Query).await;
+        let judged = embedded.and_then(|vectors| match vectors.as_slice() {
+            [vector] => method.judge(text, vector, &self.rules),
+            _ => Err(inference::Error::Stopped),
+        });
+        self.or_rules(text, judged)
+    }
+
+    /// A model that fails does not fail the text: rules decide, and `/health` says so until a text succeeds. A text
+    /// that no model can read says nothing about the model.
+    fn or_rules(&self, text: &str, judged: Result<Verdict, inference::Error>) -> Judged {
+        let by_rules = || Verdict::by(By::Rules, self.rules.classify(text));
         match judged {
             Ok(verdict) => {
-                *failing = None;
-                verdict
+                *locked(&self.failing) = None;
+                Judged { verdict, lasts: true }
             }
+            Err(inference::Error::Text { .. }) => Judged { verdict: by_rules(), lasts: true },
             Err(error) => {
                 tracing::error!(%error, "the model failed; rules decided instead");
-                *failing = Some(error.to_string());
-                Verdict::by(By::Rules, self.rules.classify(text))
+                *locked(&self.failing) = Some(error.to_string());
+                // It must not outlive the failure.
+                Judged { verdict: by_rules(), lasts: false }
             }
         }
     }
 
-    fn keep(&self, text: &str, verdict: Verdict) -> Arc<Verdict> {
-        let verdict = Arc::new(verdict);
-        // What was decided while the model failed must not outlive the failure.
-        if locked(&self.failing).is_none() {
+    fn keep(&self, text: &str, judged: Judged) -> Arc<Verdict> {
+        let verdict = Arc::new(judged.verdict);
+        if judged.lasts {
             self.seen.keep(text, &verdict);
         }
         verdict
     }
 
-    /// The best method there is, from the one asked for downwards: a folder's model, trained heads, rules.
-    async fn make(
-        &self,
-        before: Option<&Arc<Learned>>,
-        settings: &config::Classification,
-        inference: &Inference,
-    ) -> Method {
+    /// The best method there is, from the one asked for downwards: a folder's model, trained heads, rules. And why it
+    /// is not the one asked for.
+    async fn make(&self, before: Option<Arc<Learned>>, with: With<'_>) -> (Method, Option<String>) {
+        let With { settings, inference } = with;
         if settings.method == config::Method::Rules {
             if self.rules.is_empty() && self.taxonomy.categories.len() > 1 {
                 tracing::warn!(
                     "`classification.method` is `rules`, but no category has `patterns`, `words` or `certain`"
                 );
             }
-            return Method::Rules;
+            return (Method::Rules, None);
         }
         let mut why = None;
         if let (config::Method::Model, Some(path)) = (settings.method, &settings.model.path) {
@@ -193,16 +231,16 @@ impl Published {
             let (threads, taxonomy) = (inference.threads(), self.taxonomy.clone());
             let opened = tokio::task::spawn_blocking(move || Sequence::open(&path, max_tokens, threads, &taxonomy));
             match opened.await {
-                Ok(Ok(sequence)) => return Method::Sequence(sequence),
+                Ok(Ok(sequence)) => return (Method::Sequence(sequence), None),
                 Ok(Err(error)) => why = Some(error.to_string()),
                 Err(_) => why = Some("the model could not be opened".into()),
             }
         }
         let learned = match before.and_then(|before| before.reused(&self.taxonomy)) {
             Some(learned) => Ok(Some(learned)),
-            None => Learned::of(&self.taxonomy, inference).await.map(|learned| learned.map(Arc::new)),
+            None => Learned::of(&self.taxonomy, inference).await,
         };
-        let method = match learned {
+        let method = match learned.map(|learned| learned.map(Arc::new)) {
             Ok(Some(learned)) => match settings.method {
                 config::Method::Embedding => Method::Embedding(Embedding(learned)),
                 config::Method::Model if why.is_none() => Method::Model(Model(learned)),
@@ -215,13 +253,14 @@ impl Published {
                 Method::Rules
             }
         };
-        *locked(&self.fallen_back) = why;
-        method
+        (method, why)
     }
 }
 
 /// How many texts of one call are looked at before others have a turn.
 const TURN: usize = 32;
+/// A text of more bytes than this is looked at aside.
+const LONG: usize = 4096;
 
 fn reason(error: &LearnError) -> String {
     format!("only rules are used: {error}")

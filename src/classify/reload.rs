@@ -11,10 +11,14 @@ use corbie_mcp::{Event, Server};
 
 use super::{Classification, Published, Taxonomy};
 use crate::config::ConfigError;
+use crate::config::classification as config;
 
 /// How often the file is looked at. Looking is one system call, sees files that are swapped by links (as in containers),
 /// and works on every file system; notices of the operating system do neither.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// How often something that does not work is tried again.
+const RETRY: Duration = Duration::from_secs(60);
 
 /// The resource that tells the categories; it changes with every reload.
 pub const RESOURCE: &str = "corbie://categories";
@@ -24,39 +28,44 @@ impl Classification {
     pub async fn reload(&self) -> Result<Arc<Published>, ConfigError> {
         let mut read_at = self.0.reloading.lock().await;
         *read_at = Stamp::of(self.0.settings.taxonomy.as_deref());
-        let path = self.0.settings.taxonomy.clone();
-        // A large file takes its time.
-        let read = tokio::task::spawn_blocking(move || Taxonomy::open(path.as_deref())).await;
+        let before = self.published();
+        let (settings, old) = (self.0.settings.clone(), before.clone());
+        // Reading a large file and compiling its rules take their time.
+        let read = tokio::task::spawn_blocking(move || read(&settings, &old)).await;
         let read = read.unwrap_or_else(|_| Err(Taxonomy::unreadable()));
-        *self.refused() = read.as_ref().err().map(ToString::to_string);
-        let read = read.inspect_err(|_| self.0.metrics.reloaded("refused"))?;
-        Ok(self.publish_in_turn(read).await)
-    }
-
-    /// Publishes a taxonomy at hand.
-    pub async fn publish(&self, taxonomy: Taxonomy) -> Arc<Published> {
-        let _turn = self.0.reloading.lock().await;
-        self.publish_in_turn(taxonomy).await
-    }
-
-    async fn publish_in_turn(&self, taxonomy: Taxonomy) -> Arc<Published> {
-        let (settings, before) = (&self.0.settings, self.published());
-        let taxonomy = match settings.stable_indices {
-            true => taxonomy.keeping_places_of(&before.taxonomy),
-            false => taxonomy,
+        *self.refused() = read.as_ref().err().map(summary);
+        let next = match read.inspect_err(|_| self.0.metrics.reloaded("refused"))? {
+            Some(next) => Arc::new(next),
+            None => return Ok(before),
         };
-        if taxonomy == before.taxonomy {
-            return before;
-        }
-        let next = Published::new(taxonomy, settings.cache_entries);
-        let method = before.method_now();
-        let learned = method.as_ref().and_then(|method| method.learned());
+        // What a model that failed has learned may be why it failed.
+        let method = before.method_now().filter(|_| before.impairment().is_none());
+        let learned = method.and_then(|method| method.learned().cloned());
         // Learned before it is seen: callers go on with the old one and never wait.
-        next.method_after(learned, settings, &self.0.inference).await;
-        let next = Arc::new(next);
+        next.method(learned, self.with_settings()).await;
         self.0.published.store(next.clone());
-        self.0.metrics.reloaded("published");
-        next
+        self.0.metrics.published(&before.taxonomy, &next.taxonomy);
+        Ok(next)
+    }
+}
+
+/// The new version; none where it is the same as the old one, and that works.
+fn read(settings: &config::Classification, before: &Published) -> Result<Option<Published>, ConfigError> {
+    let taxonomy = Taxonomy::open(settings.taxonomy.as_deref())?;
+    let taxonomy = match settings.stable_indices {
+        true => taxonomy.keeping_places_of(&before.taxonomy)?,
+        false => taxonomy,
+    };
+    let same = taxonomy == before.taxonomy && before.impairment().is_none();
+    Ok((!same).then(|| Published::new(taxonomy, settings.cache_entries)))
+}
+
+/// The first mistake, and how many more there are: it is shown wherever health is.
+fn summary(error: &ConfigError) -> String {
+    let first = error.problems.first().map(ToString::to_string).unwrap_or_default();
+    match error.problems.len() {
+        0 | 1 => first,
+        more => format!("{first} (and {} more)", more - 1),
     }
 }
 
@@ -68,10 +77,20 @@ pub fn follow(classification: Classification, server: Server) -> impl Future<Out
         let watched = path.as_deref().filter(|_| classification.settings().watch);
         let mut seen = None;
         let mut looks = tokio::time::interval(EVERY);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut retries = tokio::time::interval(RETRY);
+        for timer in [&mut looks, &mut retries] {
+            timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        }
         loop {
             tokio::select! {
                 () = hangups.next() => {}
+                // A model that could not be loaded may have come by now.
+                _ = retries.tick() => {
+                    let published = classification.published();
+                    if published.method_now().is_none() || published.impairment().is_none() {
+                        continue;
+                    }
+                }
                 _ = looks.tick(), if watched.is_some() => {
                     let now = Stamp::of(watched);
                     // A file that has just changed may be half written; it is read when it has not changed since.
@@ -95,7 +114,9 @@ async fn reload(classification: &Classification, server: &Server) {
             for remark in taxonomy.remarks() {
                 tracing::warn!("{remark}");
             }
-            for gone in taxonomy.categories.iter().filter(|category| category.retired) {
+            let was_there = |name: &str| before.taxonomy.categories.iter().any(|old| old.name == name && !old.retired);
+            let gone = taxonomy.categories.iter().filter(|category| category.retired && was_there(&category.name));
+            for gone in gone {
                 tracing::warn!(category = gone.name, "is gone from the file; its place is kept until the next start");
             }
             tracing::info!(categories = taxonomy.categories.len(), "the taxonomy was read again");

@@ -35,13 +35,13 @@ const FURTHER: f32 = 2.0;
 /// Finds that count; more of them make nothing surer.
 const MOST_FINDS: u32 = 6;
 /// The probability of what is certain. Who wrote the pattern may still be mistaken.
-const CERTAIN: f32 = 0.99;
+const CERTAIN: f64 = 0.99;
 /// The probability of what remains, where nothing was found.
-const REMAINDER: f32 = 0.65;
-/// The most memory one expression may take once it is compiled.
-const MOST_BYTES: usize = 1 << 20;
+const REMAINDER: f64 = 0.65;
+/// The most memory one expression may take once it is compiled. The time for a text grows with it.
+const MOST_BYTES: usize = 512 << 10;
 /// The most memory all expressions may take together.
-const MOST_BYTES_IN_ALL: usize = 32 << 20;
+const MOST_BYTES_IN_ALL: usize = 8 << 20;
 
 impl RuleSet {
     /// The patterns must have passed [`check`] and [`check_all`].
@@ -100,12 +100,12 @@ impl RuleSet {
     }
 
     /// One category with this probability; the others share the rest.
-    fn spread(&self, class: usize, probability: f32) -> Verdict {
+    fn spread(&self, class: usize, probability: f64) -> Verdict {
         let others = self.retired.iter().enumerate().filter(|(other, retired)| *other != class && !**retired).count();
-        let share = (1.0 - probability) / others.max(1) as f32;
+        let share = ((1.0 - probability) / others.max(1) as f64) as f32;
         let of = |(other, retired): (usize, &bool)| match (other == class, retired) {
             (true, _) if others == 0 => 1.0,
-            (true, _) => probability,
+            (true, _) => probability as f32,
             (false, true) => 0.0,
             (false, false) => share,
         };
@@ -170,17 +170,15 @@ impl Owned<AhoCorasick> {
 
     /// The category of each word that stands in the text, once a word.
     fn found(&self, text: &str) -> impl Iterator<Item = usize> {
-        let mut seen = Vec::new();
+        let mut seen = vec![false; self.owners.len()];
         if !self.owners.is_empty() {
             let text = folded(text);
             for found in self.matcher.find_overlapping_iter(&text) {
-                let word = found.pattern().as_usize();
-                if !seen.contains(&word) && is_whole(&text, found.start(), found.end()) {
-                    seen.push(word);
-                }
+                let seen = &mut seen[found.pattern().as_usize()];
+                *seen = *seen || is_whole(&text, found.start(), found.end());
             }
         }
-        seen.into_iter().map(|word| self.owners[word])
+        seen.into_iter().zip(&self.owners).filter(|(seen, _)| *seen).map(|(_, owner)| *owner)
     }
 }
 

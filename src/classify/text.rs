@@ -12,25 +12,44 @@ pub enum Unfit {
 }
 
 /// The text without control characters and without space around it. White space of every kind becomes a plain space
-/// or stays a line break, so that a NUL or a bell changes no verdict.
+/// or stays a line break; what cannot be seen is taken out. So a NUL or a form feed changes no verdict.
 pub(super) fn clean(text: &str, most: usize) -> Result<Cow<'_, str>, Unfit> {
-    // A character has at most four bytes, so most texts need not be counted.
+    // A character has at least one byte, so most texts need not be counted.
     if text.len() > most && text.chars().nth(most).is_some() {
         return Err(Unfit::TooLong { most });
     }
     let clean = match text.contains(is_unwanted) {
         false => Cow::Borrowed(text.trim()),
         true => {
-            let visible: String = text.chars().map(|letter| if letter == '\t' { ' ' } else { letter }).collect();
-            Cow::Owned(visible.replace(is_unwanted, "").trim().to_owned())
+            let spaced = text.chars().map(|letter| if is_odd_space(letter) { ' ' } else { letter });
+            let visible: String = spaced.filter(|letter| !is_unwanted(*letter)).collect();
+            Cow::Owned(visible.trim().to_owned())
         }
     };
     if clean.is_empty() { Err(Unfit::Empty) } else { Ok(clean) }
 }
 
-/// Control characters, and what only pretends that a text is there.
+fn is_odd_space(letter: char) -> bool {
+    letter.is_whitespace() && letter != ' ' && letter != '\n'
+}
+
+/// White space that has to become a plain one, control characters, and marks that have no shape of their own.
 fn is_unwanted(letter: char) -> bool {
-    (letter.is_control() && letter != '\n') || matches!(letter, '\u{feff}' | '\u{200b}' | '\u{2060}')
+    if letter.is_ascii() {
+        return letter.is_ascii_control() && letter != '\n';
+    }
+    is_odd_space(letter) || letter.is_control() || is_invisible(letter)
+}
+
+/// Unicode's format characters: joiners, directions, tags.
+fn is_invisible(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}' | '\u{891}' | '\u{8e2}'
+            | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0001}'..='\u{e007f}'
+    )
 }
 
 #[cfg(test)]
@@ -40,7 +59,7 @@ mod tests {
 
     #[test]
     fn c30_an_empty_text_is_refused() {
-        for text in ["", " \t\n ", "\0", "\u{200b}\u{feff}"] {
+        for text in ["", " \t\n ", "\0", "\u{200b}\u{feff}", "\u{202e}\u{200d}"] {
             assert_eq!(clean(text, 10), Err(Unfit::Empty), "{text:?}");
         }
     }
@@ -56,6 +75,7 @@ mod tests {
     fn c32_control_characters_are_stripped() {
         assert_eq!(clean("what\0 is\u{7} 2\t+ 2?\n", 100).unwrap(), "what is 2 + 2?");
         assert_eq!(clean("two\nlines", 100).unwrap(), "two\nlines");
+        assert_eq!(clean("what is\rmy\u{c}bank\u{a0}balance", 100).unwrap(), "what is my bank balance");
     }
 
     proptest! {

@@ -1,12 +1,13 @@
 //! `corbie classify`: the category of texts, without a server.
 
-use std::io::{BufRead, IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::End;
+use super::lines::Lines;
 use crate::classify::tools::Output;
 use crate::classify::{Classification, Classified};
 use crate::config::Loaded;
@@ -35,8 +36,6 @@ pub(super) struct How {
     pub(super) method: Option<Method>,
 }
 
-/// A longer line is refused; it could not be classified either.
-const MAX_LINE_BYTES: u64 = 16 << 20;
 /// How wide the bar of a sure category is.
 const BAR: f64 = 40.0;
 
@@ -48,7 +47,7 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
     let mut failed = false;
     let mut one = |text: &str| -> Result<(), Box<dyn std::error::Error>> {
         match runtime.block_on(classification.classify(text)) {
-            Ok(classified) => write(text, &classified, command.json, bars, out)?,
+            Ok(classified) => write(&classified, command.json, bars, out)?,
             Err(unfit) => {
                 failed = true;
                 if command.json {
@@ -64,15 +63,15 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
         one(text)?;
     }
     if command.texts.is_empty() {
-        let mut stdin = std::io::stdin().lock();
+        let stdin = std::io::stdin().lock();
         if stdin.is_terminal() {
             return Err("give a text: corbie classify \"what is 2 + 2?\"; or pipe lines into it".into());
         }
-        let mut line = Vec::new();
-        while stdin.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
-            let text = std::str::from_utf8(&line).map_err(|_| "a line is not valid UTF-8")?;
-            one(text.trim_end_matches(['\n', '\r']))?;
-            line.clear();
+        let mut lines = Lines::of(stdin);
+        loop {
+            let texts = lines.next(1)?;
+            let [text] = texts.as_slice() else { break };
+            one(text)?;
         }
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -100,8 +99,8 @@ impl std::str::FromStr for Method {
     }
 }
 
-fn write(text: &str, classified: &Classified, json: bool, bars: bool, out: &mut dyn Write) -> std::io::Result<()> {
-    let Classified { published, verdict } = classified;
+fn write(classified: &Classified<'_>, json: bool, bars: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    let Classified { text, published, verdict } = classified;
     let output = Output::of(text, published, verdict, json);
     if json {
         return writeln!(out, "{}", serde_json::to_string(&output)?);

@@ -103,14 +103,20 @@ async fn judge(
     let _ = classification.classify("Is there anything that could be said about xylophones in Ulan Bator?").await;
     let mut progress = Progress::new(texts.len());
     let mut mistyping = typos::Mistyping::seeded(0);
-    let mut judged = Vec::with_capacity(texts.len());
+    let (mut judged, mut unfit) = (Vec::with_capacity(texts.len()), 0);
     for (index, (text, truth)) in texts.iter().enumerate() {
         let text = mistyping.mistype(text, share);
         let started = Instant::now();
         let classified = classification.classify(&text).await;
         let micros = started.elapsed().as_secs_f64() * 1e6;
-        // A text that is nothing but white space has no category.
-        let Ok(classified) = classified else { continue };
+        let Ok(classified) = classified else {
+            unfit += 1;
+            continue;
+        };
+        // Rules in place of a model that fails would be measured as the model.
+        if let Some(why) = classified.published.impairment() {
+            return Err(why.into());
+        }
         let verdict = &classified.verdict;
         judged.push(Judged {
             truth: *truth,
@@ -122,8 +128,8 @@ async fn judge(
         });
         progress.tell(index + 1);
     }
-    if let Some(why) = classification.published().impairment() {
-        return Err(why.into());
+    if unfit > 0 {
+        tracing::warn!("{unfit} texts are empty or too long and do not count");
     }
     Ok(judged)
 }

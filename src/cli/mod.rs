@@ -4,6 +4,7 @@ mod classify;
 pub mod config;
 mod embed;
 mod eval;
+mod lines;
 mod models;
 mod serve;
 mod taxonomy;

@@ -2,6 +2,7 @@
 
 mod csv;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -98,15 +99,16 @@ impl<R: Read> Read for Bounded<R> {
 
 /// A taxonomy of the labels, in the order they first occur, with the texts as examples.
 pub fn taxonomy(texts: &[Labelled]) -> Result<Taxonomy, ConfigError> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
     let mut names: Vec<&str> = Vec::new();
     let mut examples: Vec<Vec<&str>> = Vec::new();
     for Labelled { text, label, .. } in texts {
         let (Some(label), false) = (label.as_deref(), text.trim().is_empty()) else { continue };
-        let place = names.iter().position(|name| *name == label).unwrap_or_else(|| {
+        let place = *places.entry(label).or_insert(names.len());
+        if place == names.len() {
             names.push(label);
             examples.push(Vec::new());
-            names.len() - 1
-        });
+        }
         examples[place].push(text);
     }
     Taxonomy::of(names.into_iter().zip(examples))

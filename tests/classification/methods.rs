@@ -115,18 +115,47 @@ async fn c54_a_fine_tuned_model_that_does_not_fit_falls_back_to_what_was_learned
 }
 
 #[tokio::test]
-async fn what_was_trained_is_loaded_and_says_the_same() {
+async fn what_was_trained_is_loaded_and_not_learned_again() {
     let folder = TempDir::new().unwrap();
     let path = small(&folder);
     let config = with_taxonomy(&path, Method::Hybrid);
     let fresh = classify(&app::build(&config).unwrap(), "is it here yet").await;
     save_trained(&path, &config).await;
+    let app = app::build(&config).unwrap();
+    assert_eq!(classify(&app, "is it here yet").await, fresh);
+    assert_eq!(embedded(&app), 1, "only the text itself");
+    // One that is cut short is not used.
     let trained = path.with_extension("trained");
-    let before = std::fs::metadata(&trained).unwrap().len();
-    assert_eq!(classify(&app::build(&config).unwrap(), "is it here yet").await, fresh);
-    // A file of another taxonomy, or a broken one, is not used.
-    std::fs::write(&trained, &std::fs::read(&trained).unwrap()[..before as usize / 2]).unwrap();
-    assert_eq!(classify(&app::build(&config).unwrap(), "is it here yet").await, fresh);
+    let bytes = std::fs::read(&trained).unwrap();
+    std::fs::write(&trained, &bytes[..bytes.len() / 2]).unwrap();
+    let app = app::build(&config).unwrap();
+    assert_eq!(classify(&app, "is it here yet").await, fresh);
+    assert_eq!(embedded(&app), 25, "the text and 24 examples");
+}
+
+/// How many texts the embedding model has read.
+fn embedded(app: &app::App) -> usize {
+    let mut registry = prometheus_client::registry::Registry::default();
+    app.inference.register(&mut registry);
+    let mut metrics = String::new();
+    prometheus_client::encoding::text::encode(&mut metrics, &registry).unwrap();
+    let line = metrics.lines().find(|line| line.contains("inference_texts_total")).unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// A first text that gives up must not take the learning with it.
+#[tokio::test]
+async fn what_is_being_learned_is_learned_to_the_end() {
+    let folder = TempDir::new().unwrap();
+    let app = app::build(&with_taxonomy(&small(&folder), Method::Hybrid)).unwrap();
+    let hurried = tokio::time::timeout(std::time::Duration::from_millis(1), classify(&app, "where is it now")).await;
+    assert!(hurried.is_err());
+    assert!(app.classification.health().1.unwrap().contains("still learning"));
+    // What is certain need not wait.
+    assert_eq!(classify(&app, "INV-7").await["category"], "billing");
+    app.classification.warm().await;
+    assert_eq!(classify(&app, "where is my parcel").await["category"], "delivery");
+    assert_eq!(app.classification.health().1, None);
 }
 
 async fn save_trained(path: &Path, config: &corbie::config::Config) {

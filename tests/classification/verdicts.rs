@@ -115,17 +115,34 @@ async fn many_texts_are_sorted_as_each_alone_would_be() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c56_one_caller_with_many_texts_does_not_hold_up_the_others() {
-    let app = app();
+    let app = std::sync::Arc::new(app());
     let texts: Vec<String> =
         (0..200).map(|number| format!("tell me something new about number {number} hats")).collect();
-    let many = call(&app, "batch_categorize", json!({ "texts": texts }));
-    let mut many = std::pin::pin!(many);
-    let started = futures_util::poll!(&mut many);
-    assert!(started.is_pending());
-    let alone = classify(&app, "where do penguins sleep in winter").await;
-    assert_eq!(alone["category"], "science");
-    assert!(futures_util::poll!(&mut many).is_pending(), "the single text was answered before the many");
+    classify(&app, "is it warm in here yet").await;
+    let many = {
+        let app = app.clone();
+        tokio::spawn(async move { call(&app, "batch_categorize", json!({ "texts": texts })).await.unwrap() })
+    };
+    // Several in a row, each of which needs the model, while the many are at it.
+    for text in ["where do penguins sleep in winter", "is the moon moving away from us", "do trees feel the cold"] {
+        assert_eq!(classify(&app, text).await["category"], "science");
+        assert!(!many.is_finished(), "the single texts were answered before the many");
+    }
     assert_eq!(told(&many.await.unwrap())["sorted"], 200);
+}
+
+#[tokio::test]
+async fn a_text_that_no_model_can_read_fails_alone_and_impairs_nothing() {
+    let app = app();
+    let texts = ["where do penguins sleep in summer", "\u{10fffe}\u{e000}", "why do hippos sweat so much"];
+    let together = told(&call(&app, "batch_categorize", json!({ "texts": texts })).await.unwrap());
+    assert_eq!(together["results"][0]["category"], "science", "{together}");
+    assert_eq!(together["results"][2]["category"], "science", "{together}");
+    for (index, text) in texts.iter().enumerate() {
+        let alone = told(&call(&app, "classify_text", json!({ "text": text })).await.unwrap());
+        assert_eq!(together["results"][index], alone);
+    }
+    assert_eq!(app.classification.health().1, None);
 }

@@ -17,7 +17,7 @@ pub use sequence::Sequence;
 
 use super::learned::Learned;
 use super::rules::RuleSet;
-use crate::inference::{self, Inference};
+use crate::inference;
 
 /// A way to classify, ready for use.
 #[derive(Debug)]
@@ -174,10 +174,4 @@ impl By {
             By::Model => "model",
         }
     }
-}
-
-/// Makes what a method needs ready, so that the first text does not wait for it.
-pub async fn warm(inference: &Inference) {
-    // Whatever is wrong with the model shows when a text needs it.
-    let _ = inference.model().await;
 }

@@ -20,9 +20,17 @@ pub const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
 const KIND: Kind = Kind { name: "taxonomy", most_bytes: MAX_FILE_BYTES };
 
 /// More categories than this are refused: each has a probability in every answer.
-const MAX_CATEGORIES: usize = 2000;
+pub(in crate::classify) const MAX_CATEGORIES: usize = 2000;
 /// More examples than this are refused; training would take many minutes.
 const MAX_EXAMPLES: usize = 200_000;
+/// More patterns than this are refused: every text is looked at with all of them.
+const MAX_PATTERNS: usize = 5000;
+/// More words than this are refused.
+const MAX_WORDS: usize = 100_000;
+/// The longest word or phrase, in characters. It bounds how many can overlap in one place of a text.
+const MAX_WORD: usize = 100;
+/// The longest pattern, in characters.
+const MAX_PATTERN: usize = 4096;
 /// The longest name, in characters.
 const MAX_NAME: usize = 100;
 /// The longest example, in characters; models read less.
@@ -121,9 +129,14 @@ fn build(file: File, written: &Written) -> Result<Taxonomy, ConfigError> {
     let File { model, remainder, categories, routing } = file;
     let model = model.unwrap_or_else(|| DEFAULT_MODEL.into());
     let mut mistakes = size_mistakes(&categories, written);
+    if !mistakes.is_empty() {
+        // Looking at everything else would take what the sizes are there to save.
+        return Err(ConfigError::sorted(mistakes));
+    }
     mistakes.extend(name_mistakes(&categories, written));
     mistakes.extend(text_mistakes(&categories, written));
     mistakes.extend(pattern_mistakes(&categories, written));
+    mistakes.extend(routing_mistakes(routing.as_ref(), written));
 
     let place = |name: &str| categories.iter().position(|category| category.name == name);
     let named = remainder.as_deref().map(|name| (name, place(name)));
@@ -148,13 +161,21 @@ fn at(class: usize) -> KeyPath {
 }
 
 fn size_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
-    let examples: usize = categories.iter().map(|category| category.examples.len()).sum();
+    let sum = |of: fn(&Entry) -> usize| categories.iter().map(of).sum::<usize>();
+    let examples = sum(|category| category.examples.len());
+    let patterns = sum(|category| category.patterns.len() + category.certain.len());
+    let words = sum(|category| category.words.len());
     let counted = |count: usize, most: usize, what: &str| {
         (count > most).then(|| format!("has {count} {what}; the most is {most}"))
     };
     let none = categories.is_empty().then(|| "needs at least one category with a `name`".to_owned());
-    let messages =
-        [none, counted(categories.len(), MAX_CATEGORIES, "categories"), counted(examples, MAX_EXAMPLES, "examples")];
+    let messages = [
+        none,
+        counted(categories.len(), MAX_CATEGORIES, "categories"),
+        counted(examples, MAX_EXAMPLES, "examples"),
+        counted(patterns, MAX_PATTERNS, "patterns"),
+        counted(words, MAX_WORDS, "words"),
+    ];
     let path = KeyPath::default().key("categories");
     messages.into_iter().flatten().map(|message| written.mistake(path.clone(), message)).collect()
 }
@@ -184,9 +205,11 @@ fn text_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
     let mut mistakes = Vec::new();
     for (class, category) in categories.iter().enumerate() {
         for (index, word) in category.words.iter().enumerate() {
+            let place = || at(class).key("words").index(index);
             if !word.contains(char::is_alphanumeric) {
-                let message = "has no letter or digit; use `patterns` for signs";
-                mistakes.push(written.mistake(at(class).key("words").index(index), message));
+                mistakes.push(written.mistake(place(), "has no letter or digit; use `patterns` for signs"));
+            } else if word.chars().count() > MAX_WORD {
+                mistakes.push(written.mistake(place(), format!("is longer than {MAX_WORD} characters")));
             }
         }
         for (index, example) in category.examples.iter().enumerate() {
@@ -213,7 +236,11 @@ fn pattern_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
     for (class, category) in categories.iter().enumerate() {
         for (key, patterns) in [("patterns", &category.patterns), ("certain", &category.certain)] {
             for (index, pattern) in patterns.iter().enumerate() {
-                if let Err(why) = rules::check(pattern) {
+                let checked = match pattern.chars().count() > MAX_PATTERN {
+                    true => Err(format!("is longer than {MAX_PATTERN} characters")),
+                    false => rules::check(pattern),
+                };
+                if let Err(why) = checked {
                     mistakes.push(written.mistake(at(class).key(key).index(index), why));
                 }
             }
@@ -224,6 +251,29 @@ fn pattern_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
             rules::check_all(categories.iter().flat_map(|entry| entry.patterns.iter().chain(&entry.certain)))
     {
         mistakes.push(written.mistake(KeyPath::default().key("categories"), why));
+    }
+    mistakes
+}
+
+/// Words that no text can have, as texts are cut into words at everything that is neither letter nor digit.
+fn routing_mistakes(rules: Option<&Rules>, written: &Written) -> Vec<Problem> {
+    let Some(rules) = rules else { return Vec::new() };
+    let conditions = rules.model.iter().map(|rule| &rule.when).enumerate().map(|(index, when)| ("model", index, when));
+    let reasoning =
+        rules.reasoning.iter().map(|rule| &rule.when).enumerate().map(|(index, when)| ("reasoning", index, when));
+    let mut mistakes = Vec::new();
+    for (list, index, when) in conditions.chain(reasoning) {
+        for (key, words) in [("any_word", &when.any_word), ("no_word", &when.no_word)] {
+            for (place, word) in words.iter().enumerate() {
+                if word.is_empty() || !word.chars().all(char::is_alphanumeric) {
+                    let path =
+                        KeyPath::default().key("routing").key(list).index(index).key("when").key(key).index(place);
+                    mistakes.push(
+                        written.mistake(path, "is not a single word of letters and digits; no text would have it"),
+                    );
+                }
+            }
+        }
     }
     mistakes
 }

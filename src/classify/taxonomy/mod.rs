@@ -76,32 +76,23 @@ impl Taxonomy {
 
     /// What is said of a file that made the reading itself fail.
     pub(super) fn unreadable() -> ConfigError {
-        Problem {
-            origin: None,
-            path: KeyPath::default(),
-            message: "the taxonomy could not be read; please report this with the file".into(),
-            suggestion: None,
-        }
-        .into()
+        mistake("could not be read; please report this with the file")
     }
 
-    /// The same categories with the numbers they had before; new ones come after the old (C-55).
-    pub fn keeping_places_of(self, before: &Taxonomy) -> Taxonomy {
-        stable::arrange(self, before)
+    /// The same categories with the numbers they had before; new ones come after the old (C-55). Places that are kept
+    /// for those that are gone count too.
+    pub fn keeping_places_of(self, before: &Taxonomy) -> Result<Taxonomy, ConfigError> {
+        let arranged = stable::arrange(self, before);
+        if arranged.categories.len() <= file::MAX_CATEGORIES {
+            return Ok(arranged);
+        }
+        Err(mistake(
+            "has too many categories with the places that are kept for those that are gone; start again to drop them",
+        ))
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.categories.iter().map(|category| category.name.as_str())
-    }
-
-    /// Every example with the number of its category. A category without any is known by its name and description.
-    pub fn examples(&self) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
-        self.categories.iter().enumerate().filter(|(_, category)| !category.retired).flat_map(|(class, category)| {
-            let own = category.examples.iter().map(|example| Cow::Borrowed(&**example));
-            let told = || Cow::Owned(format!("{}: {}", category.name, category.description));
-            let told = category.examples.is_empty().then(told);
-            own.chain(told).map(move |text| (class, text))
-        })
     }
 
     /// How many examples were written, not counting what stands in for missing ones.
@@ -121,4 +112,19 @@ impl Taxonomy {
         });
         bare.chain(few).collect()
     }
+}
+
+impl Category {
+    /// What it is learned from: its examples, or else its name and description.
+    pub fn lessons(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let own = self.examples.iter().map(|example| Cow::Borrowed(&**example));
+        let told = || Cow::Owned(format!("{}: {}", self.name, self.description));
+        own.chain(self.examples.is_empty().then(told))
+    }
+}
+
+/// A mistake of the whole.
+fn mistake(message: &str) -> ConfigError {
+    Problem { origin: None, path: KeyPath::default(), message: format!("the taxonomy {message}"), suggestion: None }
+        .into()
 }

@@ -75,8 +75,8 @@ async fn sort(
         return Err(ToolError::new("too_many_texts", message));
     }
     let (published, verdicts) = classification.classify_many(texts).await;
-    let entries = texts.iter().zip(verdicts).map(|(text, verdict)| match verdict {
-        Ok(verdict) => Entry::Sorted(Box::new(Output::of(text, &published, &verdict, with_probabilities))),
+    let entries = verdicts.into_iter().map(|verdict| match verdict {
+        Ok((text, verdict)) => Entry::Sorted(Box::new(Output::of(&text, &published, &verdict, with_probabilities))),
         Err(unfit) => Entry::Failed { error: unfit.to_string() },
     });
     let results: Vec<Entry> = entries.collect();

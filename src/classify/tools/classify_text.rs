@@ -86,13 +86,14 @@ pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationE
             let classification = classification.clone();
             async move {
                 let Input { text, with_probabilities } = arguments.parse()?;
-                let Classified { published, verdict } = classification.classify(&text).await?;
+                let Classified { text, published, verdict } = classification.classify(&text).await?;
                 Ok::<_, ToolError>(Json(Output::of(&text, &published, &verdict, with_probabilities)))
             }
         })
 }
 
 impl Output {
+    /// `text` is the clean one: what cannot be seen has no say in the advice either (C-32).
     pub fn of(text: &str, published: &Arc<Published>, verdict: &Verdict, with_probabilities: bool) -> Output {
         let taxonomy = &published.taxonomy;
         let (class, confidence) = (verdict.class(), verdict.confidence());
@@ -124,8 +125,7 @@ impl Output {
 
 /// The same number with as many digits as it has, not as many as a wider type would show: 0.92 and not 0.920000017.
 fn short(number: f32) -> f64 {
-    // Rounded to the seventh digit, past which a narrow number knows nothing; the sum of many stays one.
-    (f64::from(number) * 1e7).round() / 1e7
+    number.to_string().parse().unwrap_or(f64::from(number))
 }
 
 #[cfg(test)]
@@ -136,6 +136,6 @@ mod tests {
     fn numbers_have_no_more_digits_than_they_need() {
         assert_eq!(short(0.92f32).to_string(), "0.92");
         assert_eq!(short(1.0f32), 1.0);
-        assert_eq!(short(0.1f32 + 0.2f32).to_string(), "0.3");
+        assert_eq!(short(4.2e-8f32).to_string(), "0.000000042");
     }
 }

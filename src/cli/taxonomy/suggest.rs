@@ -68,7 +68,11 @@ pub(super) fn run(command: &Suggest, loaded: &Loaded, out: &mut dyn Write) -> En
 /// Every example with the number of its category. One that is written twice would be judged by what it taught itself.
 fn distinct(taxonomy: &Taxonomy) -> (Vec<usize>, Vec<String>) {
     let mut seen = HashSet::new();
-    let examples = taxonomy.examples().map(|(class, text)| (class, text.to_string()));
+    let examples = taxonomy
+        .categories
+        .iter()
+        .enumerate()
+        .flat_map(|(class, category)| category.lessons().map(move |text| (class, text.into_owned())));
     examples.filter(|example| seen.insert(example.clone())).unzip()
 }
 

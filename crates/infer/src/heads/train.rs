@@ -122,11 +122,15 @@ fn check(examples: &[Example<'_>], classes: usize) -> Result<(), TrainError> {
 impl Material {
     fn of(examples: &[Example<'_>], classes: usize) -> Material {
         let dimension = examples[0].embedding.vector.len();
+        let counts = |grams: Grams| match is_huge(examples.len(), classes) {
+            true => Vec::new(),
+            false => examples.iter().map(|example| grams.read(example.text)).collect(),
+        };
         let numbers = examples.iter().flat_map(|example| &example.embedding.vector).copied().collect();
         Material {
             vectors: Array2::from_shape_vec((examples.len(), dimension), numbers).expect("all are of one dimension"),
-            words: examples.iter().map(|example| Grams::Words.read(example.text)).collect(),
-            chars: examples.iter().map(|example| Grams::Chars.read(example.text)).collect(),
+            words: counts(Grams::Words),
+            chars: counts(Grams::Chars),
             class_of: examples.iter().map(|example| example.class).collect(),
             classes,
         }
@@ -143,7 +147,7 @@ impl Material {
     }
 
     fn is_huge(&self) -> bool {
-        self.class_of.len() * self.classes >= MANY_CELLS
+        is_huge(self.class_of.len(), self.classes)
     }
 
     fn hold_out_dense(&self, splits: &[Split]) -> (f32, Array2<f32>) {
@@ -172,10 +176,12 @@ impl Material {
     /// Log-probabilities, and the share of each text that was known.
     fn hold_out_sparse(&self, grams: Grams, splits: &[Split]) -> (Array2<f32>, Vec<f32>) {
         let (mut logs, mut known) = (Vec::new(), Vec::new());
+        // Of too many examples nothing was counted, as nothing would be learned from it.
+        let nothing = Counts::new();
         for split in splits {
             let head = self.sparse(grams, &split.training);
             for index in &split.held_out {
-                let look = head.look(&self.counts(grams)[*index]);
+                let look = head.look(self.counts(grams).get(*index).unwrap_or(&nothing));
                 logs.extend(look.log_probabilities);
                 known.push(look.known);
             }
@@ -217,6 +223,10 @@ impl Material {
     fn classes_at(&self, indices: &[usize]) -> Vec<usize> {
         indices.iter().map(|index| self.class_of[*index]).collect()
     }
+}
+
+fn is_huge(examples: usize, classes: usize) -> bool {
+    examples * classes >= MANY_CELLS
 }
 
 /// Tables with the same columns, one under the other.

@@ -1,0 +1,81 @@
+//! Lines of stdin, each of which is a text.
+
+use std::io::{BufRead, Read};
+
+/// Long lines are not gathered any further than this, so that memory holds one of the longest and not 64.
+const TOGETHER_BYTES: usize = 1024 * 1024;
+/// A line longer than this is a mistake, not a text. Its end, `\n` or `\r\n`, is not counted.
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Lines of stdin, in bounded pieces.
+pub(super) struct Lines<R> {
+    stdin: R,
+    read: usize,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn of(stdin: R) -> Lines<R> {
+        Lines { stdin, read: 0 }
+    }
+
+    /// How many lines have come.
+    pub(super) fn read(&self) -> usize {
+        self.read
+    }
+
+    /// At most so many lines; none at the end.
+    pub(super) fn next(&mut self, most: usize) -> std::io::Result<Vec<String>> {
+        let mut texts = Vec::new();
+        let mut bytes = 0;
+        while texts.len() < most && bytes <= TOGETHER_BYTES {
+            let mut line = Vec::new();
+            if self.stdin.by_ref().take(MAX_LINE_BYTES as u64 + 2).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            bytes += line.len();
+            let end = if line.ends_with(b"\r\n") { 2 } else { usize::from(line.ends_with(b"\n")) };
+            let number = self.read + texts.len() + 1;
+            let bad = |why: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, format!("line {number} {why}"));
+            if line.len() - end > MAX_LINE_BYTES {
+                return Err(bad("is longer than 16 MB"));
+            }
+            let text = String::from_utf8(line).map_err(|_| bad("is not valid UTF-8"))?;
+            texts.push(text.trim_end_matches(['\n', '\r']).to_owned());
+        }
+        self.read += texts.len();
+        Ok(texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(stdin: &str) -> std::io::Result<Vec<usize>> {
+        let mut lines = Lines::of(stdin.as_bytes());
+        let mut groups = Vec::new();
+        loop {
+            match lines.next(64)?.len() {
+                0 => return Ok(groups),
+                count => groups.push(count),
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_line_is_no_part_of_its_length() {
+        let longest = "a".repeat(MAX_LINE_BYTES);
+        for end in ["", "\n", "\r\n"] {
+            assert_eq!(groups(&format!("{longest}{end}")).unwrap(), [1], "{end:?}");
+            let error = groups(&format!("one\n{longest}a{end}")).unwrap_err();
+            assert_eq!(error.to_string(), "line 2 is longer than 16 MB", "{end:?}");
+        }
+    }
+
+    #[test]
+    fn few_long_lines_are_held_at_once() {
+        let long = "a".repeat(TOGETHER_BYTES / 2);
+        assert_eq!(groups(&[long.as_str(); 5].join("\n")).unwrap(), [2, 2, 1]);
+        assert_eq!(groups(&"short\n".repeat(65)).unwrap(), [64, 1]);
+    }
+}
