@@ -8,4 +8,5 @@ pub mod cli;
 pub mod config;
 pub mod evaluate;
 pub mod inference;
+pub mod providers;
 pub mod telemetry;

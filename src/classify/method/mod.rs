@@ -134,13 +134,7 @@ impl Verdict {
 
     /// The most probable category; the first of them where several are.
     pub fn class(&self) -> usize {
-        let mut best = 0;
-        for (class, probability) in self.probabilities.iter().enumerate() {
-            if *probability > self.probabilities[best] {
-                best = class;
-            }
-        }
-        best
+        heads::most_probable(&self.probabilities)
     }
 
     pub fn confidence(&self) -> f32 {

@@ -210,13 +210,7 @@ impl Classifier {
 impl Verdict {
     /// The most probable class; the first of them where several are.
     pub fn class(&self) -> usize {
-        let mut best = 0;
-        for (class, probability) in self.probabilities.iter().enumerate() {
-            if *probability > self.probabilities[best] {
-                best = class;
-            }
-        }
-        best
+        most_probable(&self.probabilities)
     }
 
     /// The probability of the most probable class.
@@ -229,6 +223,17 @@ impl Verdict {
         let terms = self.probabilities.iter().filter(|probability| **probability > 0.0).map(|p| -p * p.ln());
         terms.sum::<f32>().max(0.0)
     }
+}
+
+/// The place of the largest probability; the first of them where several are.
+pub fn most_probable(probabilities: &[f32]) -> usize {
+    let mut best = 0;
+    for (class, probability) in probabilities.iter().enumerate() {
+        if *probability > probabilities[best] {
+            best = class;
+        }
+    }
+    best
 }
 
 impl fmt::Debug for Classifier {

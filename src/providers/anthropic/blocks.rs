@@ -1,0 +1,129 @@
+//! Content blocks: the pieces that turns are made of, in requests and in answers alike.
+
+use serde_json::{Map, Value, json};
+
+use crate::providers::chat::{Image, Part};
+
+/// A block as the part it is. Blocks of tools that run at the provider, documents and the like are none of ours.
+pub(super) fn read(block: &Value) -> Option<Part> {
+    let text = |member: &str| block.get(member).and_then(Value::as_str).map(str::to_owned);
+    match block.get("type")?.as_str()? {
+        "text" => Some(Part::Text { text: text("text")? }),
+        "image" => Some(Part::Image { image: image(block.get("source")?)? }),
+        "thinking" => Some(Part::Reasoning { text: text("thinking")?, proof: without(block, &["thinking"]) }),
+        "redacted_thinking" => Some(Part::Reasoning { text: String::new(), proof: without(block, &[]) }),
+        "tool_use" => Some(Part::ToolCall {
+            id: text("id")?,
+            name: text("name")?,
+            arguments: block.get("input")?.clone(),
+            // Who called, for tools that code at the provider may call: it goes back as it came.
+            proof: without(block, &["id", "name", "input"])
+                .filter(|rest| rest.as_object().is_some_and(|rest| rest.len() > 1)),
+        }),
+        "tool_result" => Some(Part::ToolResult {
+            id: text("tool_use_id")?,
+            name: None,
+            content: read_all(block.get("content").unwrap_or(&Value::Null)),
+            is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false),
+        }),
+        _ => None,
+    }
+}
+
+/// The parts of a content, which is a list of blocks or just a text.
+pub(super) fn read_all(content: &Value) -> Vec<Part> {
+    match content {
+        Value::String(text) => vec![Part::Text { text: text.clone() }],
+        Value::Array(blocks) => blocks.iter().filter_map(read).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A part as its block; none for what the API would refuse: empty text, and thinking that is not of its own.
+pub(super) fn write(part: &Part) -> Option<Value> {
+    match part {
+        Part::Text { text } => text_block(text),
+        Part::Image { image: Image::Inline { media_type, base64 } } => {
+            Some(json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": base64}}))
+        }
+        Part::Image { image: Image::Link { url } } => {
+            Some(json!({"type": "image", "source": {"type": "url", "url": url}}))
+        }
+        Part::Reasoning { text, proof } => thinking(text, proof.as_ref()?),
+        Part::ToolCall { id, name, arguments, proof } => {
+            let mut block = Map::new();
+            block.insert("type".into(), "tool_use".into());
+            block.insert("id".into(), tool_id(id).into());
+            block.insert("name".into(), name.as_str().into());
+            block.insert("input".into(), input(arguments));
+            if let Some(rest) = proof.as_ref().filter(|proof| is(proof, "tool_use")).and_then(Value::as_object) {
+                block.extend(rest.clone());
+            }
+            Some(block.into())
+        }
+        Part::ToolResult { id, content, is_error, .. } => {
+            let mut block = json!({"type": "tool_result", "tool_use_id": tool_id(id)});
+            let taken = content.iter().filter(|part| matches!(part, Part::Text { .. } | Part::Image { .. }));
+            let content: Vec<Value> = taken.filter_map(write).collect();
+            if !content.is_empty() {
+                block["content"] = content.into();
+            }
+            if *is_error {
+                block["is_error"] = true.into();
+            }
+            Some(block)
+        }
+    }
+}
+
+pub(super) fn text_block(text: &str) -> Option<Value> {
+    (!text.is_empty()).then(|| json!({"type": "text", "text": text}))
+}
+
+fn image(source: &Value) -> Option<Image> {
+    let text = |member: &str| source.get(member).and_then(Value::as_str).map(str::to_owned);
+    match source.get("type")?.as_str()? {
+        "base64" => Some(Image::Inline { media_type: text("media_type")?, base64: text("data")? }),
+        "url" => Some(Image::Link { url: text("url")? }),
+        _ => None,
+    }
+}
+
+/// Thinking goes back exactly as it came, or not at all: the API checks it against its signature.
+fn thinking(text: &str, proof: &Value) -> Option<Value> {
+    let mut block = proof.as_object()?.clone();
+    if is(proof, "thinking") {
+        block.insert("thinking".into(), text.into());
+    } else if !is(proof, "redacted_thinking") {
+        return None;
+    }
+    Some(block.into())
+}
+
+fn is(value: &Value, kind: &str) -> bool {
+    value.get("type").and_then(Value::as_str) == Some(kind)
+}
+
+fn without(block: &Value, members: &[&str]) -> Option<Value> {
+    let mut rest = block.as_object()?.clone();
+    rest.retain(|member, _| !members.contains(&member.as_str()));
+    Some(rest.into())
+}
+
+/// The API takes only objects here.
+fn input(arguments: &Value) -> Value {
+    match arguments {
+        Value::Object(_) => arguments.clone(),
+        Value::Null => json!({}),
+        Value::String(text) => {
+            serde_json::from_str::<Map<String, Value>>(text).map_or_else(|_| json!({"arguments": text}), Value::Object)
+        }
+        other => json!({"arguments": other}),
+    }
+}
+
+/// Others make ids with characters that the API refuses. A call and its result change in the same way.
+fn tool_id(id: &str) -> String {
+    let taken = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    id.chars().map(|letter| if taken(letter) { letter } else { '_' }).collect()
+}

@@ -1,0 +1,38 @@
+//! The models on offer, page by page.
+
+use serde_json::Value;
+use url::Url;
+
+use crate::providers::{Error, ModelInfo};
+
+/// The most that the API puts on a page.
+const PAGE: &str = "1000";
+
+/// A token is the id of a model. A longer one is no id, and would not fit into a URL.
+const LONGEST_TOKEN: usize = 512;
+
+pub(super) fn page(mut url: Url, token: Option<&str>) -> Url {
+    url.query_pairs_mut().append_pair("limit", PAGE).extend_pairs(token.map(|token| ("after_id", token)));
+    url
+}
+
+pub(super) fn list(body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
+    let body: Value = serde_json::from_slice(body).map_err(|_| Error::Unreadable("it is no JSON"))?;
+    let data = body.get("data").and_then(Value::as_array).ok_or(Error::Unreadable("it has no list of models"))?;
+    let more = body.get("has_more").and_then(Value::as_bool).unwrap_or(false);
+    let next = body.get("last_id").and_then(Value::as_str).filter(|id| more && (1..=LONGEST_TOKEN).contains(&id.len()));
+    if more && next.is_none() {
+        return Err(Error::Unreadable("it has more models and does not say where"));
+    }
+    Ok((data.iter().filter_map(model).collect(), next.map(str::to_owned)))
+}
+
+fn model(model: &Value) -> Option<ModelInfo> {
+    let text = |member: &str| model.get(member).and_then(Value::as_str).map(str::to_owned);
+    Some(ModelInfo {
+        id: text("id")?,
+        name: text("display_name"),
+        context: model.get("max_input_tokens").and_then(Value::as_u64),
+        output: model.get("max_tokens").and_then(Value::as_u64),
+    })
+}

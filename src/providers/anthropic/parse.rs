@@ -1,0 +1,75 @@
+//! A request that somebody made in this protocol.
+
+use serde_json::{Map, Value};
+
+use super::{blocks, thinking};
+use crate::providers::Error;
+use crate::providers::chat::{Chat, Format, Message, Protocol, Raw, Role, Tool, ToolChoice};
+
+/// What we understand of it, beside all of it.
+pub(super) fn chat(body: Map<String, Value>) -> Result<Chat, Error> {
+    let model = body.get("model").and_then(Value::as_str).ok_or_else(refused)?.to_owned();
+    let number = |member: &str| body.get(member).and_then(Value::as_f64);
+    let list = |member: &str| body.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    Ok(Chat {
+        model,
+        messages: messages(&body)?,
+        // Tools of the provider have no schema. They stay in the body and are nobody else's business.
+        tools: list("tools").iter().filter_map(tool).collect(),
+        tool_choice: body.get("tool_choice").and_then(tool_choice),
+        format: body.get("output_config").and_then(|config| format(config.get("format")?)),
+        max_tokens: body.get("max_tokens").and_then(Value::as_u64).and_then(|tokens| tokens.try_into().ok()),
+        temperature: number("temperature"),
+        top_p: number("top_p"),
+        seed: None,
+        stop: list("stop_sequences").iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        reasoning: thinking::read(&body),
+        stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
+        raw: Some(Raw { protocol: Protocol::Anthropic, body }),
+    })
+}
+
+fn messages(body: &Map<String, Value>) -> Result<Vec<Message>, Error> {
+    let mut messages = Vec::new();
+    if let Some(system) = body.get("system").filter(|system| !system.is_null()) {
+        messages.push(Message { role: Role::System, parts: blocks::read_all(system) });
+    }
+    for message in body.get("messages").and_then(Value::as_array).ok_or_else(refused)? {
+        let role = match message.get("role").and_then(Value::as_str) {
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            Some("system") => Role::System,
+            _ => return Err(refused()),
+        };
+        let content = message.get("content").filter(|content| content.is_string() || content.is_array());
+        messages.push(Message { role, parts: blocks::read_all(content.ok_or_else(refused)?) });
+    }
+    Ok(messages)
+}
+
+fn tool(tool: &Value) -> Option<Tool> {
+    Some(Tool {
+        name: tool.get("name")?.as_str()?.to_owned(),
+        description: tool.get("description").and_then(Value::as_str).map(str::to_owned),
+        schema: tool.get("input_schema")?.clone(),
+    })
+}
+
+fn tool_choice(choice: &Value) -> Option<ToolChoice> {
+    match choice.get("type")?.as_str()? {
+        "auto" => Some(ToolChoice::Auto),
+        "none" => Some(ToolChoice::None),
+        "any" => Some(ToolChoice::Required),
+        "tool" => Some(ToolChoice::Tool(choice.get("name")?.as_str()?.to_owned())),
+        _ => None,
+    }
+}
+
+fn format(format: &Value) -> Option<Format> {
+    // The API knows no name; others want one.
+    Some(Format::Schema { name: "answer".into(), schema: format.get("schema")?.clone() })
+}
+
+fn refused() -> Error {
+    Error::BadRequest { kind: "invalid_request_error".into() }
+}

@@ -1,0 +1,188 @@
+//! A chat as the body of a request.
+
+use serde_json::{Map, Value, json};
+
+use super::{blocks, parse, schema, thinking, turns};
+use crate::providers::Refuses;
+use crate::providers::chat::{Chat, Format, Protocol, Tool, ToolChoice};
+
+/// There is no other way to ask for any JSON at all: structured output wants a schema with every member named.
+const JSON_ONLY: &str = "Answer with a single JSON object and nothing else: no words around it, no code fence.";
+
+pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
+    let built = build(chat, refuses);
+    let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::Anthropic);
+    let mut body = match raw.map(|raw| (&raw.body, parse::chat(raw.body.clone()))) {
+        Some((raw, Ok(before))) => changed(raw.clone(), &before, chat, built),
+        _ => built,
+    };
+    leave_out(&mut body, refuses);
+    body
+}
+
+/// A body out of what we understand of a chat. `seed` has no place in it.
+fn build(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
+    let plan = thinking::plan(chat, refuses.reasoning);
+    let mut body = Map::new();
+    body.insert("model".into(), chat.model.as_str().into());
+    body.insert("max_tokens".into(), plan.max_tokens.into());
+    let mut system = turns::system(&chat.messages);
+    if chat.format == Some(Format::Json) {
+        system.extend(blocks::text_block(JSON_ONLY));
+    }
+    if !system.is_empty() {
+        body.insert("system".into(), system.into());
+    }
+    body.insert("messages".into(), turns::conversation(&chat.messages).into());
+    if !chat.tools.is_empty() {
+        body.insert("tools".into(), chat.tools.iter().map(tool).collect());
+        if let Some(choice) = &chat.tool_choice {
+            body.insert("tool_choice".into(), tool_choice(choice));
+        }
+    }
+    let mut config = Map::new();
+    if let Some(effort) = plan.effort {
+        config.insert("effort".into(), effort.into());
+    }
+    if let Some(Format::Schema { schema, .. }) = &chat.format {
+        config.insert("format".into(), json!({"type": "json_schema", "schema": schema::supported(schema)}));
+    }
+    if !config.is_empty() {
+        body.insert("output_config".into(), config.into());
+    }
+    if !plan.thinks() {
+        body.extend(sampling(chat, refuses));
+    }
+    if let Some(thinking) = plan.thinking {
+        body.insert("thinking".into(), thinking);
+    }
+    // A stop word of spaces only is refused.
+    let stop: Vec<&str> = chat.stop.iter().map(String::as_str).filter(|word| !word.trim().is_empty()).collect();
+    if !stop.is_empty() {
+        body.insert("stop_sequences".into(), stop.into());
+    }
+    if chat.stream {
+        body.insert("stream".into(), true.into());
+    }
+    body
+}
+
+/// The caller's own body, with only those members replaced that mean something else now.
+fn changed(mut body: Map<String, Value>, before: &Chat, chat: &Chat, built: Map<String, Value>) -> Map<String, Value> {
+    let reasons = chat.reasoning != before.reasoning;
+    let thinks = reasons && built.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
+    let replaced = [
+        ("model", chat.model != before.model),
+        ("stream", chat.stream != before.stream),
+        ("max_tokens", chat.max_tokens != before.max_tokens || chat.max_tokens.is_none()),
+        ("tools", chat.tools != before.tools),
+        ("tool_choice", chat.tool_choice != before.tool_choice),
+        ("thinking", reasons),
+        ("temperature", chat.temperature != before.temperature || thinks),
+        ("top_p", chat.top_p != before.top_p || thinks),
+        ("top_k", thinks),
+        ("stop_sequences", chat.stop != before.stop),
+    ];
+    for (member, _) in replaced.into_iter().filter(|(_, replaced)| *replaced) {
+        replace(&mut body, member, built.get(member));
+    }
+    for (member, _) in
+        [("effort", reasons), ("format", chat.format != before.format)].iter().filter(|(_, replaced)| *replaced)
+    {
+        let value = built.get("output_config").and_then(|config| config.get(member)).cloned();
+        let config = body.entry("output_config").or_insert_with(|| json!({}));
+        if let Value::Object(config) = config {
+            replace(config, member, value.as_ref());
+        }
+        drop_empty_config(&mut body);
+    }
+    replace_turns(&mut body, before, chat, &built);
+    body
+}
+
+/// Instructions that were only put in front leave the caller's turns as they are, with everything in them
+/// that we do not understand.
+fn replace_turns(body: &mut Map<String, Value>, before: &Chat, chat: &Chat, built: &Map<String, Value>) {
+    let (system, turns) = chat.messages.split_at(turns::leading_system(&chat.messages));
+    let (system_before, turns_before) = before.messages.split_at(turns::leading_system(&before.messages));
+    let added = system.strip_suffix(system_before).filter(|_| turns == turns_before);
+    let Some(added) = added else {
+        replace(body, "system", built.get("system"));
+        replace(body, "messages", built.get("messages"));
+        return;
+    };
+    let wants_json = chat.format == Some(Format::Json) && before.format != chat.format;
+    if added.is_empty() && !wants_json {
+        return;
+    }
+    let mut blocks = turns::system(added);
+    match body.get("system") {
+        Some(Value::String(text)) => blocks.extend(blocks::text_block(text)),
+        Some(Value::Array(own)) => blocks.extend(own.iter().cloned()),
+        _ => {}
+    }
+    if wants_json {
+        blocks.extend(blocks::text_block(JSON_ONLY));
+    }
+    body.insert("system".into(), blocks.into());
+}
+
+/// Newer models take one of the two and refuse both. Other protocols go up to 2; this one ends at 1.
+fn sampling(chat: &Chat, refuses: Refuses) -> Option<(String, Value)> {
+    let temperature =
+        chat.temperature.filter(|_| !refuses.temperature).map(|value| ("temperature", value.clamp(0.0, 1.0)));
+    let top_p = || chat.top_p.filter(|_| !refuses.top_p).map(|value| ("top_p", value));
+    temperature.or_else(top_p).map(|(member, value)| (member.to_owned(), value.into()))
+}
+
+fn leave_out(body: &mut Map<String, Value>, refuses: Refuses) {
+    let left_out = [
+        ("temperature", refuses.temperature),
+        ("top_p", refuses.top_p),
+        // The two have come and gone together.
+        ("top_k", refuses.top_p),
+        ("stop_sequences", refuses.stop),
+        ("thinking", refuses.reasoning),
+    ];
+    for (member, _) in left_out.into_iter().filter(|(_, refused)| *refused) {
+        body.shift_remove(member);
+    }
+    if refuses.reasoning
+        && let Some(Value::Object(config)) = body.get_mut("output_config")
+    {
+        config.shift_remove("effort");
+        drop_empty_config(body);
+    }
+}
+
+fn drop_empty_config(body: &mut Map<String, Value>) {
+    if body.get("output_config").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        body.shift_remove("output_config");
+    }
+}
+
+fn replace(body: &mut Map<String, Value>, member: &str, value: Option<&Value>) {
+    match value {
+        Some(value) => drop(body.insert(member.to_owned(), value.clone())),
+        None => drop(body.shift_remove(member)),
+    }
+}
+
+fn tool(tool: &Tool) -> Value {
+    let mut schema = tool.schema.as_object().cloned().unwrap_or_default();
+    schema.entry("type").or_insert_with(|| "object".into());
+    let mut written = json!({"name": tool.name, "input_schema": schema});
+    if let Some(description) = &tool.description {
+        written["description"] = description.as_str().into();
+    }
+    written
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => json!({"type": "auto"}),
+        ToolChoice::None => json!({"type": "none"}),
+        ToolChoice::Required => json!({"type": "any"}),
+        ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
+    }
+}

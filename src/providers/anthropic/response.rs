@@ -1,0 +1,72 @@
+//! An answer that came whole.
+
+use serde_json::Value;
+
+use super::{blocks, failure};
+use crate::providers::Error;
+use crate::providers::chat::{Completion, Protocol, Raw, Stop, Usage};
+
+pub(super) fn completion(body: &[u8]) -> Result<Completion, Error> {
+    let Ok(Value::Object(body)) = serde_json::from_slice(body) else {
+        return Err(Error::Unreadable("it is no JSON object"));
+    };
+    if body.get("type").and_then(Value::as_str) == Some("error") {
+        return Err(failure::of_event(&Value::Object(body)));
+    }
+    let text = |member: &str| body.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let content = body.get("content").and_then(Value::as_array).ok_or(Error::Unreadable("it has no content"))?;
+    Ok(Completion {
+        id: text("id"),
+        model: text("model"),
+        parts: content.iter().filter_map(blocks::read).collect(),
+        stop: body.get("stop_reason").and_then(stop).ok_or(Error::Unreadable("it does not say why it ends"))?,
+        usage: body.get("usage").map(|usage| Counted::default().with(usage).usage()).unwrap_or_default(),
+        raw: Some(Raw { protocol: Protocol::Anthropic, body }),
+    })
+}
+
+/// Why the model stopped; none while it has not.
+pub(super) fn stop(reason: &Value) -> Option<Stop> {
+    Some(match reason.as_str()? {
+        "end_turn" => Stop::Finished,
+        "stop_sequence" => Stop::StopWord,
+        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+        "tool_use" => Stop::Tools,
+        "refusal" => Stop::Refused,
+        other => Stop::Other(other.to_owned()),
+    })
+}
+
+/// Tokens as the API counts them: what was cached, and what is cached from now on, is not part of `input`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counted {
+    input: u64,
+    cache_read: u64,
+    cache_creation: u64,
+    output: u64,
+    thinking: u64,
+}
+
+impl Counted {
+    /// Takes over the counts that are there. In a stream they are totals, and come more than once.
+    pub(super) fn with(self, usage: &Value) -> Counted {
+        let count = |value: Option<&Value>, before: u64| value.and_then(Value::as_u64).unwrap_or(before);
+        let thinking = usage.get("output_tokens_details").and_then(|details| details.get("thinking_tokens"));
+        Counted {
+            input: count(usage.get("input_tokens"), self.input),
+            cache_read: count(usage.get("cache_read_input_tokens"), self.cache_read),
+            cache_creation: count(usage.get("cache_creation_input_tokens"), self.cache_creation),
+            output: count(usage.get("output_tokens"), self.output),
+            thinking: count(thinking, self.thinking),
+        }
+    }
+
+    pub(super) fn usage(self) -> Usage {
+        Usage {
+            prompt: self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation),
+            completion: self.output,
+            cached: self.cache_read,
+            reasoning: self.thinking,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! An answer that comes in events.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::response::{Counted, stop};
+use super::{blocks, failure};
+use crate::providers::chat::{Delta, Part};
+use crate::providers::{Error, Event};
+
+/// Reads the events of one answer.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    state: State,
+    /// The blocks that have begun and not ended, by the provider's number.
+    open: BTreeMap<u64, Open>,
+    /// How many tool calls have begun: ours are counted without the blocks between them.
+    calls: usize,
+    counted: Counted,
+}
+
+#[derive(Debug, Default, PartialEq)]
+enum State {
+    #[default]
+    Waiting,
+    Started,
+    /// It has said why it ends.
+    Stopped,
+    Complete,
+}
+
+/// A block of which more may come.
+#[derive(Debug)]
+enum Open {
+    Text,
+    /// The block without its text, for the signature that comes at its end.
+    Thinking {
+        proof: Value,
+    },
+    /// What stood in the block at its beginning counts only if nothing more comes.
+    Call {
+        index: usize,
+        input: Value,
+        written: bool,
+    },
+    /// Nothing we pass on.
+    Other,
+}
+
+impl Decoder {
+    pub fn event(&mut self, event: &Event) -> Result<Vec<Delta>, Error> {
+        if event.data.is_empty() || self.is_complete() {
+            return Ok(Vec::new());
+        }
+        let data: Value =
+            serde_json::from_str(&event.data).map_err(|_| Error::Unreadable("an event of it is no JSON"))?;
+        match data.get("type").and_then(Value::as_str).unwrap_or(&event.name) {
+            "error" => Err(failure::of_event(&data)),
+            "message_start" => self.start(&data),
+            "content_block_start" => self.open(&data),
+            "content_block_delta" => self.more(&data),
+            "content_block_stop" => self.close(&data),
+            "message_delta" => self.end(&data),
+            "message_stop" if self.state == State::Stopped => {
+                self.state = State::Complete;
+                Ok(Vec::new())
+            }
+            "message_stop" => Err(Error::Unreadable("it does not say why it ends")),
+            // Pings, and kinds of events that are yet to be thought of.
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether the answer has come to its end.
+    pub fn is_complete(&self) -> bool {
+        self.state == State::Complete
+    }
+
+    fn start(&mut self, data: &Value) -> Result<Vec<Delta>, Error> {
+        let message = data.get("message").ok_or(Error::Unreadable("its first event has no message"))?;
+        let text = |member: &str| message.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+        if let Some(usage) = message.get("usage") {
+            self.counted = self.counted.with(usage);
+        }
+        self.state = State::Started;
+        Ok(vec![Delta::Started { id: text("id"), model: text("model") }])
+    }
+
+    fn open(&mut self, data: &Value) -> Result<Vec<Delta>, Error> {
+        if self.state != State::Started {
+            return Err(Error::Unreadable("its events come out of order"));
+        }
+        let block = data.get("content_block").ok_or(Error::Unreadable("a block of it has no content"))?;
+        let (open, deltas) = match blocks::read(block) {
+            Some(Part::Text { text }) => (Open::Text, text_delta(text)),
+            // Also when it is empty: thinking that is kept from us still begins here.
+            Some(Part::Reasoning { text, proof }) => {
+                (Open::Thinking { proof: proof.unwrap_or_default() }, vec![Delta::Reasoning { text }])
+            }
+            Some(Part::ToolCall { id, name, arguments, proof }) => {
+                let index = self.calls;
+                self.calls += 1;
+                let mut deltas = vec![Delta::ToolCall { index, id, name }];
+                deltas.extend(proof.map(|proof| Delta::Proof { index: Some(index), proof }));
+                (Open::Call { index, input: arguments, written: false }, deltas)
+            }
+            _ => (Open::Other, Vec::new()),
+        };
+        self.open.insert(number(data)?, open);
+        Ok(deltas)
+    }
+
+    fn more(&mut self, data: &Value) -> Result<Vec<Delta>, Error> {
+        let open = self.open.get_mut(&number(data)?).ok_or(Error::Unreadable("its events come out of order"))?;
+        let delta = data.get("delta").unwrap_or(&Value::Null);
+        let text = |member: &str| delta.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Ok(match (open, delta.get("type").and_then(Value::as_str).unwrap_or_default()) {
+            (Open::Text, "text_delta") => text_delta(text("text")),
+            (Open::Thinking { .. }, "thinking_delta") => vec![Delta::Reasoning { text: text("thinking") }],
+            (Open::Thinking { proof }, "signature_delta") => {
+                let before = proof.get("signature").and_then(Value::as_str).unwrap_or_default();
+                let signature = format!("{before}{}", text("signature"));
+                if let Some(proof) = proof.as_object_mut() {
+                    proof.insert("signature".into(), signature.into());
+                }
+                Vec::new()
+            }
+            (Open::Call { index, written, .. }, "input_json_delta") => {
+                let json = text("partial_json");
+                *written |= !json.is_empty();
+                if json.is_empty() { Vec::new() } else { vec![Delta::Arguments { index: *index, json }] }
+            }
+            // Citations, and pieces of blocks that are none of ours.
+            _ => Vec::new(),
+        })
+    }
+
+    fn close(&mut self, data: &Value) -> Result<Vec<Delta>, Error> {
+        Ok(match self.open.remove(&number(data)?) {
+            Some(Open::Thinking { proof }) => vec![Delta::Proof { index: None, proof }],
+            // Arguments are JSON also where a tool takes none.
+            Some(Open::Call { index, input, written: false }) => {
+                let input = if input.is_object() { input } else { json!({}) };
+                vec![Delta::Arguments { index, json: input.to_string() }]
+            }
+            Some(_) => Vec::new(),
+            None => return Err(Error::Unreadable("its events come out of order")),
+        })
+    }
+
+    fn end(&mut self, data: &Value) -> Result<Vec<Delta>, Error> {
+        if self.state == State::Waiting {
+            return Err(Error::Unreadable("its events come out of order"));
+        }
+        let mut deltas = Vec::new();
+        if let Some(stop) = data.get("delta").and_then(|delta| stop(delta.get("stop_reason")?)) {
+            self.state = State::Stopped;
+            deltas.push(Delta::Stopped { stop });
+        }
+        if let Some(usage) = data.get("usage") {
+            self.counted = self.counted.with(usage);
+            deltas.push(Delta::Used { usage: self.counted.usage() });
+        }
+        Ok(deltas)
+    }
+}
+
+fn text_delta(text: String) -> Vec<Delta> {
+    if text.is_empty() { Vec::new() } else { vec![Delta::Text { text }] }
+}
+
+fn number(data: &Value) -> Result<u64, Error> {
+    data.get("index").and_then(Value::as_u64).ok_or(Error::Unreadable("a block of it has no number"))
+}

@@ -1,0 +1,96 @@
+//! How much a model thinks: `thinking` and `output_config.effort`.
+//!
+//! Models differ in what they take: the newest decide for themselves how much to think and are only told an effort,
+//! the oldest want a budget. Whoever asks for one thing from a model that takes the other is told so by the API;
+//! `Refuses::reasoning` leaves it all out.
+
+use serde_json::{Map, Value, json};
+
+use super::turns;
+use crate::providers::chat::{Chat, Effort, Reasoning, ToolChoice};
+
+/// How many tokens an answer may have where nobody said: the API wants a number.
+///
+/// Thinking counts, and most models think unasked, so the 4096 of old could be used up before the first word.
+/// Every model on offer can write this many. It stays below what the API asks to be streamed (about 21,000 tokens,
+/// ten minutes), since most of our callers want a whole answer.
+const DEFAULT_MAX_TOKENS: u32 = 16_384;
+
+/// The API takes no smaller budget.
+const LEAST_BUDGET: u32 = 1024;
+
+/// What a request says about thinking, and what follows from it.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) thinking: Option<Value>,
+    pub(super) effort: Option<&'static str>,
+    pub(super) max_tokens: u32,
+}
+
+impl Plan {
+    /// Whether the model is told to think. Then the API takes no `temperature` and hardly a `top_p`.
+    pub(super) fn thinks(&self) -> bool {
+        self.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled")
+    }
+}
+
+pub(super) fn plan(chat: &Chat, refused: bool) -> Plan {
+    let max_tokens = chat.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    let plain = Plan { max_tokens, ..Plan::default() };
+    // A model that must call a tool may not think first. The tool is what the caller insists on.
+    let forced = matches!(chat.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_))) && !chat.tools.is_empty();
+    let adaptive = (!forced).then(|| json!({"type": "adaptive"}));
+    match chat.reasoning.filter(|_| !refused) {
+        None => plain,
+        Some(Reasoning::Off | Reasoning::Budget(0)) => Plan { thinking: Some(json!({"type": "disabled"})), ..plain },
+        Some(Reasoning::On) => Plan { thinking: adaptive, ..plain },
+        Some(Reasoning::Effort(effort)) => Plan { thinking: adaptive, effort: Some(word(effort)), ..plain },
+        Some(Reasoning::Budget(_)) if forced || turns::goes_on_unproven(&chat.messages) => plain,
+        Some(Reasoning::Budget(tokens)) => budget(tokens.max(LEAST_BUDGET), chat.max_tokens).unwrap_or(plain),
+    }
+}
+
+/// What a request of this protocol says.
+pub(super) fn read(body: &Map<String, Value>) -> Option<Reasoning> {
+    let thinking = body.get("thinking").and_then(|thinking| thinking.get("type")).and_then(Value::as_str);
+    let effort =
+        body.get("output_config").and_then(|config| config.get("effort")).and_then(Value::as_str).and_then(effort);
+    match thinking {
+        Some("disabled" | "between_tools") => Some(Reasoning::Off),
+        Some("enabled") => {
+            let tokens = body["thinking"].get("budget_tokens").and_then(Value::as_u64);
+            tokens.and_then(|tokens| u32::try_from(tokens).ok()).map(Reasoning::Budget).or(Some(Reasoning::On))
+        }
+        Some(_) => Some(effort.map_or(Reasoning::On, Reasoning::Effort)),
+        None => effort.map(Reasoning::Effort),
+    }
+}
+
+/// Thinking is part of what `max_tokens` limits: a limit that leaves no room for it leaves it out.
+fn budget(tokens: u32, limit: Option<u32>) -> Option<Plan> {
+    let (tokens, max_tokens) = match limit {
+        Some(limit) => (tokens.min(limit.saturating_sub(1)), limit),
+        None => (tokens, tokens.saturating_add(DEFAULT_MAX_TOKENS)),
+    };
+    let thinking = json!({"type": "enabled", "budget_tokens": tokens});
+    (tokens >= LEAST_BUDGET).then_some(Plan { thinking: Some(thinking), effort: None, max_tokens })
+}
+
+fn word(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::Max => "max",
+    }
+}
+
+fn effort(word: &str) -> Option<Effort> {
+    match word {
+        "low" => Some(Effort::Low),
+        "medium" => Some(Effort::Medium),
+        "high" => Some(Effort::High),
+        "xhigh" | "max" => Some(Effort::Max),
+        _ => None,
+    }
+}

@@ -1,0 +1,111 @@
+//! Leaves a provider alone for a while that keeps failing (P-17). Pure but for the lock: the clock is handed in.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Error;
+
+/// Failures in a row after which a provider is left alone.
+const FAILURES: u32 = 5;
+/// For how long.
+const REST: Duration = Duration::from_secs(30);
+
+/// Whether a provider is asked at the moment.
+#[derive(Debug, Default)]
+pub struct Breaker(Mutex<State>);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    failures: u32,
+    /// Nobody asks before this; then one call may try.
+    closed_until: Option<Instant>,
+    /// Somebody is trying.
+    trying: bool,
+}
+
+impl Breaker {
+    /// Whether a call may be made now. Whoever is let through must tell how it ended.
+    pub fn allows(&self, now: Instant) -> bool {
+        let mut state = self.state();
+        match state.closed_until {
+            None => true,
+            Some(until) if now < until || state.trying => false,
+            Some(_) => {
+                state.trying = true;
+                true
+            }
+        }
+    }
+
+    /// Told how a call ended. Only what says something about the provider counts: a refused prompt does not.
+    pub fn ended(&self, result: Result<(), &Error>, now: Instant) {
+        let mut state = self.state();
+        state.trying = false;
+        let failed = matches!(
+            result,
+            Err(Error::Unavailable { .. }
+                | Error::Network(_)
+                | Error::Timeout
+                | Error::Unreadable(_)
+                | Error::BrokenOff)
+        );
+        if !failed {
+            *state = State::default();
+            return;
+        }
+        state.failures = state.failures.saturating_add(1);
+        if state.failures >= FAILURES {
+            state.closed_until = Some(now + REST);
+        }
+    }
+
+    /// The lock guards plain numbers, so a panic does not spoil them.
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILED: Error = Error::Unavailable { status: 503, retry_after: None };
+
+    fn fail(breaker: &Breaker, times: u32, now: Instant) {
+        (0..times).for_each(|_| breaker.ended(Err(&FAILED), now));
+    }
+
+    #[test]
+    fn p17_after_five_failures_a_provider_rests_for_half_a_minute() {
+        let (breaker, start) = (Breaker::default(), Instant::now());
+        fail(&breaker, 4, start);
+        assert!(breaker.allows(start));
+        fail(&breaker, 1, start);
+        assert!(!breaker.allows(start + Duration::from_secs(29)));
+        assert!(breaker.allows(start + Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn p17_then_one_call_tries_and_its_end_decides() {
+        let (breaker, start) = (Breaker::default(), Instant::now());
+        fail(&breaker, 5, start);
+        let later = start + REST;
+        assert!(breaker.allows(later));
+        assert!(!breaker.allows(later), "one is trying already");
+        breaker.ended(Err(&FAILED), later);
+        assert!(!breaker.allows(later + Duration::from_secs(1)));
+        assert!(breaker.allows(later + REST));
+        breaker.ended(Ok(()), later + REST);
+        assert!(breaker.allows(later + REST) && breaker.allows(later + REST));
+    }
+
+    #[test]
+    fn p17_what_is_the_callers_fault_does_not_count() {
+        let (breaker, now) = (Breaker::default(), Instant::now());
+        for _ in 0..20 {
+            breaker.ended(Err(&Error::BadRequest { kind: "invalid_request_error".into() }), now);
+            breaker.ended(Err(&Error::RateLimited { retry_after: None, quota: false }), now);
+        }
+        assert!(breaker.allows(now));
+    }
+}

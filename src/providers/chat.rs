@@ -1,0 +1,281 @@
+//! A conversation with a model, in nobody's wire format.
+//!
+//! Only what corbie acts on is typed. The rest of a request or an answer travels along as the JSON it came as
+//! ([`Raw`]), so that nothing is lost between two peers of the same protocol.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What is asked of a model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Chat {
+    /// The model's own name, without a provider before it.
+    pub model: String,
+    pub messages: Vec<Message>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// The shape the answer must have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
+    /// Whether the answer comes in pieces.
+    pub stream: bool,
+    /// The request it was made from. An adapter of the same protocol starts from it and changes what it must.
+    #[serde(skip)]
+    pub raw: Option<Raw>,
+}
+
+/// One turn of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    pub role: Role,
+    pub parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Instructions of the program, above the person's.
+    System,
+    User,
+    Assistant,
+}
+
+/// A piece of a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    Text {
+        text: String,
+    },
+    Image {
+        image: Image,
+    },
+    /// The model thinks aloud. What proves it to its own provider is kept as it came.
+    Reasoning {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        proof: Option<Value>,
+    },
+    /// The model asks for a tool to be run.
+    ToolCall {
+        id: String,
+        name: String,
+        /// An object, parsed; what a model wrote that is no JSON is kept as a string.
+        arguments: Value,
+        /// What its own provider wants back with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        proof: Option<Value>,
+    },
+    /// What the tool gave; in a turn of the user.
+    ToolResult {
+        id: String,
+        name: Option<String>,
+        content: Vec<Part>,
+        #[serde(default)]
+        is_error: bool,
+    },
+}
+
+/// A picture: its bytes in base64, or where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Image {
+    Inline { media_type: String, base64: String },
+    Link { url: String },
+}
+
+/// A tool the model may ask for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tool {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments.
+    pub schema: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// The model decides.
+    Auto,
+    None,
+    /// At least one tool, whichever.
+    Required,
+    /// This one.
+    Tool(String),
+}
+
+/// The shape an answer must have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Format {
+    /// Any JSON object.
+    Json,
+    /// JSON that fits a schema.
+    Schema { name: String, schema: Value },
+}
+
+/// How much a model should think before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reasoning {
+    Off,
+    /// As much as the model finds right.
+    On,
+    Effort(Effort),
+    /// At most this many tokens.
+    Budget(u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Max,
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Completion {
+    pub id: String,
+    /// The model that answered, as its provider names it.
+    pub model: String,
+    pub parts: Vec<Part>,
+    pub stop: Stop,
+    pub usage: Usage,
+    /// The answer it was made from.
+    #[serde(skip)]
+    pub raw: Option<Raw>,
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// It had said everything.
+    #[default]
+    Finished,
+    /// It met one of the words it was told to stop at.
+    StopWord,
+    /// It used all the tokens it was given.
+    Length,
+    /// It waits for tools.
+    Tools,
+    /// It, or its provider, would not answer.
+    Refused,
+    /// Something else, in the provider's own word.
+    Other(String),
+}
+
+/// Tokens read and written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// All that was read, cached or not.
+    pub prompt: u64,
+    /// All that was written, thinking included.
+    pub completion: u64,
+    /// Of the prompt, what came from the provider's cache.
+    pub cached: u64,
+    /// Of the completion, what was thinking.
+    pub reasoning: u64,
+}
+
+/// A piece of an answer that comes bit by bit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Delta {
+    Started {
+        id: String,
+        model: String,
+    },
+    Text {
+        text: String,
+    },
+    Reasoning {
+        text: String,
+    },
+    /// A tool call begins. `index` tells several apart.
+    ToolCall {
+        index: usize,
+        id: String,
+        name: String,
+    },
+    /// More of the arguments of a tool call, as JSON text.
+    Arguments {
+        index: usize,
+        json: String,
+    },
+    /// What its own provider wants back: with the tool call `index`, or else with the thinking or text before it.
+    Proof {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        index: Option<usize>,
+        proof: Value,
+    },
+    Stopped {
+        stop: Stop,
+    },
+    Used {
+        usage: Usage,
+    },
+}
+
+/// Whose wire format something came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Chat completions, of OpenAI and of everyone compatible with it.
+    OpenAi,
+    Anthropic,
+    Google,
+}
+
+/// A body as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Raw {
+    pub protocol: Protocol,
+    pub body: Map<String, Value>,
+}
+
+impl Message {
+    pub fn text(role: Role, text: impl Into<String>) -> Message {
+        Message { role, parts: vec![Part::Text { text: text.into() }] }
+    }
+}
+
+impl Completion {
+    /// All text of the answer, without its thinking.
+    pub fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+}
+
+impl Usage {
+    pub fn total(&self) -> u64 {
+        self.prompt + self.completion
+    }
+}

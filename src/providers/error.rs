@@ -1,0 +1,151 @@
+//! How a call to a provider fails, in situations and not in status codes.
+//!
+//! No variant carries what the provider wrote: bodies of others may repeat keys, prompts and internal names (S-01).
+
+use std::time::Duration;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// 401, 403.
+    #[error("the provider refused the key; check that it is valid and may use this model")]
+    Authentication,
+    /// 429. With `quota`, waiting does not help: the account has nothing left.
+    #[error("{}", rate_limited(*.quota))]
+    RateLimited { retry_after: Option<Duration>, quota: bool },
+    /// 404, or a body that says so.
+    #[error("the provider has no such model, or this key may not use it; `models/list` shows those there are")]
+    ModelNotFound,
+    /// 5xx, 529 and everything else that means "not now".
+    #[error("the provider cannot answer at the moment (status {status}); try again later or use another model")]
+    Unavailable { status: u16, retry_after: Option<Duration> },
+    /// 400, 413, 422. `kind` is the provider's own short word for it, if it is one.
+    #[error("the provider did not take the request ({kind}); check its parameters and its length")]
+    BadRequest { kind: String },
+    /// The provider could not be reached, or the connection broke.
+    #[error("the provider could not be reached: {0}")]
+    Network(NetworkFault),
+    /// 408, 504, or our own deadline.
+    #[error("the provider did not answer in time")]
+    Timeout,
+    /// An answer that is no answer.
+    #[error("the provider's answer could not be read: {0}")]
+    Unreadable(&'static str),
+    /// A stream that ended before the answer was complete.
+    #[error("the provider's answer broke off before its end")]
+    BrokenOff,
+}
+
+/// What happened on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkFault {
+    #[error("its name is not known; check `base_url`")]
+    Name,
+    #[error("nothing listens there; check `base_url` and that it runs")]
+    Refused,
+    #[error("the secure connection failed; check `base_url` and the certificates of this machine")]
+    Tls,
+    #[error("the connection was closed")]
+    Closed,
+}
+
+impl Error {
+    /// Whether the same request may succeed on the same provider in a moment (P-14).
+    pub fn retryable(&self) -> bool {
+        match self {
+            Error::RateLimited { quota, .. } => !quota,
+            Error::Network(_) | Error::Timeout => true,
+            _ => false,
+        }
+    }
+
+    /// Whether another provider or another key may do better.
+    pub fn another_may_help(&self) -> bool {
+        !matches!(self, Error::BadRequest { .. })
+    }
+
+    /// How long the provider asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Error::RateLimited { retry_after, .. } | Error::Unavailable { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// A word that stays the same, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::Authentication => "authentication",
+            Error::RateLimited { quota: false, .. } => "rate_limited",
+            Error::RateLimited { quota: true, .. } => "quota_exhausted",
+            Error::ModelNotFound => "model_not_found",
+            Error::Unavailable { .. } => "unavailable",
+            Error::BadRequest { .. } => "bad_request",
+            Error::Network(_) => "network",
+            Error::Timeout => "timeout",
+            Error::Unreadable(_) => "unreadable",
+            Error::BrokenOff => "broken_off",
+        }
+    }
+
+    /// The situation that a status and the provider's own word for it make.
+    pub(super) fn of_status(status: u16, kind: Option<&str>, retry_after: Option<Duration>, quota: bool) -> Error {
+        match status {
+            401 | 403 => Error::Authentication,
+            404 => Error::ModelNotFound,
+            408 | 504 => Error::Timeout,
+            429 => Error::RateLimited { retry_after, quota },
+            400 | 402 | 405..=407 | 409..=428 => {
+                Error::BadRequest { kind: kind.map_or_else(|| "bad request".into(), word) }
+            }
+            status => Error::Unavailable { status, retry_after },
+        }
+    }
+}
+
+/// A provider's short word for a failure, if it is one: it goes out to callers, so it may be nothing else.
+fn word(text: &str) -> String {
+    let fits =
+        !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    if fits { text.to_owned() } else { "bad request".to_owned() }
+}
+
+fn rate_limited(quota: bool) -> &'static str {
+    match quota {
+        true => "the provider's account has nothing left; add credit or use another provider",
+        false => "the provider asks to wait; try again later or use another model",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p14_p15_only_what_passes_by_itself_is_tried_again() {
+        let retried = [
+            Error::RateLimited { retry_after: None, quota: false },
+            Error::Network(NetworkFault::Refused),
+            Error::Timeout,
+        ];
+        assert!(retried.iter().all(Error::retryable));
+        let not = [
+            Error::Authentication,
+            Error::RateLimited { retry_after: None, quota: true },
+            Error::ModelNotFound,
+            Error::BadRequest { kind: "invalid_request_error".into() },
+            Error::Unavailable { status: 503, retry_after: None },
+            Error::Unreadable("it is no JSON"),
+        ];
+        assert!(!not.iter().any(Error::retryable));
+    }
+
+    #[test]
+    fn s01_only_a_short_word_of_the_providers_goes_out() {
+        let of = |kind| Error::of_status(400, Some(kind), None, false).to_string();
+        assert!(of("invalid_request_error").contains("(invalid_request_error)"));
+        for leak in ["sk-123", "the key sk-live is wrong", "", &"a".repeat(65), "A"] {
+            assert!(of(leak).contains("(bad request)"), "{leak}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the parts of a turn say: Google's parts, read.
+//!
+//! Google signs its thinking (`thoughtSignature`), and wants the signature back on the part it came with. On a
+//! thought or a function call it becomes their proof. On anything else it becomes an empty thought right after,
+//! marked with [`OF_PART_BEFORE`]; `turns` puts it back.
+
+use serde_json::{Value, json};
+
+use super::members::{Object, member, object, objects, text};
+use crate::providers::chat::{Image, Part};
+
+/// The member of a proof that holds the signature.
+pub(super) const SIGNATURE: &str = "thoughtSignature";
+
+/// The member of a proof that says that the signature belongs to the part before, which has no place for it.
+pub(super) const OF_PART_BEFORE: &str = "of_part_before";
+
+/// All parts of a turn that corbie knows. `call_id` makes an id for the n-th function call that has none.
+pub(super) fn read(content: &Object, mut call_id: impl FnMut(usize) -> String) -> Vec<Part> {
+    let mut calls = 0;
+    let mut read = Vec::new();
+    for part in objects(content, "parts") {
+        if let Some(call) = object(part, "functionCall") {
+            let made = calls;
+            calls += 1;
+            read.extend(function_call(call, proof(part), || call_id(made)));
+            continue;
+        }
+        let known = read.len();
+        if let Some(text) = text(part, "text") {
+            if is_thought(part) {
+                read.push(Part::Reasoning { text: text.to_owned(), proof: proof(part) });
+                continue;
+            }
+            if !text.is_empty() {
+                read.push(Part::Text { text: text.to_owned() });
+            }
+        } else if let Some(response) = object(part, "functionResponse") {
+            read.push(function_response(response));
+        } else {
+            read.extend(image(part).map(|image| Part::Image { image }));
+        }
+        if let Some(mut proof) = proof(part) {
+            if read.len() > known {
+                proof[OF_PART_BEFORE] = true.into();
+            }
+            read.push(Part::Reasoning { text: String::new(), proof: Some(proof) });
+        }
+    }
+    read
+}
+
+/// Whether a part is thinking and no answer.
+pub(super) fn is_thought(part: &Object) -> bool {
+    member(part, "thought").and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// A part's signature, as the proof to give back.
+pub(super) fn proof(part: &Object) -> Option<Value> {
+    text(part, SIGNATURE).map(|signature| json!({SIGNATURE: signature}))
+}
+
+/// A call without a name cannot be made: it is none.
+fn function_call(call: &Object, proof: Option<Value>, call_id: impl FnOnce() -> String) -> Option<Part> {
+    let name = text(call, "name")?.to_owned();
+    let id = text(call, "id").filter(|id| !id.is_empty()).map_or_else(call_id, str::to_owned);
+    let arguments = member(call, "args").cloned().unwrap_or_else(|| json!({}));
+    Some(Part::ToolCall { id, name, arguments, proof })
+}
+
+/// What a tool gave. The id is empty where there is none; `parse` finds the call it answers.
+fn function_response(response: &Object) -> Part {
+    let given = object(response, "response");
+    let one = given.filter(|given| given.len() == 1).and_then(|given| given.iter().next());
+    let (value, is_error) = match one {
+        Some((name, value)) if name == "error" => (Some(value.clone()), true),
+        Some((name, value)) if name == "output" || name == "result" => (Some(value.clone()), false),
+        _ => (given.cloned().map(Value::Object), false),
+    };
+    let said = value.map(|value| match value {
+        Value::String(text) => text,
+        value => value.to_string(),
+    });
+    let mut content: Vec<Part> = said.map(|text| Part::Text { text }).into_iter().collect();
+    let pictures = objects(response, "parts").into_iter().filter_map(image);
+    content.extend(pictures.map(|image| Part::Image { image }));
+    Part::ToolResult {
+        id: text(response, "id").unwrap_or_default().to_owned(),
+        name: text(response, "name").map(str::to_owned),
+        content,
+        is_error,
+    }
+}
+
+/// A picture. Sound, film and papers are left to the raw request.
+fn image(part: &Object) -> Option<Image> {
+    if let Some(blob) = object(part, "inlineData") {
+        let media_type = text(blob, "mimeType").filter(|media_type| media_type.starts_with("image/"))?;
+        let base64 = text(blob, "data")?;
+        return Some(Image::Inline { media_type: media_type.to_owned(), base64: base64.to_owned() });
+    }
+    let file = object(part, "fileData")?;
+    let url = text(file, "fileUri")?;
+    let media_type = text(file, "mimeType").or_else(|| media_type_of(url))?;
+    media_type.starts_with("image/").then(|| Image::Link { url: url.to_owned() })
+}
+
+/// The kind of picture behind a link, where the link says it. A wrong one would be refused; none need be given.
+pub(super) fn media_type_of(url: &str) -> Option<&'static str> {
+    let path = url.split(['?', '#']).next()?;
+    let (_, ending) = path.rsplit_once('.')?;
+    match ending.to_ascii_lowercase().as_str() {
+        "jpg" | "jpeg" => Some("image/jpeg"),
+        "png" => Some("image/png"),
+        "webp" => Some("image/webp"),
+        "gif" => Some("image/gif"),
+        "heic" => Some("image/heic"),
+        "heif" => Some("image/heif"),
+        _ => None,
+    }
+}

@@ -1,0 +1,103 @@
+//! Why Google did not answer.
+//!
+//! The status alone does not tell: a wrong key comes as 400, and 429 means both "in a moment" and "tomorrow". The
+//! `details` of an error do. Nothing of its `message` goes on to anybody (S-01).
+
+use std::time::{Duration, SystemTime};
+
+use http::HeaderMap;
+use serde_json::Value;
+
+use super::members::{Object, member, object, objects, text};
+use crate::providers::{Error, Head, retry_after};
+
+/// The object in a body, if the response is no error.
+pub(super) fn check(head: Head<'_>, body: &[u8]) -> Result<Object, Error> {
+    let parsed = match serde_json::from_slice(body) {
+        Ok(Value::Object(object)) => Some(object),
+        // What would have been a stream fails as a list with the error in it.
+        Ok(Value::Array(values)) => values.into_iter().next().and_then(|value| match value {
+            Value::Object(object) => Some(object),
+            _ => None,
+        }),
+        _ => None,
+    };
+    let error = parsed.as_ref().and_then(|body| object(body, "error"));
+    if !head.status.is_success() {
+        return Err(of(head.status.as_u16(), error.unwrap_or(&Object::new()), head.headers));
+    }
+    if let Some(error) = error {
+        return Err(of(status(error), error, head.headers));
+    }
+    match parsed {
+        Some(body) => Ok(body),
+        None if body.is_empty() => Err(Error::Unreadable("it is empty")),
+        None => Err(Error::Unreadable("it is no JSON object")),
+    }
+}
+
+/// An error in the middle of a stream. Its response began as a success.
+pub(super) fn in_stream(chunk: &Object) -> Error {
+    match object(chunk, "error") {
+        Some(error) => of(status(error), error, &HeaderMap::new()),
+        None => Error::Unreadable("an event of the stream is an error without a reason"),
+    }
+}
+
+fn of(http_status: u16, error: &Object, headers: &HeaderMap) -> Error {
+    let reasons = || details(error, "ErrorInfo").filter_map(|info| text(info, "reason"));
+    if reasons().any(|reason| reason.starts_with("API_KEY_")) {
+        return Error::Authentication;
+    }
+    if http_status == 400 && names_the_model(error) {
+        return Error::ModelNotFound;
+    }
+    let quota = http_status == 429 && is_spent(error);
+    let kind = text(error, "status").map(str::to_ascii_lowercase);
+    Error::of_status(http_status, kind.as_deref(), wait(error, headers), quota)
+}
+
+/// The entries of `details` of one kind, such as `type.googleapis.com/google.rpc.ErrorInfo`.
+fn details<'a>(error: &'a Object, kind: &str) -> impl Iterator<Item = &'a Object> {
+    let ending = format!("google.rpc.{kind}");
+    let is_kind = move |detail: &&Object| text(detail, "@type").is_some_and(|name| name.ends_with(&ending));
+    objects(error, "details").into_iter().filter(is_kind)
+}
+
+/// Whether waiting a moment does not help: a day's quota is used up, or there is no money left.
+fn is_spent(error: &Object) -> bool {
+    let mut violations = details(error, "QuotaFailure").flat_map(|failure| objects(failure, "violations"));
+    let per_day = violations.any(|violation| text(violation, "quotaId").is_some_and(|id| id.contains("PerDay")));
+    let exhausted = details(error, "ErrorInfo").any(|info| text(info, "reason") == Some("QUOTA_EXHAUSTED"));
+    // For prepaid accounts there is nothing but the sentence.
+    let message = text(error, "message").unwrap_or_default();
+    per_day || exhausted || message.contains("credits are depleted") || message.contains("spending cap")
+}
+
+/// Whether what is wrong with the request is its model.
+fn names_the_model(error: &Object) -> bool {
+    let mut violations = details(error, "BadRequest").flat_map(|request| objects(request, "fieldViolations"));
+    let is_model =
+        |violation| text(violation, "field").is_some_and(|field| field == "model" || field.ends_with(".model"));
+    violations.any(is_model) || text(error, "message").is_some_and(|message| message.contains("unexpected model name"))
+}
+
+fn wait(error: &Object, headers: &HeaderMap) -> Option<Duration> {
+    let delay = details(error, "RetryInfo").find_map(|info| text(info, "retryDelay"));
+    delay.and_then(retry_after::seconds).or_else(|| retry_after::of(headers, SystemTime::now()))
+}
+
+/// The status an error carries in itself: as a number, or as its word.
+fn status(error: &Object) -> u16 {
+    let code = member(error, "code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+    code.filter(|code| (400..600).contains(code)).unwrap_or_else(|| match text(error, "status") {
+        Some("INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE") => 400,
+        Some("UNAUTHENTICATED") => 401,
+        Some("PERMISSION_DENIED") => 403,
+        Some("NOT_FOUND") => 404,
+        Some("RESOURCE_EXHAUSTED") => 429,
+        Some("UNAVAILABLE") => 503,
+        Some("DEADLINE_EXCEEDED") => 504,
+        _ => 500,
+    })
+}

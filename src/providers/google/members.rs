@@ -1,0 +1,73 @@
+//! Members of Google's objects.
+//!
+//! Requests may spell a name as the documentation does (`systemInstruction`) or with underscores
+//! (`system_instruction`), and may give one object where a list of them is meant. All of it is read, and what is
+//! changed keeps its spelling.
+
+use serde_json::{Map, Value};
+
+pub(super) type Object = Map<String, Value>;
+
+/// A member, by its name in the documentation.
+pub(super) fn member<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
+    object.get(name).or_else(|| object.get(&with_underscores(name))).filter(|value| !value.is_null())
+}
+
+pub(super) fn text<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
+    member(object, name)?.as_str()
+}
+
+pub(super) fn object<'a>(object: &'a Object, name: &str) -> Option<&'a Object> {
+    member(object, name)?.as_object()
+}
+
+/// The objects of a list, or the one that stands in its place.
+pub(super) fn objects<'a>(object: &'a Object, name: &str) -> Vec<&'a Object> {
+    match member(object, name) {
+        Some(Value::Array(values)) => values.iter().filter_map(Value::as_object).collect(),
+        Some(Value::Object(one)) => vec![one],
+        _ => Vec::new(),
+    }
+}
+
+/// Sets a member under the name it has already.
+pub(super) fn set(object: &mut Object, name: &str, value: impl Into<Value>) {
+    let other = with_underscores(name);
+    let name = if object.contains_key(&other) { other } else { name.to_owned() };
+    object.insert(name, value.into());
+}
+
+/// Takes a member out, whatever its spelling.
+pub(super) fn remove(object: &mut Object, name: &str) -> Option<Value> {
+    let other = object.shift_remove(&with_underscores(name));
+    object.shift_remove(name).or(other)
+}
+
+fn with_underscores(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(letter.to_ascii_lowercase());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn both_spellings_are_read_and_the_callers_is_kept() {
+        let mut body = json!({"system_instruction": {"parts": {"text": "Be brief."}}, "contents": null});
+        let body = body.as_object_mut().unwrap();
+        assert_eq!(objects(object(body, "systemInstruction").unwrap(), "parts").len(), 1);
+        assert_eq!(member(body, "contents"), None);
+        set(body, "systemInstruction", "new");
+        assert_eq!(body["system_instruction"], "new");
+        assert_eq!(remove(body, "systemInstruction"), Some("new".into()));
+        assert!(!body.contains_key("system_instruction"));
+    }
+}

@@ -1,0 +1,33 @@
+//! The list of models.
+
+use serde_json::Value;
+
+use super::members::{Object, member, objects, text};
+use crate::providers::{Error, ModelInfo};
+
+/// The models of a page that can answer chats, and the token of the next page.
+pub(super) fn page(body: &Object) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
+    // A page without models leaves the list out, so only another type is wrong.
+    if !matches!(member(body, "models"), None | Some(Value::Array(_))) {
+        return Err(Error::Unreadable("its models are no list"));
+    }
+    let models = objects(body, "models").into_iter().filter(|model| answers(model)).filter_map(model).collect();
+    let next = text(body, "nextPageToken").filter(|token| !token.is_empty());
+    Ok((models, next.map(str::to_owned)))
+}
+
+/// Models for embeddings, pictures and films are in the list too.
+fn answers(model: &Object) -> bool {
+    let methods = member(model, "supportedGenerationMethods").and_then(Value::as_array);
+    methods.is_none_or(|methods| methods.iter().any(|method| method == "generateContent"))
+}
+
+fn model(model: &Object) -> Option<ModelInfo> {
+    let name = text(model, "name")?;
+    Some(ModelInfo {
+        id: name.strip_prefix("models/").unwrap_or(name).to_owned(),
+        name: text(model, "displayName").map(str::to_owned),
+        context: member(model, "inputTokenLimit").and_then(Value::as_u64),
+        output: member(model, "outputTokenLimit").and_then(Value::as_u64),
+    })
+}

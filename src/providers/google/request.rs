@@ -1,0 +1,176 @@
+//! A [`Chat`] as the body of a `generateContent` request.
+//!
+//! The body starts as the caller's own where that was Google's protocol too, and as nothing otherwise. Then
+//! whatever the chat says differently from it is written over. So there is one way for both, and what corbie does
+//! not know survives.
+
+use serde_json::{Value, json};
+
+use super::members::{Object, member, object, objects, remove, set};
+use super::turns::{self, Names};
+use super::{parse, resource};
+use crate::providers::Refuses;
+use crate::providers::chat::{Chat, Effort, Format, Message, Protocol, Reasoning, Role, Tool, ToolChoice};
+
+pub(super) fn body(chat: &Chat, refuses: Refuses) -> Object {
+    let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::Google);
+    let mut body = raw.map(|raw| raw.body.clone()).unwrap_or_default();
+    let before = parse::typed(&body);
+    if member(&body, "model").is_some() {
+        let (collection, model) = resource(&chat.model);
+        set(&mut body, "model", format!("{collection}/{model}"));
+    }
+    instructions(chat, &before, &mut body);
+    contents(chat, &before, &mut body);
+    if chat.tools != before.tools {
+        tools(&chat.tools, &mut body);
+    }
+    if chat.tool_choice != before.tool_choice || chat.tools.is_empty() != before.tools.is_empty() {
+        tool_choice(chat, &mut body);
+    }
+    settings(chat, &before, refuses, &mut body);
+    body
+}
+
+/// The system turns. Google has one place for them, before all others.
+fn instructions(chat: &Chat, before: &Chat, body: &mut Object) {
+    let is_system = |message: &&Message| message.role == Role::System;
+    let now: Vec<&Message> = chat.messages.iter().filter(is_system).collect();
+    if now == before.messages.iter().filter(is_system).collect::<Vec<_>>() {
+        return;
+    }
+    let parts = turns::instructions(&now);
+    if parts.is_empty() {
+        remove(body, "systemInstruction");
+        return;
+    }
+    let mut instructions = object(body, "systemInstruction").cloned().unwrap_or_default();
+    set(&mut instructions, "parts", parts);
+    set(body, "systemInstruction", instructions);
+}
+
+/// The other turns. Those at both ends that are the caller's stay as the caller wrote them.
+fn contents(chat: &Chat, before: &Chat, body: &mut Object) {
+    let is_turn = |message: &&Message| message.role != Role::System;
+    let now: Vec<&Message> = chat.messages.iter().filter(is_turn).collect();
+    let was: Vec<&Message> = before.messages.iter().filter(is_turn).collect();
+    if now == was && member(body, "contents").is_some() {
+        return;
+    }
+    let same = |(now, was): &(&&Message, &&Message)| now == was;
+    let head = now.iter().zip(&was).take_while(same).count();
+    let (now, was) = (&now[head..], &was[head..]);
+    let tail = now.iter().rev().zip(was.iter().rev()).take_while(same).count();
+    let raw: Vec<Value> = objects(body, "contents").into_iter().cloned().map(Value::Object).collect();
+
+    let mut contents = raw[..head].to_vec();
+    contents.extend(turns::contents(&now[..now.len() - tail], &Names::of(&chat.messages), &chat.model));
+    contents.extend_from_slice(&raw[raw.len() - tail..]);
+    set(body, "contents", contents);
+}
+
+/// Functions replace functions; Google's own tools in the caller's request stay.
+fn tools(tools: &[Tool], body: &mut Object) {
+    let mut entries: Vec<Value> = Vec::new();
+    for mut entry in objects(body, "tools").into_iter().cloned() {
+        remove(&mut entry, "functionDeclarations");
+        if !entry.is_empty() {
+            entries.push(entry.into());
+        }
+    }
+    if !tools.is_empty() {
+        let declarations: Vec<Value> = tools.iter().map(declaration).collect();
+        entries.push(json!({"functionDeclarations": declarations}));
+    }
+    match entries.is_empty() {
+        true => drop(remove(body, "tools")),
+        false => set(body, "tools", entries),
+    }
+}
+
+fn declaration(tool: &Tool) -> Value {
+    let mut declaration = json!({"name": tool.name});
+    if let Some(description) = &tool.description {
+        declaration["description"] = description.as_str().into();
+    }
+    if tool.schema.as_object().is_some_and(|schema| !schema.is_empty()) {
+        declaration["parametersJsonSchema"] = tool.schema.clone();
+    }
+    declaration
+}
+
+/// A choice without functions to choose from is refused, so it goes with them.
+fn tool_choice(chat: &Chat, body: &mut Object) {
+    let calling = chat.tool_choice.as_ref().filter(|_| !chat.tools.is_empty()).map(|choice| match choice {
+        ToolChoice::Auto => json!({"mode": "AUTO"}),
+        ToolChoice::None => json!({"mode": "NONE"}),
+        ToolChoice::Required => json!({"mode": "ANY"}),
+        ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+    });
+    let mut config = object(body, "toolConfig").cloned().unwrap_or_default();
+    match calling {
+        Some(calling) => set(&mut config, "functionCallingConfig", calling),
+        None => drop(remove(&mut config, "functionCallingConfig")),
+    }
+    match config.is_empty() {
+        true => drop(remove(body, "toolConfig")),
+        false => set(body, "toolConfig", config),
+    }
+}
+
+/// Everything in `generationConfig`.
+fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
+    let was = object(body, "generationConfig").cloned().unwrap_or_default();
+    let mut config = was.clone();
+    let mut put = |name: &str, now: Option<Value>, was: Option<Value>, refused: bool| match now {
+        _ if refused => drop(remove(&mut config, name)),
+        now if now == was => {}
+        Some(value) => set(&mut config, name, value),
+        None => drop(remove(&mut config, name)),
+    };
+    let stop = |chat: &Chat| (!chat.stop.is_empty()).then(|| chat.stop.clone().into());
+    // Seeds of other protocols are longer than Google's. A part of one gives the same answer again just as well.
+    let seed = |chat: &Chat| chat.seed.map(|seed| Value::from(seed as i32));
+    put("maxOutputTokens", chat.max_tokens.map(Value::from), before.max_tokens.map(Value::from), false);
+    put("temperature", chat.temperature.map(Value::from), before.temperature.map(Value::from), refuses.temperature);
+    put("topP", chat.top_p.map(Value::from), before.top_p.map(Value::from), refuses.top_p);
+    put("seed", seed(chat), seed(before), refuses.seed);
+    put("stopSequences", stop(chat), stop(before), refuses.stop);
+    put("thinkingConfig", chat.reasoning.map(thinking), before.reasoning.map(thinking), refuses.reasoning);
+    if chat.format != before.format {
+        format(chat.format.as_ref(), &mut config);
+    }
+    if config != was {
+        set(body, "generationConfig", config);
+    }
+}
+
+/// Levels are how today's models are told; a budget is sent only where one is asked for. There is no level for not
+/// thinking at all: the lowest is as near as it gets.
+fn thinking(reasoning: Reasoning) -> Value {
+    let level = |effort| match effort {
+        Effort::Minimal => "MINIMAL",
+        Effort::Low => "LOW",
+        Effort::Medium => "MEDIUM",
+        Effort::High | Effort::Max => "HIGH",
+    };
+    match reasoning {
+        Reasoning::Off => json!({"thinkingLevel": "MINIMAL"}),
+        Reasoning::On => json!({"includeThoughts": true}),
+        Reasoning::Effort(effort) => json!({"includeThoughts": true, "thinkingLevel": level(effort)}),
+        Reasoning::Budget(0) => json!({"thinkingBudget": 0}),
+        Reasoning::Budget(budget) => json!({"includeThoughts": true, "thinkingBudget": budget}),
+    }
+}
+
+fn format(format: Option<&Format>, config: &mut Object) {
+    for name in ["responseMimeType", "responseSchema", "responseJsonSchema"] {
+        remove(config, name);
+    }
+    if format.is_some() {
+        set(config, "responseMimeType", "application/json");
+    }
+    if let Some(Format::Schema { schema, .. }) = format {
+        set(config, "responseJsonSchema", schema.clone());
+    }
+}

@@ -1,0 +1,93 @@
+//! Google's answer, whole. What a stream shares with it is here too.
+
+use serde_json::Value;
+
+use super::content;
+use super::members::{Object, member, object, objects, text};
+use crate::providers::Error;
+use crate::providers::chat::{Completion, Part, Protocol, Raw, Stop, Usage};
+
+pub(super) fn completion(body: Object) -> Result<Completion, Error> {
+    let id = text(&body, "responseId").unwrap_or_default().to_owned();
+    let (parts, stop) = match candidate(&body) {
+        Some(candidate) => {
+            let parts = object(candidate, "content").map(|content| content::read(content, |call| call_id(&id, call)));
+            let parts = parts.unwrap_or_default();
+            let reason = text(candidate, "finishReason");
+            if reason.is_none() && parts.is_empty() {
+                return Err(Error::Unreadable("its candidate is empty"));
+            }
+            let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall { .. }));
+            (parts, stop(reason.unwrap_or("STOP"), has_calls))
+        }
+        None if is_blocked(&body) => (Vec::new(), Stop::Refused),
+        None => return Err(Error::Unreadable("it has no candidate")),
+    };
+    let model = model(&body);
+    let usage = usage(&body).unwrap_or_default();
+    Ok(Completion { id, model, parts, stop, usage, raw: Some(Raw { protocol: Protocol::Google, body }) })
+}
+
+/// The first candidate; corbie never asks for more.
+pub(super) fn candidate(body: &Object) -> Option<&Object> {
+    let is_first = |candidate: &&Object| member(candidate, "index").and_then(Value::as_u64).unwrap_or(0) == 0;
+    objects(body, "candidates").into_iter().find(is_first)
+}
+
+/// Whether the prompt itself was refused: then there are no candidates.
+pub(super) fn is_blocked(body: &Object) -> bool {
+    object(body, "promptFeedback").is_some_and(|feedback| text(feedback, "blockReason").is_some())
+}
+
+pub(super) fn model(body: &Object) -> String {
+    let model = text(body, "modelVersion").unwrap_or_default();
+    model.strip_prefix("models/").unwrap_or(model).to_owned()
+}
+
+/// An id for the n-th call of an answer that gave it none: the same one each time the answer is read.
+pub(super) fn call_id(response_id: &str, call: usize) -> String {
+    match response_id {
+        "" => format!("call_{call}"),
+        response_id => format!("call_{response_id}_{call}"),
+    }
+}
+
+/// Google says `STOP` also where a stop word was met, and where the model waits for tools.
+pub(super) fn stop(reason: &str, has_calls: bool) -> Stop {
+    match reason {
+        "STOP" if has_calls => Stop::Tools,
+        "STOP" => Stop::Finished,
+        // The second is a limit of Google's for one request; `continuationToken` in the raw answer leads on.
+        "MAX_TOKENS" | "CONTINUATION" => Stop::Length,
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "MODEL_ARMOR"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => Stop::Refused,
+        word if is_word(word) => Stop::Other(word.to_owned()),
+        _ => Stop::Other("OTHER".to_owned()),
+    }
+}
+
+/// Tokens, where the answer counts them. The results of Google's own tools are read by the model like the prompt.
+pub(super) fn usage(body: &Object) -> Option<Usage> {
+    let counts = object(body, "usageMetadata")?;
+    let count = |name| member(counts, name).and_then(Value::as_u64).unwrap_or(0);
+    let reasoning = count("thoughtsTokenCount");
+    Some(Usage {
+        prompt: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),
+        completion: count("candidatesTokenCount").saturating_add(reasoning),
+        cached: count("cachedContentTokenCount"),
+        reasoning,
+    })
+}
+
+/// Only a word goes on to callers, never a sentence.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+}

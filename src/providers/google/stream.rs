@@ -1,0 +1,93 @@
+//! Google's answer in pieces.
+//!
+//! Each event is a whole answer with only what is new in it. There is no event for the end: an answer is complete
+//! when its last piece gives the reason why it stopped.
+
+use serde_json::Value;
+
+use super::content;
+use super::failure;
+use super::members::{Object, member, object, objects, text};
+use super::response::{call_id, candidate, is_blocked, model, stop, usage};
+use crate::providers::chat::{Delta, Stop};
+use crate::providers::{Error, Event};
+
+/// Reads the events of one stream.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    has_started: bool,
+    id: String,
+    calls: usize,
+    is_complete: bool,
+}
+
+impl Decoder {
+    /// What is new with an event.
+    pub fn event(&mut self, event: &Event) -> Result<Vec<Delta>, Error> {
+        // Some gateways in between end every stream as OpenAI does.
+        if matches!(event.data.trim(), "" | "[DONE]") {
+            return Ok(Vec::new());
+        }
+        let Ok(Value::Object(chunk)) = serde_json::from_str(&event.data) else {
+            return Err(Error::Unreadable("an event of the stream is no JSON object"));
+        };
+        if member(&chunk, "error").is_some() {
+            return Err(failure::in_stream(&chunk));
+        }
+        let mut deltas = Vec::new();
+        self.start(&chunk, &mut deltas);
+        if let Some(candidate) = candidate(&chunk) {
+            for part in object(candidate, "content").map(|content| objects(content, "parts")).unwrap_or_default() {
+                self.part(part, &mut deltas);
+            }
+            let reason = text(candidate, "finishReason");
+            self.is_complete = reason.is_some();
+            deltas.extend(reason.map(|reason| Delta::Stopped { stop: stop(reason, self.calls > 0) }));
+        } else if is_blocked(&chunk) {
+            self.is_complete = true;
+            deltas.push(Delta::Stopped { stop: Stop::Refused });
+        }
+        // Every piece counts all tokens so far. Only the last count is of use.
+        if self.is_complete {
+            deltas.extend(usage(&chunk).map(|usage| Delta::Used { usage }));
+        }
+        Ok(deltas)
+    }
+
+    /// Whether the last piece was the end.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    fn start(&mut self, chunk: &Object, deltas: &mut Vec<Delta>) {
+        if std::mem::replace(&mut self.has_started, true) {
+            return;
+        }
+        self.id = text(chunk, "responseId").unwrap_or_default().to_owned();
+        deltas.push(Delta::Started { id: self.id.clone(), model: model(chunk) });
+    }
+
+    /// One part. A function call comes in one piece; pictures have no place in a stream of ours.
+    fn part(&mut self, part: &Object, deltas: &mut Vec<Delta>) {
+        let said = deltas.len();
+        let mut call_index = None;
+        if let Some(call) = object(part, "functionCall") {
+            let index = self.calls;
+            let made = || call_id(&self.id, index);
+            let Some(name) = text(call, "name").map(str::to_owned) else { return };
+            let id = text(call, "id").filter(|id| !id.is_empty()).map_or_else(made, str::to_owned);
+            let json = member(call, "args").map_or_else(|| "{}".to_owned(), Value::to_string);
+            deltas.extend([Delta::ToolCall { index, id, name }, Delta::Arguments { index, json }]);
+            self.calls += 1;
+            call_index = Some(index);
+        } else if let Some(text) = text(part, "text").filter(|text| !text.is_empty()).map(str::to_owned) {
+            deltas.push(if content::is_thought(part) { Delta::Reasoning { text } } else { Delta::Text { text } });
+        }
+        if let Some(mut proof) = content::proof(part) {
+            if matches!(deltas[said..], [Delta::Text { .. }]) {
+                proof[content::OF_PART_BEFORE] = true.into();
+            }
+            deltas.push(Delta::Proof { index: call_index, proof });
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Turns of a conversation, written as Google's `contents` and `systemInstruction`.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::content::{OF_PART_BEFORE, SIGNATURE, media_type_of};
+use super::members::Object;
+use crate::providers::chat::{Image, Message, Part, Role};
+
+/// What stands for the signature of a call that Google's models did not make. Without one, Gemini 3 and later refuse
+/// a history that another model began; this is the word Google documents for it.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// The names of the functions called, by the ids of the calls: a result needs its function's name.
+pub(super) struct Names<'a>(HashMap<&'a str, &'a str>);
+
+impl<'a> Names<'a> {
+    pub(super) fn of(messages: &'a [Message]) -> Names<'a> {
+        let parts = messages.iter().flat_map(|message| &message.parts);
+        let names = parts.filter_map(|part| match part {
+            Part::ToolCall { id, name, .. } => Some((id.as_str(), name.as_str())),
+            _ => None,
+        });
+        Names(names.collect())
+    }
+}
+
+/// The turns of user and model. Neighbours of one role become one turn: all results of parallel calls must come
+/// together.
+pub(super) fn contents(messages: &[&Message], names: &Names<'_>, model: &str) -> Vec<Value> {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in messages {
+        let role = if message.role == Role::Assistant { "model" } else { "user" };
+        let mut parts = Vec::new();
+        for part in &message.parts {
+            write(part, names, &mut parts);
+        }
+        match turns.last_mut() {
+            _ if parts.is_empty() => {}
+            Some((last, before)) if *last == role => before.append(&mut parts),
+            _ => turns.push((role, parts)),
+        }
+    }
+    for (_, parts) in turns.iter_mut().filter(|(role, _)| *role == "model" && wants_signatures(model)) {
+        sign_first_call(parts);
+    }
+    turns.into_iter().map(|(role, parts)| json!({"role": role, "parts": parts})).collect()
+}
+
+/// The parts of the instructions: their text, in order.
+pub(super) fn instructions(messages: &[&Message]) -> Vec<Value> {
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    let texts = parts.filter_map(|part| match part {
+        Part::Text { text } if !text.is_empty() => Some(json!({"text": text})),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn write(part: &Part, names: &Names<'_>, out: &mut Vec<Value>) {
+    match part {
+        Part::Text { text } if text.is_empty() => {}
+        Part::Text { text } => out.push(json!({"text": text})),
+        Part::Image { image } => out.push(picture(image)),
+        Part::Reasoning { text, proof } => thought(text, proof.as_ref(), out),
+        Part::ToolCall { id, name, arguments, proof } => {
+            let mut part = json!({"functionCall": {"id": id, "name": name, "args": as_object(arguments)}});
+            if let Some(signature) = signature(proof.as_ref()) {
+                part[SIGNATURE] = signature.clone();
+            }
+            out.push(part);
+        }
+        Part::ToolResult { id, name, content, is_error } => {
+            let name = name.as_deref().or_else(|| names.0.get(id.as_str()).copied()).unwrap_or(id);
+            out.push(function_response(id, name, content, *is_error));
+        }
+    }
+}
+
+/// Thinking goes back with Google's signature, or without one if it never had any: Google signs only some of it. What
+/// another provider has signed stays away.
+fn thought(text: &str, proof: Option<&Value>, out: &mut Vec<Value>) {
+    match signature(proof) {
+        Some(signature) if text.is_empty() => {
+            let of_part_before = proof.is_some_and(|proof| proof[OF_PART_BEFORE] == true);
+            match out.last_mut().filter(|_| of_part_before) {
+                Some(before) => before[SIGNATURE] = signature.clone(),
+                None => out.push(json!({"text": "", SIGNATURE: signature})),
+            }
+        }
+        Some(signature) => out.push(json!({"text": text, "thought": true, SIGNATURE: signature})),
+        None if proof.is_none() && !text.is_empty() => out.push(json!({"text": text, "thought": true})),
+        None => {}
+    }
+}
+
+fn signature(proof: Option<&Value>) -> Option<&Value> {
+    proof?.get(SIGNATURE).filter(|signature| signature.is_string())
+}
+
+fn function_response(id: &str, name: &str, content: &[Part], is_error: bool) -> Value {
+    let texts = content.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    let pictures = content.iter().filter_map(|part| match part {
+        Part::Image { image } => Some(picture(image)),
+        _ => None,
+    });
+    let pictures: Vec<Value> = pictures.collect();
+    let member = if is_error { "error" } else { "output" };
+    let mut response = json!({"id": id, "name": name, "response": {member: text}});
+    if !pictures.is_empty() {
+        response["parts"] = pictures.into();
+    }
+    json!({"functionResponse": response})
+}
+
+/// Google takes nothing but objects as arguments.
+fn as_object(arguments: &Value) -> Value {
+    match arguments {
+        Value::Object(_) => arguments.clone(),
+        Value::Null => json!({}),
+        other => json!({"arguments": other}),
+    }
+}
+
+fn picture(image: &Image) -> Value {
+    match image {
+        Image::Inline { media_type, base64 } => json!({"inlineData": {"mimeType": media_type, "data": base64}}),
+        Image::Link { url } => match media_type_of(url) {
+            Some(media_type) => json!({"fileData": {"fileUri": url, "mimeType": media_type}}),
+            None => json!({"fileData": {"fileUri": url}}),
+        },
+    }
+}
+
+/// Models before Gemini 3 check no signatures, and other families have none.
+fn wants_signatures(model: &str) -> bool {
+    let name = model.strip_prefix("models/").unwrap_or(model);
+    name.starts_with("gemini-") && !name.starts_with("gemini-1.") && !name.starts_with("gemini-2.")
+}
+
+/// Of parallel calls only the first has a signature.
+fn sign_first_call(parts: &mut [Value]) {
+    let first =
+        parts.iter_mut().filter_map(Value::as_object_mut).find(|part: &&mut Object| part.contains_key("functionCall"));
+    if let Some(call) = first {
+        call.entry(SIGNATURE).or_insert_with(|| UNSIGNED.into());
+    }
+}

@@ -1,0 +1,81 @@
+//! Models of other companies and of this machine, behind one set of types.
+//!
+//! A provider is a handful of pure functions over bytes: a [`Chat`] becomes a request, a response becomes a
+//! [`Completion`] or an [`Error`], events of a stream become [`Delta`]s. Sending, waiting, trying again and choosing
+//! happen elsewhere, once for all of them.
+
+pub mod anthropic;
+pub mod breaker;
+pub mod chat;
+mod error;
+pub mod google;
+pub mod openai;
+pub mod retry;
+mod retry_after;
+mod sse;
+
+use std::fmt;
+
+use http::{HeaderMap, StatusCode};
+use url::Url;
+
+pub use chat::{Chat, Completion, Delta};
+pub use error::{Error, NetworkFault};
+pub use sse::{Event, Events};
+
+use crate::config::secret::Secret;
+
+/// Where a provider is, and what it wants to see.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// Everything before the paths of the protocol, such as `https://api.openai.com/v1`; no slash at its end.
+    pub base: Url,
+    pub key: Option<Secret>,
+    /// Sent with every request, after those of the protocol.
+    pub headers: HeaderMap,
+}
+
+/// A request, ready to be sent.
+pub type Request = http::Request<bytes::Bytes>;
+
+/// The head of a response. The body comes beside it.
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    pub status: StatusCode,
+    pub headers: &'a HeaderMap,
+}
+
+/// A model that a provider offers.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ModelInfo {
+    /// The provider's own name for it.
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How many tokens it reads, where the provider tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<u64>,
+    /// How many tokens it writes at most, where the provider tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+}
+
+/// What a model does not take. Such parameters are left out of a request rather than sent to be refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Refuses {
+    pub temperature: bool,
+    pub top_p: bool,
+    pub stop: bool,
+    pub seed: bool,
+    /// Any control over how much it thinks.
+    pub reasoning: bool,
+    /// `max_tokens` under its old name: it wants `max_completion_tokens`.
+    pub old_max_tokens: bool,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Headers may carry keys.
+        f.debug_struct("Endpoint").field("base", &self.base.as_str()).finish_non_exhaustive()
+    }
+}

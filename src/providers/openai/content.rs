@@ -1,0 +1,115 @@
+//! What requests and answers write alike: texts, pictures, thinking and tool calls.
+
+use serde_json::{Map, Value};
+
+use crate::providers::chat::{Image, Part};
+
+/// Everything in a message of a model, in the order a model makes it.
+pub(super) fn answer(message: &Value) -> Vec<Part> {
+    let mut found = Vec::new();
+    found.extend(thinking(message).map(|text| Part::Reasoning { text: text.into(), proof: None }));
+    found.extend(parts(&message["content"]));
+    found.extend(refusal(message).map(|text| Part::Text { text: text.into() }));
+    found.extend(tool_calls(&message["tool_calls"]));
+    found
+}
+
+/// The parts of a `content`: a text, a list, or nothing. Sounds and files are not among them; they live on in the raw
+/// body.
+pub(super) fn parts(content: &Value) -> Vec<Part> {
+    match content {
+        Value::String(text) if !text.is_empty() => vec![Part::Text { text: text.clone() }],
+        Value::Array(items) => items.iter().filter_map(part).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Thinking aloud. OpenAI has no member for it; compatible servers use either name, some both for the same text.
+pub(super) fn thinking(message: &Value) -> Option<&str> {
+    ["reasoning_content", "reasoning"].iter().find_map(|name| text(&message[name]))
+}
+
+/// Why the model would not answer, in its own words.
+pub(super) fn refusal(message: &Value) -> Option<&str> {
+    text(&message["refusal"])
+}
+
+/// The text of a value, if there is any.
+pub(super) fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}
+
+/// A name for a call that came without one, so that its result can be told from others.
+pub(super) fn call_id(index: usize) -> String {
+    format!("call_{index}")
+}
+
+/// What a provider wants back with a call. OpenAI itself wants nothing; Google's compatible server uses this place.
+pub(super) fn proof(call: &Value) -> Option<Value> {
+    call.get("extra_content").filter(|proof| !proof.is_null()).cloned()
+}
+
+/// Arguments as an object. What a model wrote that is none stays the text it wrote.
+pub(super) fn arguments(value: &Value) -> Value {
+    match value {
+        Value::Object(_) => value.clone(),
+        Value::Null => Value::Object(Map::new()),
+        // A call without arguments is often written as no text at all.
+        Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
+        Value::String(text) => match serde_json::from_str(text) {
+            Ok(Value::Object(object)) => Value::Object(object),
+            _ => Value::String(text.clone()),
+        },
+        other => Value::String(other.to_string()),
+    }
+}
+
+/// Arguments as the protocol writes them: JSON as text.
+pub(super) fn arguments_text(arguments: &Value) -> String {
+    match arguments {
+        Value::String(text) => text.clone(),
+        Value::Null => "{}".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn part(item: &Value) -> Option<Part> {
+    let text = |name: &str| Some(Part::Text { text: text(&item[name])?.to_owned() });
+    match item["type"].as_str()? {
+        "text" => text("text"),
+        "refusal" => text("refusal"),
+        "image_url" => {
+            // Some clients write the address where its object should be.
+            let url = item["image_url"]["url"].as_str().or_else(|| item["image_url"].as_str())?;
+            Some(Part::Image { image: image(url) })
+        }
+        _ => None,
+    }
+}
+
+fn image(url: &str) -> Image {
+    let inline = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
+    match inline {
+        Some((media_type, base64)) => Image::Inline { media_type: media_type.into(), base64: base64.into() },
+        None => Image::Link { url: url.into() },
+    }
+}
+
+fn tool_calls(calls: &Value) -> Vec<Part> {
+    let calls = calls.as_array().map(Vec::as_slice).unwrap_or_default();
+    calls.iter().enumerate().filter_map(|(index, call)| tool_call(index, call)).collect()
+}
+
+fn tool_call(index: usize, call: &Value) -> Option<Part> {
+    let (name, arguments) = match text(&call["custom"]["name"]) {
+        // A custom tool takes free text.
+        Some(name) => (name, Value::String(call["custom"]["input"].as_str().unwrap_or_default().to_owned())),
+        None => (text(&call["function"]["name"])?, arguments(&call["function"]["arguments"])),
+    };
+    Some(Part::ToolCall {
+        id: text(&call["id"]).map_or_else(|| call_id(index), str::to_owned),
+        name: name.to_owned(),
+        arguments,
+        proof: proof(call),
+    })
+}

@@ -1,0 +1,79 @@
+//! What went wrong, by a status and by the provider's words for it.
+//!
+//! Only words are compared and passed on. Messages are for people, and may repeat what must not go out.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Map, Value};
+
+use super::content;
+use crate::providers::{Error, Head, retry_after};
+
+/// The account has nothing left: waiting does not help.
+const QUOTA: [&str; 4] =
+    ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"];
+
+const NO_MODEL: [&str; 4] = ["model_not_found", "invalid_model", "model_not_available", "model_not_supported"];
+
+/// An error status.
+pub(super) fn of(head: Head<'_>, body: &[u8], now: SystemTime) -> Error {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    // Google's compatible server wraps it in a list.
+    let body = body.get(0).unwrap_or(&body);
+    let error = body.get("error").filter(|error| error.is_object()).unwrap_or(body);
+    situation(head.status.as_u16(), error, retry_after::of(head.headers, now))
+}
+
+/// An `error` inside an answer or a piece of one.
+pub(super) fn inside(body: &Map<String, Value>) -> Option<Error> {
+    // Older vLLM writes the error itself where the answer should be.
+    if body.get("object").is_some_and(|object| object == "error") {
+        return Some(reported(&Value::Object(body.clone())));
+    }
+    match body.get("error")? {
+        Value::Null | Value::Bool(_) => None,
+        Value::Object(error) if error.is_empty() => None,
+        Value::String(error) if error.is_empty() => None,
+        error => Some(reported(error)),
+    }
+}
+
+/// An error without a status: its words, or a number among them, must tell.
+pub(super) fn reported(error: &Value) -> Error {
+    let mut numbers = ["code", "status"].iter().filter_map(|name| match &error[name] {
+        Value::String(text) => text.parse().ok(),
+        number => number.as_u64().and_then(|number| u16::try_from(number).ok()),
+    });
+    let status = numbers.find(|status| (400..600).contains(status));
+    situation(status.unwrap_or_else(|| status_of_words(error)), error, None)
+}
+
+fn situation(status: u16, error: &Value, retry_after: Option<Duration>) -> Error {
+    let says = |known: &[&str]| words(error).any(|word| known.contains(&word));
+    let is_refusal = (400..500).contains(&status);
+    if status == 402 || is_refusal && says(&QUOTA) {
+        return Error::of_status(429, None, retry_after, true);
+    }
+    if is_refusal && says(&NO_MODEL) || status == 400 && error["param"] == "model" {
+        return Error::of_status(404, None, None, false);
+    }
+    // The code is narrower than the type, where it is a word.
+    let is_word = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    Error::of_status(status, words(error).find(is_word), retry_after, false)
+}
+
+fn words(error: &Value) -> impl Iterator<Item = &str> {
+    ["code", "type"].into_iter().filter_map(move |name| content::text(&error[name]))
+}
+
+fn status_of_words(error: &Value) -> u16 {
+    let known = words(error).find_map(|word| match word {
+        "rate_limit_exceeded" | "rate_limit_error" | "insufficient_quota" => Some(429),
+        "invalid_api_key" | "authentication_error" | "permission_error" => Some(401),
+        "model_not_found" => Some(404),
+        "context_length_exceeded" | "invalid_request_error" | "BadRequestError" => Some(400),
+        "timeout" => Some(504),
+        _ => None,
+    });
+    known.unwrap_or(500)
+}

@@ -1,0 +1,83 @@
+//! A turn of a conversation, written as messages.
+
+use serde_json::{Value, json};
+
+use super::content;
+use crate::providers::chat::{Image, Message, Part, Role};
+
+/// The messages of a turn: results of tools have one each, before everything else in it.
+///
+/// Thinking is left out: OpenAI takes none back.
+pub(super) fn write(turn: &Message, system_role: &str) -> Vec<Value> {
+    let mut messages: Vec<Value> = Vec::new();
+    let mut rest: Vec<&Part> = Vec::new();
+    for part in &turn.parts {
+        match part {
+            Part::ToolResult { id, content, .. } => {
+                messages.push(json!({"role": "tool", "tool_call_id": id, "content": text_of(content.iter())}));
+                // A result holds text only; its pictures are shown by the user.
+                rest.extend(content.iter().filter(|part| matches!(part, Part::Image { .. })));
+            }
+            part => rest.push(part),
+        }
+    }
+    if messages.is_empty() || !rest.is_empty() {
+        messages.push(match turn.role {
+            Role::System => json!({"role": system_role, "content": listed(&rest)}),
+            Role::User => json!({"role": "user", "content": listed(&rest)}),
+            Role::Assistant => assistant(&rest),
+        });
+    }
+    messages
+}
+
+fn assistant(parts: &[&Part]) -> Value {
+    let calls: Vec<Value> = parts.iter().filter_map(|part| tool_call(part)).collect();
+    let text = text_of(parts.iter().copied());
+    if calls.is_empty() {
+        return json!({"role": "assistant", "content": text});
+    }
+    let content = Some(text).filter(|text| !text.is_empty());
+    json!({"role": "assistant", "content": content, "tool_calls": calls})
+}
+
+/// A call as the protocol writes it; nothing for any other part.
+pub(super) fn tool_call(part: &Part) -> Option<Value> {
+    let Part::ToolCall { id, name, arguments, proof } = part else { return None };
+    let arguments = content::arguments_text(arguments);
+    let mut call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    // Only Google's compatible server is known to want something back, and writes its own name on it.
+    if let Some(proof) = proof.as_ref().filter(|proof| proof.get("google").is_some()) {
+        call["extra_content"] = proof.clone();
+    }
+    Some(call)
+}
+
+/// One text is written as text: every server takes that, and lists only most of them.
+fn listed(parts: &[&Part]) -> Value {
+    let items: Vec<Value> = parts.iter().filter_map(|part| item(part)).collect();
+    match &items[..] {
+        [] => json!(""),
+        [one] if one["type"] == "text" => one["text"].clone(),
+        _ => Value::Array(items),
+    }
+}
+
+fn item(part: &Part) -> Option<Value> {
+    match part {
+        Part::Text { text } => Some(json!({"type": "text", "text": text})),
+        Part::Image { image: Image::Inline { media_type, base64 } } => {
+            Some(json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{base64}")}}))
+        }
+        Part::Image { image: Image::Link { url } } => Some(json!({"type": "image_url", "image_url": {"url": url}})),
+        _ => None,
+    }
+}
+
+fn text_of<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
+    let texts = parts.filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}

@@ -1,0 +1,63 @@
+//! Chat completions, as OpenAI speaks them and everyone compatible with it: Ollama, vLLM, llama.cpp, LM Studio and more.
+//!
+//! The compatible ones leave out members, so nothing is demanded of an answer but what makes it one.
+
+mod content;
+mod failure;
+mod messages;
+mod models;
+mod parse;
+mod render;
+mod request;
+mod response;
+mod stream;
+mod strict;
+mod turns;
+
+use std::time::SystemTime;
+
+use serde_json::{Map, Value};
+
+use super::{Chat, Completion, Endpoint, Error, Head, ModelInfo, Refuses, Request};
+
+pub use stream::Decoder;
+
+/// Asks for an answer.
+pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
+    let body = Value::Object(request::body(chat, refuses));
+    request::address(http::Method::POST, endpoint, "chat/completions", body.to_string())
+}
+
+/// Reads an answer that came whole.
+pub fn response(head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {
+    succeeded(head, body)?;
+    response::read(body)
+}
+
+/// Asks which models there are.
+pub fn models_request(endpoint: &Endpoint) -> Request {
+    request::address(http::Method::GET, endpoint, "models", String::new())
+}
+
+/// Reads which models there are. They all come at once: there is never a next page.
+pub fn models_response(head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
+    succeeded(head, body)?;
+    Ok((models::read(body)?, None))
+}
+
+/// Reads a caller's request and keeps it as it came beside what corbie understood of it.
+pub fn parse(body: Map<String, Value>) -> Result<Chat, Error> {
+    parse::parse(body)
+}
+
+/// Writes an answer for a caller who speaks this protocol; `model` is the name the caller knows.
+pub fn render(completion: &Completion, model: &str, created: u64) -> Value {
+    render::render(completion, model, created)
+}
+
+fn succeeded(head: Head<'_>, body: &[u8]) -> Result<(), Error> {
+    match head.status.is_success() {
+        true => Ok(()),
+        false => Err(failure::of(head, body, SystemTime::now())),
+    }
+}

@@ -1,0 +1,135 @@
+//! A caller's request, read.
+//!
+//! What corbie acts on must have the right type, and is refused by name if it has not. Everything else is the
+//! provider's to judge.
+
+use serde_json::{Map, Value, json};
+
+use super::{content, turns};
+use crate::providers::chat::{Effort, Format, Protocol, Raw, Reasoning, Tool, ToolChoice};
+use crate::providers::{Chat, Error};
+
+pub(super) fn parse(body: Map<String, Value>) -> Result<Chat, Error> {
+    let chat = read(&body)?;
+    Ok(Chat { raw: Some(Raw { protocol: Protocol::OpenAi, body }), ..chat })
+}
+
+/// The typed half of a request.
+pub(super) fn read(body: &Map<String, Value>) -> Result<Chat, Error> {
+    let messages = body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
+    let max_tokens = match member(body, "max_completion_tokens", token_limit)? {
+        Some(limit) => Some(limit),
+        None => member(body, "max_tokens", token_limit)?,
+    };
+    Ok(Chat {
+        model: member(body, "model", |value| value.as_str().map(str::to_owned))?.unwrap_or_default(),
+        messages: turns::read(messages.ok_or_else(|| invalid("messages"))?)?,
+        tools: member(body, "tools", tools)?.unwrap_or_default(),
+        tool_choice: member(body, "tool_choice", tool_choice)?.flatten(),
+        format: member(body, "response_format", format)?.flatten(),
+        max_tokens: max_tokens.flatten(),
+        temperature: member(body, "temperature", Value::as_f64)?,
+        top_p: member(body, "top_p", Value::as_f64)?,
+        seed: member(body, "seed", Value::as_i64)?,
+        stop: member(body, "stop", stop)?.unwrap_or_default(),
+        reasoning: member(body, "reasoning_effort", |value| value.as_str().map(reasoning))?.flatten(),
+        stream: member(body, "stream", Value::as_bool)?.unwrap_or_default(),
+        raw: None,
+    })
+}
+
+/// A member that may be missing or null, but not of another type.
+fn member<T>(
+    body: &Map<String, Value>,
+    name: &str,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => read(value).map(Some).ok_or_else(|| invalid(name)),
+    }
+}
+
+fn invalid(name: &str) -> Error {
+    Error::BadRequest { kind: format!("invalid_{name}") }
+}
+
+/// Clients of local servers write -1 for "no limit".
+fn token_limit(value: &Value) -> Option<Option<u32>> {
+    match value.as_i64()? {
+        ..0 => Some(None),
+        number => u32::try_from(number).ok().map(Some),
+    }
+}
+
+/// Functions only: tools of other kinds mean something to OpenAI alone, and reach it in the raw body.
+fn tools(value: &Value) -> Option<Vec<Tool>> {
+    let functions = value.as_array()?.iter().map(|tool| &tool["function"]);
+    let tools = functions.filter_map(|function| {
+        Some(Tool {
+            name: content::text(&function["name"])?.to_owned(),
+            description: content::text(&function["description"]).map(str::to_owned),
+            // Without parameters, a function takes none.
+            schema: match &function["parameters"] {
+                Value::Null => json!({"type": "object", "properties": {}}),
+                schema => schema.clone(),
+            },
+        })
+    });
+    Some(tools.collect())
+}
+
+/// The outer option is for "of a wrong type", the inner one for what other protocols cannot say.
+fn tool_choice(value: &Value) -> Option<Option<ToolChoice>> {
+    let word = match value {
+        Value::String(word) => word.as_str(),
+        Value::Object(choice) => match choice.get("type")?.as_str()? {
+            "function" => {
+                return Some(Some(ToolChoice::Tool(value["function"]["name"].as_str()?.to_owned())));
+            }
+            "allowed_tools" => value["allowed_tools"]["mode"].as_str()?,
+            _ => return Some(None),
+        },
+        _ => return None,
+    };
+    match word {
+        "auto" => Some(Some(ToolChoice::Auto)),
+        "none" => Some(Some(ToolChoice::None)),
+        "required" => Some(Some(ToolChoice::Required)),
+        _ => None,
+    }
+}
+
+fn format(value: &Value) -> Option<Option<Format>> {
+    let format = match value["type"].as_str()? {
+        "json_object" => Format::Json,
+        "json_schema" => {
+            let name = value["json_schema"]["name"].as_str().unwrap_or_default().to_owned();
+            Format::Schema { name, schema: value["json_schema"]["schema"].clone() }
+        }
+        _ => return Some(None),
+    };
+    Some(Some(format))
+}
+
+fn stop(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(word) => Some(vec![word.clone()]),
+        Value::Array(words) => words.iter().map(|word| word.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    }
+}
+
+/// A word that is not known here may be known to the provider.
+fn reasoning(word: &str) -> Option<Reasoning> {
+    let effort = match word {
+        "none" => return Some(Reasoning::Off),
+        "minimal" => Effort::Minimal,
+        "low" => Effort::Low,
+        "medium" => Effort::Medium,
+        "high" => Effort::High,
+        "xhigh" | "max" => Effort::Max,
+        _ => return None,
+    };
+    Some(Reasoning::Effort(effort))
+}

@@ -1,0 +1,156 @@
+//! An answer that comes in pieces.
+
+use serde_json::{Map, Value};
+
+use super::{content, failure, response};
+use crate::providers::chat::{Part, Usage};
+use crate::providers::{Delta, Error, Event};
+
+/// Reads the chunks of one answer.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    started: bool,
+    refused: bool,
+    /// It has been said why the model stopped.
+    stopped: bool,
+    /// `[DONE]` has come.
+    ended: bool,
+    /// As last told: some servers repeat it with every chunk.
+    usage: Option<Usage>,
+    calls: Vec<Call>,
+}
+
+/// A tool call that is being written.
+#[derive(Debug)]
+struct Call {
+    /// The server's number for it. Some give none, and some the same to all.
+    number: Option<u64>,
+    id: String,
+    /// Its name is known and it has been told of.
+    announced: bool,
+    /// Arguments that came before the name.
+    early: String,
+}
+
+impl Decoder {
+    /// What the event adds to the answer.
+    pub fn event(&mut self, event: &Event) -> Result<Vec<Delta>, Error> {
+        let data = event.data.trim();
+        if self.ended || data.is_empty() {
+            return Ok(Vec::new());
+        }
+        if data.starts_with("[DONE]") {
+            return self.end();
+        }
+        let chunk = match serde_json::from_str(data) {
+            Ok(Value::Object(chunk)) => chunk,
+            _ if event.name == "error" => return Err(failure::reported(&Value::Null)),
+            _ => return Err(Error::Unreadable("an event of its stream is no JSON object")),
+        };
+        if let Some(error) = failure::inside(&chunk) {
+            return Err(error);
+        }
+        if event.name == "error" {
+            return Err(failure::reported(&Value::Object(chunk)));
+        }
+        self.chunk(&chunk)
+    }
+
+    /// Whether nothing of the answer is missing: the model has stopped, or the stream has come to its end marker.
+    pub fn is_complete(&self) -> bool {
+        self.stopped || self.ended
+    }
+
+    fn end(&mut self) -> Result<Vec<Delta>, Error> {
+        if !self.started {
+            return Err(Error::Unreadable("its stream has no answer"));
+        }
+        self.ended = true;
+        // Some servers never say why the model stopped.
+        Ok(self.stop(&Value::Null).into_iter().collect())
+    }
+
+    fn chunk(&mut self, chunk: &Map<String, Value>) -> Result<Vec<Delta>, Error> {
+        let mut deltas = Vec::new();
+        let choice = response::first_choice(chunk);
+        if let Some(error) = choice.and_then(Value::as_object).and_then(failure::inside) {
+            return Err(error);
+        }
+        // Azure's first chunk is about its filters and has neither a choice nor a name.
+        let text = |name| chunk.get(name).and_then(content::text).unwrap_or_default().to_owned();
+        if !self.started && (choice.is_some() || !text("id").is_empty()) {
+            self.started = true;
+            deltas.push(Delta::Started { id: text("id"), model: text("model") });
+        }
+        if let Some(choice) = choice {
+            self.delta(&choice["delta"], &mut deltas);
+            if content::text(&choice["finish_reason"]).is_some() {
+                deltas.extend(self.stop(choice));
+            }
+        }
+        let usage = chunk.get("usage").and_then(response::usage);
+        if let Some(usage) = usage.filter(|usage| self.usage != Some(*usage)) {
+            self.usage = Some(usage);
+            deltas.push(Delta::Used { usage });
+        }
+        Ok(deltas)
+    }
+
+    fn delta(&mut self, delta: &Value, deltas: &mut Vec<Delta>) {
+        deltas.extend(content::thinking(delta).map(|text| Delta::Reasoning { text: text.into() }));
+        deltas.extend(content::parts(&delta["content"]).into_iter().filter_map(|part| match part {
+            Part::Text { text } => Some(Delta::Text { text }),
+            _ => None,
+        }));
+        if let Some(text) = content::refusal(delta) {
+            self.refused = true;
+            deltas.push(Delta::Text { text: text.into() });
+        }
+        for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.call(call, deltas);
+        }
+    }
+
+    fn call(&mut self, delta: &Value, deltas: &mut Vec<Delta>) {
+        let name = content::text(&delta["function"]["name"]);
+        let index = self.find(delta["index"].as_u64(), content::text(&delta["id"]), name.is_some());
+        let call = &mut self.calls[index];
+        match &delta["function"]["arguments"] {
+            Value::Null => {}
+            arguments => call.early.push_str(&content::arguments_text(arguments)),
+        }
+        if let Some(name) = name.filter(|_| !call.announced) {
+            call.announced = true;
+            deltas.push(Delta::ToolCall { index, id: call.id.clone(), name: name.to_owned() });
+        }
+        if call.announced && !call.early.is_empty() {
+            deltas.push(Delta::Arguments { index, json: std::mem::take(&mut call.early) });
+        }
+        if call.announced {
+            deltas.extend(content::proof(delta).map(|proof| Delta::Proof { index: Some(index), proof }));
+        }
+    }
+
+    /// Which call a piece belongs to; a new one, if it belongs to none.
+    fn find(&mut self, number: Option<u64>, id: Option<&str>, has_name: bool) -> usize {
+        let same = |call: &Call| match (number, id) {
+            // Several calls under one number are told apart by their ids, each beginning with its name.
+            (Some(_), Some(id)) if has_name => call.number == number && call.id == id,
+            (Some(_), _) => call.number == number,
+            (None, Some(id)) => call.id == id,
+            (None, None) => !has_name,
+        };
+        if let Some(index) = self.calls.iter().rposition(same) {
+            return index;
+        }
+        let id = id.map_or_else(|| content::call_id(self.calls.len()), str::to_owned);
+        self.calls.push(Call { number, id, announced: false, early: String::new() });
+        self.calls.len() - 1
+    }
+
+    fn stop(&mut self, choice: &Value) -> Option<Delta> {
+        let has_calls = self.calls.iter().any(|call| call.announced);
+        let first = !std::mem::replace(&mut self.stopped, true);
+        first.then(|| Delta::Stopped { stop: response::stop(choice, self.refused, has_calls) })
+    }
+}

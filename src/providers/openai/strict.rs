@@ -1,0 +1,95 @@
+//! Which schemas OpenAI holds a model to.
+//!
+//! With `strict` the answer is sure to fit; but only schemas without open ends are taken, and others are refused
+//! instead of being followed as well as possible.
+
+use serde_json::{Map, Value};
+
+/// Keywords that make a schema refused wherever they are.
+const REFUSED: [&str; 11] = [
+    "allOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "patternProperties",
+    "prefixItems",
+    "propertyNames",
+];
+
+/// Whether the whole schema is one that can be kept to strictly.
+pub(super) fn takes(schema: &Value) -> bool {
+    schema["type"] == "object" && fits(schema)
+}
+
+fn fits(schema: &Value) -> bool {
+    let Value::Object(schema) = schema else { return false };
+    let typed = ["type", "$ref", "anyOf"].iter().any(|name| schema.contains_key(*name));
+    if !typed || REFUSED.iter().any(|name| schema.contains_key(*name)) {
+        return false;
+    }
+    if is_object(schema) && !is_closed(schema) {
+        return false;
+    }
+    let named = ["properties", "$defs", "definitions"].iter().filter_map(|name| schema.get(*name)?.as_object());
+    let listed = schema.get("anyOf").and_then(Value::as_array);
+    named.flat_map(Map::values).chain(listed.into_iter().flatten()).chain(schema.get("items")).all(fits)
+}
+
+fn is_object(schema: &Map<String, Value>) -> bool {
+    let is_object = match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|name| name == "object"),
+        Some(name) => name == "object",
+        None => false,
+    };
+    is_object || schema.contains_key("properties")
+}
+
+/// Takes no other members than those it names, and wants each of them.
+fn is_closed(schema: &Map<String, Value>) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &String| required.is_some_and(|required| required.iter().any(|other| other == name));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    schema.get("additionalProperties") == Some(&Value::Bool(false))
+        && properties.is_none_or(|properties| properties.keys().all(is_required))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_schemas_without_open_ends_are_strict() {
+        let closed = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+            "additionalProperties": false});
+        let list_of = |schema: &Value| {
+            json!({"type": "object", "properties": {"list": {"type": "array", "items": schema}},
+                "required": ["list"], "additionalProperties": false})
+        };
+        assert!(takes(&closed));
+        assert!(takes(&list_of(&closed)));
+        let with = |name: &str, value: Value| {
+            let mut schema = closed.clone();
+            schema[name] = value;
+            schema
+        };
+        let open = [
+            json!(true),
+            json!({"type": "array", "items": closed}),
+            json!({"anyOf": [closed]}),
+            with("additionalProperties", json!(true)),
+            with("required", json!([])),
+            with("not", json!({"type": "string"})),
+            with("properties", json!({"a": {}})),
+        ];
+        for schema in open {
+            assert!(!takes(&schema), "{schema}");
+            assert!(!takes(&list_of(&json!({"anyOf": [{"type": "null"}, with("required", json!([]))]}))));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! When a failed call is made again (P-14, X-22). Pure: it is told what happened and how much time is left.
+
+use std::time::Duration;
+
+use super::Error;
+
+/// What spec 002 waits before each retry.
+const WAITS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+
+/// How long to wait before the call is made again, after so many retries; none if it should not be.
+///
+/// What the provider asks for counts where it is longer. A wait that would not end before the deadline is not begun:
+/// the caller is better served with the failure now.
+pub fn wait(error: &Error, retries: usize, left: Duration) -> Option<Duration> {
+    let own = *WAITS.get(retries)?;
+    let wait = error.retry_after().map_or(own, |asked| asked.max(own));
+    (error.retryable() && wait < left).then_some(wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::NetworkFault;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn waits(error: &Error, left: Duration) -> Vec<u64> {
+        (0..10).map_while(|retries| wait(error, retries, left)).map(|wait| wait.as_secs()).collect()
+    }
+
+    #[test]
+    fn p14_x22_three_retries_after_one_two_and_four_seconds() {
+        for error in [Error::Timeout, Error::Network(NetworkFault::Closed)] {
+            assert_eq!(waits(&error, MINUTE), [1, 2, 4]);
+        }
+    }
+
+    #[test]
+    fn p14_a_longer_wait_that_the_provider_asks_for_is_respected_within_the_deadline() {
+        let limited = |seconds| Error::RateLimited { retry_after: Some(Duration::from_secs(seconds)), quota: false };
+        assert_eq!(waits(&limited(3), MINUTE), [3, 3, 4]);
+        assert!(waits(&limited(61), MINUTE).is_empty());
+        assert_eq!(waits(&limited(0), Duration::from_millis(1500)), [1]);
+    }
+
+    #[test]
+    fn p15_what_does_not_pass_by_itself_is_not_tried_again() {
+        let quota = Error::RateLimited { retry_after: None, quota: true };
+        for error in
+            [Error::Authentication, Error::ModelNotFound, quota, Error::Unavailable { status: 503, retry_after: None }]
+        {
+            assert!(waits(&error, MINUTE).is_empty(), "{error}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Every way in which there is no answer.
+
+use super::*;
+use std::time::Duration;
+
+const SECRET: &str = "prompt of a person, key AIza-secret";
+
+fn error(code: u16, status: &str, details: Value) -> Value {
+    json!({"error": {"code": code, "message": SECRET, "status": status, "details": details}})
+}
+
+fn detail(kind: &str, mut members: Value) -> Value {
+    members["@type"] = format!("type.googleapis.com/google.rpc.{kind}").into();
+    members
+}
+
+fn bad(kind: &str) -> Error {
+    Error::BadRequest { kind: kind.into() }
+}
+
+fn limited(seconds: Option<f64>, quota: bool) -> Error {
+    Error::RateLimited { retry_after: seconds.map(Duration::from_secs_f64), quota }
+}
+
+fn unavailable(status: u16) -> Error {
+    Error::Unavailable { status, retry_after: None }
+}
+
+#[test]
+fn p16_every_status_is_a_situation() {
+    let info = |reason: &str| json!([detail("ErrorInfo", json!({"reason": reason, "domain": "googleapis.com"}))]);
+    let quota = |id: &str| {
+        let violations = json!({"violations": [{"quotaMetric": "m", "quotaId": id}]});
+        json!([detail("QuotaFailure", violations), detail("RetryInfo", json!({"retryDelay": "20.5s"}))])
+    };
+    let field = |field: &str| json!([detail("BadRequest", json!({"fieldViolations": [{"field": field}]}))]);
+    let none = || json!([]);
+    let table = [
+        (400, "INVALID_ARGUMENT", none(), bad("invalid_argument")),
+        (400, "INVALID_ARGUMENT", info("API_KEY_INVALID"), Error::Authentication),
+        (400, "INVALID_ARGUMENT", field("generation_config.temperature"), bad("invalid_argument")),
+        (400, "INVALID_ARGUMENT", field("model"), Error::ModelNotFound),
+        (400, "FAILED_PRECONDITION", none(), bad("failed_precondition")),
+        (401, "UNAUTHENTICATED", none(), Error::Authentication),
+        (403, "PERMISSION_DENIED", info("API_KEY_SERVICE_BLOCKED"), Error::Authentication),
+        (404, "NOT_FOUND", none(), Error::ModelNotFound),
+        (408, "CANCELLED", none(), Error::Timeout),
+        (413, "INVALID_ARGUMENT", none(), bad("invalid_argument")),
+        (429, "RESOURCE_EXHAUSTED", none(), limited(None, false)),
+        (429, "RESOURCE_EXHAUSTED", quota("GenerateRequestsPerMinutePerProjectPerModel"), limited(Some(20.5), false)),
+        (
+            429,
+            "RESOURCE_EXHAUSTED",
+            quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier"),
+            limited(Some(20.5), true),
+        ),
+        (429, "RESOURCE_EXHAUSTED", info("QUOTA_EXHAUSTED"), limited(None, true)),
+        (429, "RESOURCE_EXHAUSTED", info("MODEL_CAPACITY_EXHAUSTED"), limited(None, false)),
+        (500, "INTERNAL", none(), unavailable(500)),
+        (502, "UNKNOWN", none(), unavailable(502)),
+        (503, "UNAVAILABLE", none(), unavailable(503)),
+        (504, "DEADLINE_EXCEEDED", none(), Error::Timeout),
+    ];
+    for (status, word, details, expected) in table {
+        let body = error(status, word, details);
+        let at_once = answered(status, &[], body.to_string().as_bytes()).unwrap_err();
+        assert_eq!(at_once, expected, "{body}");
+        assert!(!format!("{at_once} {at_once:?}").contains("secret"));
+        // What would have been a stream fails as a list, and a stream may fail in its middle.
+        assert_eq!(answered(status, &[], json!([body]).to_string().as_bytes()), Err(expected.clone()), "{body}");
+        assert_eq!(played([format!("data: {body}\n\n").as_bytes()]), Err(expected.clone()), "{body}");
+        // Some gateways report errors as successes.
+        assert_eq!(answered(200, &[], body.to_string().as_bytes()), Err(expected), "{body}");
+    }
+}
+
+#[test]
+fn an_account_without_money_is_no_matter_of_waiting() {
+    let message = "Your prepayment credits are depleted. Please go to AI Studio to manage your project and billing.";
+    let body = json!({"error": {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED"}});
+    assert_eq!(answered(429, &[], body.to_string().as_bytes()), Err(limited(None, true)));
+}
+
+#[test]
+fn a_wait_may_stand_in_the_headers() {
+    assert_eq!(answered(429, &[("retry-after", "7")], b""), Err(limited(Some(7.0), false)));
+    let both = error(429, "RESOURCE_EXHAUSTED", json!([detail("RetryInfo", json!({"retryDelay": "3s"}))]));
+    assert_eq!(answered(429, &[("retry-after", "7")], both.to_string().as_bytes()), Err(limited(Some(3.0), false)));
+    let odd = error(503, "UNAVAILABLE", json!([detail("RetryInfo", json!({"retryDelay": "soon"}))]));
+    assert_eq!(answered(503, &[], odd.to_string().as_bytes()), Err(unavailable(503)));
+}
+
+#[test]
+fn a_status_is_enough_where_the_body_says_nothing() {
+    for body in [
+        "",
+        "<html>Bad gateway</html>",
+        "{}",
+        "[]",
+        "[1]",
+        "null",
+        "{\"error\": \"x\"}",
+        "{\"error\": {\"details\": 1}}",
+    ] {
+        assert_eq!(answered(502, &[], body.as_bytes()), Err(unavailable(502)), "{body}");
+        assert_eq!(answered(403, &[], body.as_bytes()), Err(Error::Authentication), "{body}");
+        assert_eq!(answered(400, &[], body.as_bytes()), Err(bad("bad request")), "{body}");
+    }
+}
+
+#[test]
+fn an_error_in_a_stream_has_a_status_by_its_word_too() {
+    let fail = |body: &str| played([format!("data: {body}\n\n").as_bytes()]).unwrap_err();
+    assert_eq!(fail("{\"error\": {\"status\": \"UNAVAILABLE\"}}"), unavailable(503));
+    assert_eq!(fail("{\"error\": {\"code\": 14, \"status\": \"RESOURCE_EXHAUSTED\"}}"), limited(None, false));
+    assert_eq!(fail("{\"error\": {}}"), unavailable(500));
+    assert!(matches!(fail("{\"error\": 1}"), Error::Unreadable(_)));
+}
+
+#[test]
+fn answers_that_are_none_are_unreadable() {
+    let bodies = [
+        "",
+        " ",
+        "null",
+        "1",
+        "\"text\"",
+        "[]",
+        "[[]]",
+        "{",
+        "<html>",
+        "{}",
+        "{\"candidates\": []}",
+        "{\"candidates\": 1}",
+        "{\"candidates\": [1]}",
+        "{\"candidates\": [{}]}",
+        "{\"candidates\": [{\"content\": 1}]}",
+        "{\"candidates\": [{\"content\": {\"parts\": [1, {\"text\": 2}, {\"functionCall\": {}}]}}]}",
+        "{\"promptFeedback\": {}}",
+        "\u{0}",
+    ];
+    for body in bodies {
+        assert!(matches!(answered(200, &[], body.as_bytes()), Err(Error::Unreadable(_))), "{body}");
+    }
+    assert!(matches!(answered(200, &[], &[0xff, 0xfe]), Err(Error::Unreadable(_))));
+    for data in ["{", "1", "[]", "<html>"] {
+        assert!(matches!(played([format!("data: {data}\n\n").as_bytes()]), Err(Error::Unreadable(_))), "{data}");
+    }
+}
+
+#[test]
+fn odd_members_do_no_harm() {
+    let body = json!({
+        "candidates": [
+            {"index": 1, "content": {"parts": [{"text": "another"}]}, "finishReason": "STOP"},
+            {"content": {"parts": [{"text": "a"}, {"thought": 1, "text": "b"}, {"toolCall": {"id": "x"}}]},
+             "finishReason": "a sentence with a prompt in it"},
+        ],
+        "usageMetadata": {"promptTokenCount": -1, "candidatesTokenCount": "2", "thoughtsTokenCount": u64::MAX},
+        "responseId": 7,
+    });
+    let completion = answered(200, &[], body.to_string().as_bytes()).unwrap();
+    assert_eq!(completion.text(), "ab");
+    assert_eq!(completion.stop, corbie::providers::chat::Stop::Other("OTHER".into()));
+    assert_eq!(completion.usage.completion, u64::MAX);
+}
+
+#[test]
+fn an_end_as_openai_has_it_is_passed_over() {
+    let (deltas, complete) = played([b"data: [DONE]\n\n".as_slice()]).unwrap();
+    assert_eq!((deltas, complete), (vec![], false));
+}
+
+/// Everything a value may become by giving one of its members another type, or leaving it out.
+fn spoiled(value: &Value) -> Vec<Value> {
+    let mut all = vec![Value::Null, json!(-1), json!("x"), json!(true), json!([]), json!([{}]), json!({})];
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                for other in spoiled(member) {
+                    let mut members = members.clone();
+                    members[name] = other;
+                    all.push(members.into());
+                }
+            }
+        }
+        Value::Array(values) => {
+            for (place, member) in values.iter().enumerate() {
+                for other in spoiled(member) {
+                    let mut values = values.clone();
+                    values[place] = other;
+                    all.push(values.into());
+                }
+            }
+        }
+        _ => {}
+    }
+    all
+}
+
+#[test]
+fn no_member_of_another_type_is_fatal() {
+    for (_, body) in cases(".response.json") {
+        for body in spoiled(&serde_json::from_slice(&body).unwrap()) {
+            let body = body.to_string();
+            let _ = answered(200, &[], body.as_bytes());
+            let _ = answered(429, &[], body.as_bytes());
+            let _ = played([format!("data: {body}\n\n").as_bytes()]);
+        }
+    }
+    for (_, body) in cases(".caller.json") {
+        for body in spoiled(&serde_json::from_slice(&body).unwrap()) {
+            let Value::Object(body) = body else { continue };
+            // What is not changed goes out as it came, however odd it is.
+            if let Ok(chat) = google::parse(body.clone()) {
+                assert_eq!(sent(&chat, Refuses::default()), Value::Object(body));
+            }
+        }
+    }
+}

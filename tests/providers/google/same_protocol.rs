@@ -1,0 +1,94 @@
+//! A caller who speaks this protocol too: what corbie does not know survives, at every level.
+
+use super::*;
+use corbie::providers::chat::{Format, Reasoning, Tool, ToolChoice};
+
+fn caller() -> Value {
+    serde_json::from_slice(&fs::read(folder().join("unknown_fields.caller.json")).unwrap()).unwrap()
+}
+
+fn parsed() -> Chat {
+    let Value::Object(body) = caller() else { unreachable!("the file is an object") };
+    let mut chat = google::parse(body).unwrap();
+    chat.model = "gemini-3-pro".into();
+    chat
+}
+
+#[test]
+fn a_callers_request_is_understood() {
+    check("unknown_fields.typed.json", parsed());
+}
+
+#[test]
+fn an_unchanged_request_goes_out_as_it_came() {
+    assert_eq!(sent(&parsed(), Refuses::default()), caller());
+}
+
+#[test]
+fn instructions_in_front_change_only_the_instructions() {
+    let mut chat = parsed();
+    chat.messages.insert(0, Message::text(Role::System, "You are an expert."));
+    let mut expected = caller();
+    expected["system_instruction"]["parts"] = json!([{"text": "You are an expert."}, {"text": "Be brief."}]);
+    assert_eq!(sent(&chat, Refuses::default()), expected);
+
+    chat.messages.retain(|message| message.role != Role::System);
+    expected.as_object_mut().unwrap().remove("system_instruction");
+    assert_eq!(sent(&chat, Refuses::default()), expected);
+}
+
+#[test]
+fn a_changed_turn_leaves_the_others_as_they_came() {
+    let mut chat = parsed();
+    // Instructions are the first message.
+    chat.messages[4] = Message::text(Role::Assistant, "Two.");
+    let mut expected = caller();
+    expected["contents"][3] = json!({"role": "model", "parts": [{"text": "Two."}]});
+    assert_eq!(sent(&chat, Refuses::default()), expected);
+
+    chat.messages.remove(4);
+    expected["contents"].as_array_mut().unwrap().remove(3);
+    assert_eq!(sent(&chat, Refuses::default()), expected);
+}
+
+#[test]
+fn changed_settings_leave_the_others_as_they_came() {
+    let mut chat = parsed();
+    chat.temperature = None;
+    chat.top_p = Some(0.1);
+    chat.reasoning = Some(Reasoning::On);
+    chat.format = Some(Format::Json);
+    chat.tool_choice = Some(ToolChoice::Required);
+    chat.tools = vec![Tool { name: "other".into(), description: None, schema: json!({"type": "object"}) }];
+    let mut expected = caller();
+    let settings = expected["generationConfig"].as_object_mut().unwrap();
+    settings.remove("temperature");
+    settings.remove("responseSchema");
+    settings.remove("seed");
+    settings["top_p"] = json!(0.1);
+    settings["thinkingConfig"] = json!({"includeThoughts": true});
+    expected["toolConfig"]["functionCallingConfig"] = json!({"mode": "ANY"});
+    expected["tools"] = json!([
+        {"codeExecution": {}},
+        expected["tools"][1],
+        {"functionDeclarations": [{"name": "other", "parametersJsonSchema": {"type": "object"}}]},
+    ]);
+    assert_eq!(sent(&chat, Refuses { seed: true, ..Refuses::default() }), expected);
+}
+
+#[test]
+fn a_model_in_the_body_is_replaced() {
+    let Value::Object(body) = json!({"model": "models/old", "contents": []}) else { unreachable!() };
+    let mut chat = google::parse(body).unwrap();
+    assert_eq!(chat.model, "old");
+    chat.model = "new".into();
+    assert_eq!(sent(&chat, Refuses::default()), json!({"model": "models/new", "contents": []}));
+}
+
+#[test]
+fn a_request_without_turns_is_none() {
+    for body in [json!({}), json!({"contents": "Hello"}), json!({"contents": null})] {
+        let Value::Object(body) = body else { unreachable!() };
+        assert_eq!(google::parse(body), Err(Error::BadRequest { kind: "invalid_argument".into() }));
+    }
+}

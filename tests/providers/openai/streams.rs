@@ -1,0 +1,79 @@
+//! Answers that come in pieces.
+
+use corbie::providers::openai::Decoder;
+use corbie::providers::{Delta, Error, Event};
+use serde_json::{Value, json};
+
+use crate::player::{compare, files, play};
+
+#[test]
+fn every_stream_is_read_wherever_it_is_cut() {
+    for (case, text) in files(".stream.txt") {
+        let (deltas, complete) = play(&[text.as_bytes()]).unwrap();
+        compare(&case, ".deltas.json", &deltas);
+        assert!(complete, "{case}");
+        for cut in 0..text.len() {
+            let (front, back) = text.as_bytes().split_at(cut);
+            assert_eq!(play(&[front, back]).unwrap().0, deltas, "{case} cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_off_gives_what_came_and_is_not_complete() {
+    for (case, text) in files(".stream.txt") {
+        let (all, _) = play(&[text.as_bytes()]).unwrap();
+        for end in 0..text.len() {
+            let (deltas, complete) = play(&[&text.as_bytes()[..end]]).unwrap();
+            assert!(all.starts_with(&deltas), "{case} ended at {end}");
+            let has_stopped = deltas.iter().any(|delta| matches!(delta, Delta::Stopped { .. }));
+            assert_eq!(complete, has_stopped, "{case} ended at {end}");
+        }
+    }
+}
+
+#[test]
+fn an_error_in_a_stream_ends_it() {
+    let limited = Error::RateLimited { retry_after: None, quota: false };
+    let away = |status| Error::Unavailable { status, retry_after: None };
+    let bad = |kind: &str| Error::BadRequest { kind: kind.into() };
+    let cases = [
+        ("", r#"{"error":{"message":"sk-leak","type":"server_error","param":null,"code":null}}"#, away(500)),
+        ("", r#"{"error":{"message":"sk-leak","type":"requests","code":"rate_limit_exceeded"}}"#, limited.clone()),
+        (
+            "",
+            r#"{"error":{"message":"sk-leak","code":502},"choices":[{"delta":{},"finish_reason":"error"}]}"#,
+            away(502),
+        ),
+        ("", r#"{"object":"error","message":"sk-leak","type":"BadRequestError","code":400}"#, bad("bad request")),
+        ("", r#"{"choices":[{"index":0,"delta":{},"error":{"code":429}}]}"#, limited),
+        ("error", r#"{"error":{"type":"invalid_request_error"}}"#, bad("invalid_request_error")),
+        ("error", r#"{"message":"sk-leak","code":"model_not_found"}"#, Error::ModelNotFound),
+        ("error", "sk-leak", away(500)),
+        ("", "sk-leak", Error::Unreadable("an event of its stream is no JSON object")),
+        ("", "[1]", Error::Unreadable("an event of its stream is no JSON object")),
+        ("", "[DONE]", Error::Unreadable("its stream has no answer")),
+    ];
+    for (name, data, expected) in cases {
+        let event = Event { name: name.into(), data: data.into() };
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.event(&event), Err(expected), "{data}");
+        assert!(!decoder.is_complete());
+    }
+}
+
+#[test]
+fn chunks_of_other_choices_and_of_wrong_types_add_nothing() {
+    let mut decoder = Decoder::default();
+    let mut deltas = |data: Value| decoder.event(&Event { data: data.to_string(), ..Event::default() }).unwrap();
+    assert_eq!(deltas(json!({"id": "x", "model": "m", "choices": []})).len(), 1);
+    let nothing = [
+        json!({"choices": [{"index": 1, "delta": {"content": "other"}, "finish_reason": "stop"}]}),
+        json!({"choices": [{"index": 0, "delta": {"content": 7, "tool_calls": "x", "reasoning": []}}]}),
+        json!({"choices": [{"index": 0, "delta": null, "finish_reason": null}], "usage": null, "error": null}),
+        json!({"choices": {"index": 0}, "usage": []}),
+    ];
+    for chunk in nothing {
+        assert_eq!(deltas(chunk.clone()), [], "{chunk}");
+    }
+}
