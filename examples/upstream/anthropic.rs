@@ -1,0 +1,218 @@
+//! Messages, as Anthropic writes them.
+
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use crate::echo::{self, Answer, Asked, Format, MODELS, Role, Stop, Turn};
+use crate::failure::{Failure, Reason};
+use crate::stream::{Event, split};
+use crate::{list, strings};
+
+const SIGNATURE: &str = "ZWNobyBzaWduYXR1cmU=";
+
+pub(crate) fn read(body: &Value, headers: &HeaderMap) -> Result<Asked, String> {
+    if !headers.contains_key("anthropic-version") {
+        return Err("anthropic-version: header is required".into());
+    }
+    let model = body["model"].as_str().ok_or("model: Field required")?;
+    let max_tokens = body["max_tokens"].as_u64().ok_or("max_tokens: Field required")?;
+    let messages = body["messages"].as_array().filter(|messages| !messages.is_empty());
+    let mut turns = vec![Turn { role: Role::System, text: text(&body["system"]), results: Vec::new() }];
+    for message in messages.ok_or("messages: at least one message is required")? {
+        turns.push(turn(message)?);
+    }
+    let format = &body["output_config"]["format"];
+    Ok(Asked {
+        model: model.to_owned(),
+        turns,
+        has_tools: !list(&body["tools"]).is_empty(),
+        format: (format["type"] == "json_schema").then(|| Format::Schema(format["schema"].clone())),
+        thinks: matches!(body["thinking"]["type"].as_str(), Some("enabled" | "adaptive")),
+        max_tokens: Some(max_tokens),
+        stop: strings(&body["stop_sequences"]),
+        stream: body["stream"] == true,
+        stream_usage: true,
+    })
+}
+
+pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
+    let mut message = message(asked, answer);
+    message["content"] = blocks(answer).into();
+    message["stop_reason"] = stop_reason(answer).into();
+    message["stop_sequence"] = stop_sequence(answer).into();
+    message["usage"]["output_tokens"] = written(answer).into();
+    message
+}
+
+pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
+    let mut events = vec![event("message_start", json!({"message": message(asked, answer)}))];
+    for (index, mut block) in blocks(answer).into_iter().enumerate() {
+        let deltas = deltas(&mut block);
+        events.push(event("content_block_start", json!({"index": index, "content_block": block})));
+        if index == 0 {
+            events.push(event("ping", json!({})));
+        }
+        let delta =
+            |delta| Event { says: true, ..event("content_block_delta", json!({"index": index, "delta": delta})) };
+        events.extend(deltas.into_iter().map(delta));
+        events.push(event("content_block_stop", json!({"index": index})));
+    }
+    let delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": stop_sequence(answer)});
+    events.push(event("message_delta", json!({"delta": delta, "usage": {"output_tokens": written(answer)}})));
+    events.push(event("message_stop", json!({})));
+    events
+}
+
+pub(crate) fn models(limit: Option<String>, after: Option<String>) -> Value {
+    let start = after.and_then(|after| MODELS.iter().position(|id| *id == after)).map_or(0, |index| index + 1);
+    let (page, next) = echo::page(start, limit.and_then(|limit| limit.parse().ok()));
+    let model = |id: &&str| {
+        json!({
+            "type": "model",
+            "id": id,
+            "display_name": id.replace('-', " "),
+            "created_at": "2025-01-01T00:00:00Z",
+            "max_input_tokens": 200_000,
+            "max_tokens": 64_000,
+        })
+    };
+    json!({
+        "data": page.iter().map(model).collect::<Vec<_>>(),
+        "has_more": next.is_some(),
+        "first_id": page.first(),
+        "last_id": page.last(),
+    })
+}
+
+pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
+    let kind = match failure.status {
+        401 => "authentication_error",
+        402 => "billing_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        400..500 => "invalid_request_error",
+        504 => "timeout_error",
+        529 => "overloaded_error",
+        _ => "api_error",
+    };
+    let mut error = Map::new();
+    error.insert("type".into(), kind.into());
+    error.insert("message".into(), failure.message.as_str().into());
+    if let Reason::Leak(key) = &failure.reason {
+        error.insert("details".into(), json!({"error_code": key}));
+    }
+    error
+}
+
+fn turn(message: &Value) -> Result<Turn, String> {
+    let role = match message["role"].as_str() {
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        _ => return Err("messages: Input should be 'user' or 'assistant'".into()),
+    };
+    let results = list(&message["content"]).iter().filter(|block| block["type"] == "tool_result");
+    Ok(Turn { role, text: text(&message["content"]), results: results.map(|block| text(&block["content"])).collect() })
+}
+
+/// The text of a content: a string, or blocks.
+fn text(content: &Value) -> String {
+    let block = |block: &'_ Value| match block["type"].as_str()? {
+        "text" => block["text"].as_str().map(str::to_owned),
+        "image" => Some("[image]".to_owned()),
+        _ => None,
+    };
+    match content {
+        Value::String(text) => text.clone(),
+        blocks => list(blocks).iter().filter_map(block).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// A message without its content, as a stream begins.
+fn message(asked: &Asked, answer: &Answer) -> Value {
+    json!({
+        "id": "msg_echo",
+        "type": "message",
+        "role": "assistant",
+        "model": asked.model,
+        "content": [],
+        "stop_reason": null,
+        "stop_sequence": null,
+        "usage": {
+            "input_tokens": answer.usage.prompt,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "output_tokens": 1,
+            "service_tier": "standard",
+        },
+    })
+}
+
+fn blocks(answer: &Answer) -> Vec<Value> {
+    let mut blocks = Vec::new();
+    if let Some(thinking) = &answer.thinking {
+        blocks.push(json!({"type": "thinking", "thinking": thinking, "signature": SIGNATURE}));
+    }
+    if !answer.text.is_empty() {
+        blocks.push(json!({"type": "text", "text": answer.text}));
+    }
+    blocks.extend(answer.calls.iter().map(|call| {
+        json!({"type": "tool_use", "id": format!("toolu_{}", call.id), "name": call.name, "input": call.arguments})
+    }));
+    blocks
+}
+
+/// Empties a block, and gives the deltas that fill it again.
+fn deltas(block: &mut Value) -> Vec<Value> {
+    let kind = block["type"].as_str().unwrap_or_default().to_owned();
+    let mut take = |name: &str| std::mem::replace(&mut block[name], "".into());
+    match kind.as_str() {
+        "thinking" => {
+            let (thinking, signature) = (take("thinking"), take("signature"));
+            let pieces = split(thinking.as_str().unwrap_or_default());
+            let mut deltas: Vec<Value> =
+                pieces.iter().map(|piece| json!({"type": "thinking_delta", "thinking": piece})).collect();
+            deltas.push(json!({"type": "signature_delta", "signature": signature}));
+            deltas
+        }
+        "text" => {
+            let text = take("text");
+            let pieces = split(text.as_str().unwrap_or_default());
+            pieces.iter().map(|piece| json!({"type": "text_delta", "text": piece})).collect()
+        }
+        _ => {
+            let input = std::mem::replace(&mut block["input"], json!({})).to_string();
+            split(&input).iter().map(|piece| json!({"type": "input_json_delta", "partial_json": piece})).collect()
+        }
+    }
+}
+
+/// An event whose data repeats its name.
+fn event(name: &'static str, rest: Value) -> Event {
+    let mut data = json!({"type": name});
+    if let (Value::Object(data), Value::Object(rest)) = (&mut data, rest) {
+        data.extend(rest);
+    }
+    Event { name: Some(name), data: data.to_string(), says: false }
+}
+
+fn stop_reason(answer: &Answer) -> &'static str {
+    match answer.stop {
+        Stop::Finished => "end_turn",
+        Stop::Length => "max_tokens",
+        Stop::Word(_) => "stop_sequence",
+        Stop::Tools => "tool_use",
+    }
+}
+
+fn stop_sequence(answer: &Answer) -> Option<&str> {
+    match &answer.stop {
+        Stop::Word(word) => Some(word),
+        _ => None,
+    }
+}
+
+fn written(answer: &Answer) -> u64 {
+    answer.usage.completion + answer.usage.thinking
+}

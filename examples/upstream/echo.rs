@@ -1,0 +1,199 @@
+//! What is answered, before any API's words for it: an echo, tool calls, or an example of a schema.
+
+use serde_json::{Map, Value, json};
+
+use crate::strings;
+
+/// The models in the lists. Every other name answers too.
+pub(crate) const MODELS: [&str; 3] = ["echo-large", "echo-small", "echo-thinking"];
+
+/// Lists come in pages no longer than this, so that clients have to turn them.
+pub(crate) const LONGEST_PAGE: usize = 2;
+
+/// References in a schema may go in circles.
+const DEEPEST_EXAMPLE: usize = 16;
+
+/// What was asked, in nobody's wire format.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) model: String,
+    pub(crate) turns: Vec<Turn>,
+    pub(crate) has_tools: bool,
+    pub(crate) format: Option<Format>,
+    pub(crate) thinks: bool,
+    /// In words.
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) stop: Vec<String>,
+    pub(crate) stream: bool,
+    /// OpenAI tells the usage of a stream only where it is asked to.
+    pub(crate) stream_usage: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) role: Role,
+    pub(crate) text: String,
+    /// What tools gave.
+    pub(crate) results: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    System,
+    User,
+    Assistant,
+}
+
+#[derive(Debug)]
+pub(crate) enum Format {
+    Json,
+    Schema(Value),
+}
+
+/// Either a text or calls.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) thinking: Option<String>,
+    pub(crate) text: String,
+    pub(crate) calls: Vec<ToolCall>,
+    pub(crate) stop: Stop,
+    pub(crate) usage: Usage,
+}
+
+#[derive(Debug)]
+pub(crate) struct ToolCall {
+    /// Differs from those of other turns.
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) arguments: Value,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Stop {
+    Finished,
+    Length,
+    Word(String),
+    Tools,
+}
+
+/// Words, which pass for tokens here.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    pub(crate) prompt: u64,
+    /// Without the thinking.
+    pub(crate) completion: u64,
+    pub(crate) thinking: u64,
+}
+
+pub(crate) fn answer(asked: &Asked) -> Answer {
+    let answered = asked.turns.iter().rposition(|turn| turn.role == Role::Assistant).map_or(0, |last| last + 1);
+    let new = || asked.turns[answered..].iter().filter(|turn| turn.role == Role::User);
+    let results: Vec<&str> = new().flat_map(|turn| &turn.results).map(String::as_str).collect();
+    let heard = match results.is_empty() {
+        true => last_text(&asked.turns).to_owned(),
+        false => {
+            let texts = new().map(|turn| turn.text.as_str()).filter(|text| !text.is_empty());
+            results.iter().copied().chain(texts).collect::<Vec<_>>().join("\n")
+        }
+    };
+    let calls = if asked.has_tools && results.is_empty() { calls(&heard, asked.turns.len()) } else { Vec::new() };
+    let (text, stop) = match &asked.format {
+        _ if !calls.is_empty() => (String::new(), Stop::Tools),
+        None => limited(format!("echo: {heard}"), asked),
+        Some(Format::Json) => limited(json!({"echo": heard}).to_string(), asked),
+        Some(Format::Schema(schema)) => limited(example(schema, schema, 0).to_string(), asked),
+    };
+    let thinking = asked.thinks.then(|| format!("The user says: {heard}"));
+    let usage = Usage {
+        prompt: asked
+            .turns
+            .iter()
+            .map(|turn| words(&turn.text) + turn.results.iter().map(|r| words(r)).sum::<u64>())
+            .sum(),
+        completion: words(&text) + calls.iter().map(|call| 1 + words(&call.arguments.to_string())).sum::<u64>(),
+        thinking: thinking.as_deref().map_or(0, words),
+    };
+    Answer { thinking, text, calls, stop, usage }
+}
+
+/// One page of the models, and what comes after it.
+pub(crate) fn page(start: usize, length: Option<usize>) -> (&'static [&'static str], Option<usize>) {
+    let start = start.min(MODELS.len());
+    let end = MODELS.len().min(start + length.unwrap_or(LONGEST_PAGE).clamp(1, LONGEST_PAGE));
+    (&MODELS[start..end], (end < MODELS.len()).then_some(end))
+}
+
+fn last_text(turns: &[Turn]) -> &str {
+    let mut users = turns.iter().rev().filter(|turn| turn.role == Role::User && !turn.text.is_empty());
+    users.next().map_or("", |turn| &turn.text)
+}
+
+/// `call NAME {json}`, any number of times; what follows is left alone.
+fn calls(text: &str, turns: usize) -> Vec<ToolCall> {
+    let mut calls = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(call) = rest.strip_prefix("call ") {
+        let name = call.split([' ', '\n']).next().unwrap_or_default();
+        let mut values = serde_json::Deserializer::from_str(&call[name.len()..]).into_iter::<Map<String, Value>>();
+        let arguments = values.next().and_then(Result::ok);
+        rest = match &arguments {
+            Some(_) => call[name.len() + values.byte_offset()..].trim_start(),
+            None => "",
+        };
+        let arguments = Value::Object(arguments.unwrap_or_default());
+        calls.push(ToolCall { id: format!("{turns}_{}", calls.len()), name: name.to_owned(), arguments });
+    }
+    calls
+}
+
+/// A text up to the first stop word, and no longer than asked for.
+fn limited(mut text: String, asked: &Asked) -> (String, Stop) {
+    let mut stop = Stop::Finished;
+    let found = asked.stop.iter().filter_map(|word| Some((text.find(word.as_str())?, word)));
+    if let Some((at, word)) = found.min() {
+        text.truncate(at);
+        stop = Stop::Word(word.clone());
+    }
+    let most = asked.max_tokens.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+    let kept = text.split_inclusive(char::is_whitespace).take(most).map(str::len).sum();
+    if kept < text.len() {
+        text.truncate(kept);
+        stop = Stop::Length;
+    }
+    (text, stop)
+}
+
+fn words(text: &str) -> u64 {
+    text.split_whitespace().count() as u64
+}
+
+/// The least that fits a schema, as far as the keywords that matter to providers go.
+fn example(schema: &Value, root: &Value, depth: usize) -> Value {
+    let inner = |schema: &Value| example(schema, root, depth + 1);
+    if depth > DEEPEST_EXAMPLE {
+        return Value::Null;
+    }
+    if let Some(path) = schema["$ref"].as_str() {
+        return inner(path.strip_prefix('#').and_then(|path| root.pointer(path)).unwrap_or(&Value::Null));
+    }
+    if let Some(value) = schema.get("const").or_else(|| schema["enum"].get(0)) {
+        return value.clone();
+    }
+    if let Some(variant) = ["anyOf", "oneOf", "allOf"].iter().find_map(|name| schema[name].get(0)) {
+        return inner(variant);
+    }
+    let least = |name: &str| schema[name].as_u64().unwrap_or(0) as usize;
+    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str()).unwrap_or("object");
+    // Google writes its types in capitals.
+    match kind.to_ascii_lowercase().as_str() {
+        "string" => "a".repeat(least("minLength").min(1000)).into(),
+        "integer" | "number" => schema.get("minimum").cloned().unwrap_or_else(|| 0.into()),
+        "boolean" => false.into(),
+        "array" => (0..least("minItems").min(10)).map(|_| inner(&schema["items"])).collect(),
+        "object" => {
+            let required = strings(&schema["required"]).into_iter();
+            required.map(|name| (name.clone(), inner(&schema["properties"][name]))).collect()
+        }
+        _ => Value::Null,
+    }
+}

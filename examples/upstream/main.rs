@@ -1,0 +1,230 @@
+//! A stand-in for OpenAI, Anthropic and Google on loopback, for tests.
+//!
+//! It speaks the wire formats of all three on one port, answers with an echo ([`echo`]), and fails in the way the
+//! model's name says ([`fault`]). The same request gets the same answer.
+//!
+//! ```text
+//! cargo run --example upstream -- --port 0
+//! ```
+//!
+//! The first line on stdout is `listening on http://127.0.0.1:PORT`. `GET /_requests` gives the last requests as
+//! JSON; `DELETE /_requests` forgets them, and how often each flaky model has failed.
+
+mod anthropic;
+mod echo;
+mod failure;
+mod fault;
+mod google;
+mod openai;
+mod seen;
+mod stream;
+
+use std::io::Write;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::serve::ListenerExt;
+use http::request::Parts;
+use http::{Method, StatusCode, header};
+use serde_json::{Value, json};
+
+use echo::{Answer, Asked};
+use failure::{Failure, Reason};
+use fault::Fault;
+use seen::Seen;
+use stream::{Event, Reply};
+
+const LONGEST_BODY: usize = 16 * 1024 * 1024;
+
+/// Whose wire format a request is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Api {
+    OpenAi,
+    Anthropic,
+    Google,
+}
+
+/// What is asked of an API.
+#[derive(Debug)]
+enum Call {
+    Models,
+    Chat,
+    /// Google has the model, and whether to stream, in the path.
+    Generate {
+        model: String,
+        stream: bool,
+    },
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let port = std::env::args().skip_while(|word| word != "--port").nth(1).unwrap_or_else(|| "0".into());
+    let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await?;
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "listening on http://{}", listener.local_addr()?)?;
+    stdout.flush()?;
+    // Small events must not wait for the acknowledgement of those before them.
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    let router = Router::new().fallback(respond).with_state(Arc::new(Seen::default()));
+    Ok(axum::serve(listener, router).await?)
+}
+
+async fn respond(State(seen): State<Arc<Seen>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    if head.uri.path() == "/_requests" {
+        return requests(&head.method, &seen);
+    }
+    let body = to_bytes(body, LONGEST_BODY).await;
+    seen.record(&head, body.as_ref().ok());
+    let Some((api, call)) = route(&head) else {
+        return (StatusCode::NOT_FOUND, "no API has this path\n").into_response();
+    };
+    let answered = match body {
+        Ok(body) => answer(api, call, &head, &body, &seen).await,
+        Err(_) => Err(Failure::new(413, "the body is longer than 16 MiB")),
+    };
+    answered.unwrap_or_else(|failure| failure.respond(api))
+}
+
+fn requests(method: &Method, seen: &Seen) -> Response {
+    match *method {
+        Method::GET => ([(header::CONTENT_TYPE, "application/json")], seen.requests().to_string()).into_response(),
+        Method::DELETE => {
+            seen.forget();
+            StatusCode::NO_CONTENT.into_response()
+        }
+        _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+    }
+}
+
+fn route(head: &Parts) -> Option<(Api, Call)> {
+    let is_anthropic = ["x-api-key", "anthropic-version"].iter().any(|name| head.headers.contains_key(*name));
+    match (head.method.as_str(), head.uri.path()) {
+        ("GET", "/v1/models") if is_anthropic => Some((Api::Anthropic, Call::Models)),
+        ("GET", "/v1/models") => Some((Api::OpenAi, Call::Models)),
+        ("POST", "/v1/chat/completions") => Some((Api::OpenAi, Call::Chat)),
+        ("POST", "/v1/messages") => Some((Api::Anthropic, Call::Chat)),
+        ("GET", "/v1beta/models") => Some((Api::Google, Call::Models)),
+        ("POST", path) => {
+            let (model, verb) = path.strip_prefix("/v1beta/models/")?.rsplit_once(':')?;
+            let stream = match verb {
+                "generateContent" => false,
+                "streamGenerateContent" => true,
+                _ => return None,
+            };
+            Some((Api::Google, Call::Generate { model: model.to_owned(), stream }))
+        }
+        _ => None,
+    }
+}
+
+async fn answer(api: Api, call: Call, head: &Parts, body: &Bytes, seen: &Seen) -> Result<Response, Failure> {
+    let key = api.authenticate(head)?;
+    let asked = match call {
+        Call::Models => return Ok(stream::whole(&api.models(head))),
+        Call::Chat | Call::Generate { .. } => api.read(call, head, body)?,
+    };
+    let fault = Fault::of_model(&asked.model).map_err(|message| Failure::new(400, message))?;
+    if let Some(failure) = fault.as_ref().and_then(|fault| fault.failure(api, &key, &asked.model, seen)) {
+        return Err(failure);
+    }
+    let answer = echo::answer(&asked);
+    let reply = match asked.stream {
+        true => Reply::Events(api.events(&asked, &answer)),
+        false => Reply::Whole(api.whole(&asked, &answer)),
+    };
+    Ok(match fault {
+        Some(fault) => fault.spoil(api, reply).await,
+        None => stream::respond(reply),
+    })
+}
+
+// === impl Api ===
+
+impl Api {
+    /// The key of a request, unless there is none or it is one of those that are refused.
+    fn authenticate(self, head: &Parts) -> Result<String, Failure> {
+        let text = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let bearer = || text("authorization")?.strip_prefix("Bearer ").map(str::to_owned);
+        let key = match self {
+            Api::OpenAi => bearer(),
+            Api::Anthropic => text("x-api-key").or_else(bearer),
+            Api::Google => text("x-goog-api-key").or_else(|| query(head, "key")),
+        };
+        match key.filter(|key| !key.is_empty()).as_deref() {
+            None => Err(Failure::new(401, "there is no API key in the request")),
+            Some("bad-key") => Err(Failure::new(401, "the API key is not valid")),
+            // Google itself calls a wrong key a bad argument.
+            Some("invalid-key") => {
+                let status = if self == Api::Google { 400 } else { 401 };
+                Err(Failure { reason: Reason::Key, ..Failure::new(status, "API key not valid") })
+            }
+            Some(key) => Ok(key.to_owned()),
+        }
+    }
+
+    fn read(self, call: Call, head: &Parts, body: &Bytes) -> Result<Asked, Failure> {
+        let body: Value = serde_json::from_slice(body).map_err(|_| Failure::new(400, "the body is no JSON"))?;
+        let asked = match (self, call) {
+            (Api::Anthropic, _) => anthropic::read(&body, &head.headers),
+            (Api::Google, Call::Generate { model, stream }) => {
+                // Without this, Google streams a JSON array, which no client here asks for.
+                match stream && query(head, "alt").as_deref() != Some("sse") {
+                    true => Err("a stream needs `alt=sse`".into()),
+                    false => google::read(&body, model, stream),
+                }
+            }
+            (Api::OpenAi | Api::Google, _) => openai::read(&body),
+        };
+        asked.map_err(|message| Failure::new(400, message))
+    }
+
+    fn models(self, head: &Parts) -> Value {
+        match self {
+            Api::OpenAi => openai::models(),
+            Api::Anthropic => anthropic::models(query(head, "limit"), query(head, "after_id")),
+            Api::Google => google::models(query(head, "pageSize"), query(head, "pageToken")),
+        }
+    }
+
+    fn whole(self, asked: &Asked, answer: &Answer) -> Value {
+        match self {
+            Api::OpenAi => openai::whole(asked, answer),
+            Api::Anthropic => anthropic::whole(asked, answer),
+            Api::Google => google::whole(asked, answer),
+        }
+    }
+
+    fn events(self, asked: &Asked, answer: &Answer) -> Vec<Event> {
+        match self {
+            Api::OpenAi => openai::events(asked, answer),
+            Api::Anthropic => anthropic::events(asked, answer),
+            Api::Google => google::events(asked, answer),
+        }
+    }
+
+    pub(crate) fn failure(self, failure: &Failure) -> Value {
+        match self {
+            Api::OpenAi => json!({"error": openai::error(failure)}),
+            Api::Anthropic => json!({"type": "error", "error": anthropic::error(failure), "request_id": "req_echo"}),
+            Api::Google => json!({"error": google::error(failure)}),
+        }
+    }
+}
+
+fn query(head: &Parts, name: &str) -> Option<String> {
+    let pairs = url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
+    pairs.into_iter().find(|(found, _)| found == name).map(|(_, value)| value.into_owned())
+}
+
+/// The values of a list; none where there is no list.
+pub(crate) fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+pub(crate) fn strings(value: &Value) -> Vec<String> {
+    list(value).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}

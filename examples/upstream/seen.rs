@@ -1,0 +1,85 @@
+//! What has come in so far: the last requests, and how often each flaky model has failed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use axum::body::Bytes;
+use http::request::Parts;
+use serde_json::{Map, Value, json};
+
+const MOST_REQUESTS: usize = 100;
+
+/// Of longer bodies, only the length is kept.
+const LONGEST_KEPT: usize = 1024 * 1024;
+
+/// Shared by all connections.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    // Held for moments only, never across an await.
+    memory: Mutex<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    requests: VecDeque<Value>,
+    /// By key and model.
+    failures: HashMap<(String, String), u32>,
+}
+
+impl Seen {
+    /// Keeps a request. One without a body was too long to be read.
+    pub(crate) fn record(&self, head: &Parts, body: Option<&Bytes>) {
+        let request = json!({
+            "method": head.method.as_str(),
+            "path": head.uri.to_string(),
+            "headers": headers(head),
+            "body": body.map(shown),
+        });
+        let mut memory = self.memory();
+        memory.requests.push_back(request);
+        if memory.requests.len() > MOST_REQUESTS {
+            memory.requests.pop_front();
+        }
+    }
+
+    /// The last requests, oldest first.
+    pub(crate) fn requests(&self) -> Value {
+        self.memory().requests.iter().cloned().collect()
+    }
+
+    pub(crate) fn forget(&self) {
+        *self.memory() = Memory::default();
+    }
+
+    /// Whether a flaky model fails this time too: it does so `times` times for each key.
+    pub(crate) fn fails_again(&self, key: &str, model: &str, times: u32) -> bool {
+        let mut memory = self.memory();
+        let failed = memory.failures.entry((key.to_owned(), model.to_owned())).or_default();
+        *failed = failed.saturating_add(1);
+        *failed <= times
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// By name; several of one name are joined, as HTTP says they may be.
+fn headers(head: &Parts) -> Map<String, Value> {
+    let mut shown = Map::new();
+    for name in head.headers.keys() {
+        let values = head.headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+        shown.insert(name.to_string(), values.collect::<Vec<_>>().join(", ").into());
+    }
+    shown
+}
+
+fn shown(body: &Bytes) -> Value {
+    match body.len() {
+        0 => Value::Null,
+        1..=LONGEST_KEPT => {
+            serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
+        }
+        length => json!({"length": length}),
+    }
+}

@@ -1,0 +1,152 @@
+//! Bodies: whole ones, server-sent events, and those that do not end as they should.
+
+use std::time::Duration;
+use std::{future, io};
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt, stream};
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+
+const ENDLESS_PIECE: usize = 64 * 1024;
+
+/// An answer, ready to be written.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Whole(Value),
+    Events(Vec<Event>),
+}
+
+/// A server-sent event.
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// Only Anthropic names its events.
+    pub(crate) name: Option<&'static str>,
+    pub(crate) data: String,
+    /// Whether a piece of the answer is in it.
+    pub(crate) says: bool,
+}
+
+/// How a body ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Proper,
+    /// It does not: nothing more comes, and the connection stays.
+    Silence,
+    /// The connection is closed.
+    Closed,
+}
+
+/// An answer as it should be.
+pub(crate) fn respond(reply: Reply) -> Response {
+    match reply {
+        Reply::Whole(value) => whole(&value),
+        Reply::Events(_) => {
+            let kind = reply.content_type();
+            ([(CONTENT_TYPE, kind)], in_pieces(reply.pieces(), Duration::ZERO, Ending::Proper)).into_response()
+        }
+    }
+}
+
+pub(crate) fn whole(value: &Value) -> Response {
+    ([(CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+}
+
+/// A body of pieces that are sent one by one, with a pause before each.
+pub(crate) fn in_pieces(pieces: Vec<Bytes>, pause: Duration, ending: Ending) -> Body {
+    let pieces = stream::iter(pieces).then(move |piece| async move {
+        rest(pause).await;
+        Ok::<_, io::Error>(piece)
+    });
+    let ended = stream::once(async move {
+        match ending {
+            Ending::Proper => Ok(Bytes::new()),
+            Ending::Silence => future::pending().await,
+            Ending::Closed => {
+                rest(pause).await;
+                Err(io::Error::other("the connection is to be closed here"))
+            }
+        }
+    });
+    Body::from_stream(pieces.chain(ended))
+}
+
+/// A body that closes the connection at once. The head is not sent without a piece of the body, so nothing is.
+pub(crate) fn closed() -> Body {
+    Body::from_stream(stream::once(future::ready(Err::<Bytes, _>(io::Error::other("no answer")))))
+}
+
+/// A body that begins like this and goes on until nobody reads it any more.
+pub(crate) fn endless(beginning: &'static str) -> Body {
+    let more = stream::repeat(Bytes::from(vec![b'a'; ENDLESS_PIECE])).then(|piece| async move {
+        rest(Duration::from_millis(1)).await;
+        Ok::<_, io::Error>(piece)
+    });
+    Body::from_stream(stream::once(future::ready(Ok(Bytes::from(beginning)))).chain(more))
+}
+
+/// A text in several pieces, of at most 16 characters.
+pub(crate) fn split(text: &str) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    let length = characters.len().div_ceil(4).clamp(1, 16);
+    characters.chunks(length).map(|piece| piece.iter().collect()).collect()
+}
+
+/// What is written before is sent in the meantime, even if there is no pause.
+async fn rest(pause: Duration) {
+    match pause.is_zero() {
+        true => tokio::task::yield_now().await,
+        false => tokio::time::sleep(pause).await,
+    }
+}
+
+// === impl Reply ===
+
+impl Reply {
+    pub(crate) fn content_type(&self) -> &'static str {
+        match self {
+            Reply::Whole(_) => "application/json",
+            Reply::Events(_) => "text/event-stream; charset=utf-8",
+        }
+    }
+
+    /// The events, or the quarters of a whole answer.
+    pub(crate) fn pieces(&self) -> Vec<Bytes> {
+        match self {
+            Reply::Whole(value) => {
+                let text = value.to_string().into_bytes();
+                text.chunks(text.len().div_ceil(4).max(1)).map(Bytes::copy_from_slice).collect()
+            }
+            Reply::Events(events) => events.iter().map(Event::frame).collect(),
+        }
+    }
+
+    /// How many pieces it takes until two of them have said something.
+    pub(crate) fn two_said(&self) -> usize {
+        match self {
+            Reply::Whole(_) => 2,
+            Reply::Events(events) => {
+                let saying = events.iter().enumerate().filter(|(_, event)| event.says).map(|(index, _)| index + 1);
+                saying.take(2).last().unwrap_or(0)
+            }
+        }
+    }
+}
+
+// === impl Event ===
+
+impl Event {
+    /// One without a name.
+    pub(crate) fn data(value: &Value, says: bool) -> Event {
+        Event { name: None, data: value.to_string(), says }
+    }
+
+    pub(crate) fn frame(&self) -> Bytes {
+        let data = &self.data;
+        match self.name {
+            Some(name) => format!("event: {name}\ndata: {data}\n\n").into(),
+            None => format!("data: {data}\n\n").into(),
+        }
+    }
+}
