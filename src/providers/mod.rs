@@ -6,10 +6,13 @@
 
 pub mod anthropic;
 pub mod breaker;
+pub mod call;
 pub mod chat;
+pub mod client;
 mod error;
 pub mod google;
 pub mod openai;
+pub mod provider;
 pub mod retry;
 mod retry_after;
 mod sse;
