@@ -9,4 +9,5 @@ pub mod config;
 pub mod evaluate;
 pub mod inference;
 pub mod providers;
+pub mod route;
 pub mod telemetry;

@@ -7,6 +7,7 @@
 pub mod anthropic;
 pub mod breaker;
 pub mod call;
+pub mod catalog;
 pub mod chat;
 pub mod client;
 mod error;

@@ -1,0 +1,98 @@
+//! Which provider serves a model (P-12). Pure: it is told who is configured and what each offers.
+
+use super::chat::Protocol;
+
+/// A provider as far as choosing goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer<'a> {
+    pub name: &'a str,
+    pub protocol: Protocol,
+    /// It is the company itself and not one that is compatible with it, so its models are known by their names.
+    pub official: bool,
+    /// The models of its list, as far as it is known.
+    pub models: &'a [String],
+}
+
+/// Who is asked, and for which model in its own words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The place of the provider among the offers.
+    pub provider: usize,
+    pub model: &'a str,
+}
+
+/// How the models of a company are called.
+const FAMILIES: [(&str, Protocol); 6] = [
+    ("gpt-", Protocol::OpenAi),
+    ("chatgpt-", Protocol::OpenAi),
+    ("o1", Protocol::OpenAi),
+    ("o3", Protocol::OpenAi),
+    ("claude-", Protocol::Anthropic),
+    ("gemini-", Protocol::Google),
+];
+
+/// Finds the provider of a model: the one named before a slash, the company whose family it is, the first that lists it,
+/// and at last the default.
+pub fn find<'a>(model: &'a str, offers: &[Offer<'_>], default: Option<&str>) -> Option<Target<'a>> {
+    let at = |provider: Option<usize>, model: &'a str| provider.map(|provider| Target { provider, model });
+    let named = |name: &str| offers.iter().position(|offer| offer.name == name);
+    let prefixed = || model.split_once('/').and_then(|(name, rest)| at(named(name).filter(|_| !rest.is_empty()), rest));
+    let of_family = || {
+        let protocol = family(model)?;
+        at(offers.iter().position(|offer| offer.official && offer.protocol == protocol), model)
+    };
+    let listed = || at(offers.iter().position(|offer| offer.models.iter().any(|listed| listed == model)), model);
+    let by_default = || at(default.and_then(named), model);
+    prefixed().or_else(of_family).or_else(listed).or_else(by_default)
+}
+
+fn family(model: &str) -> Option<Protocol> {
+    let of = |(start, protocol): &(&str, Protocol)| model.starts_with(start).then_some(*protocol);
+    // `o4-mini` and those after it: an `o` and a number.
+    let numbered = model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()));
+    FAMILIES.iter().find_map(of).or(numbered.then_some(Protocol::OpenAi))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(model: &str, default: Option<&str>, expected: Option<(&str, &str)>) {
+        let local = ["llama3".to_owned(), "gpt-oss:20b".to_owned(), "meta-llama/Llama-3".to_owned()];
+        let offer = |name, protocol, official, models| Offer { name, protocol, official, models };
+        let offers = [
+            offer("local", Protocol::OpenAi, false, &local[..]),
+            offer("openai", Protocol::OpenAi, true, &[]),
+            offer("anthropic", Protocol::Anthropic, true, &[]),
+            offer("google", Protocol::Google, true, &[]),
+        ];
+        let found = find(model, &offers, default).map(|target| (offers[target.provider].name, target.model));
+        assert_eq!(found, expected, "{model}");
+    }
+
+    #[test]
+    fn p12_a_provider_before_the_slash_is_taken_if_there_is_one() {
+        check("anthropic/claude-x", None, Some(("anthropic", "claude-x")));
+        check("local/gpt-4o", None, Some(("local", "gpt-4o")));
+        // A slash may also be a part of the name.
+        check("meta-llama/Llama-3", None, Some(("local", "meta-llama/Llama-3")));
+        check("openai/", None, None);
+    }
+
+    #[test]
+    fn p09_p12_families_go_to_their_companies() {
+        check("gpt-4o", None, Some(("openai", "gpt-4o")));
+        check("o4-mini", None, Some(("openai", "o4-mini")));
+        check("claude-opus-9", None, Some(("anthropic", "claude-opus-9")));
+        check("gemini-3-pro", None, Some(("google", "gemini-3-pro")));
+    }
+
+    #[test]
+    fn p12_then_whoever_lists_it_and_then_the_default() {
+        check("llama3", Some("openai"), Some(("local", "llama3")));
+        check("mystery", Some("google"), Some(("google", "mystery")));
+        check("mystery", None, None);
+        check("mystery", Some("nobody"), None);
+        check("ouija", None, None);
+    }
+}
