@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::End;
 use super::lines::Lines;
+use super::{End, one_line};
 use crate::classify::tools::Output;
 use crate::classify::{Classification, Classified};
 use crate::config::Loaded;
@@ -122,7 +122,3 @@ fn write(classified: &Classified<'_>, json: bool, bars: bool, out: &mut dyn Writ
 
 /// Categories that get a bar; of more, the best are shown.
 const MOST_BARS: usize = 12;
-
-fn one_line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
-}

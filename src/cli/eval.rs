@@ -1,7 +1,7 @@
 //! `corbie eval`: how good the classifier is on texts whose categories are known.
 
 use std::collections::HashMap;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -10,6 +10,7 @@ use clap::Args;
 
 use super::End;
 use super::classify::How;
+use super::progress::Progress;
 use crate::classify::{Classification, Taxonomy};
 use crate::config::Loaded;
 use crate::evaluate::labelled::{self, Labelled};
@@ -37,6 +38,9 @@ pub(super) struct Eval {
     #[arg(long)]
     json: bool,
 }
+
+/// Texts between two lines of progress.
+const SHOWN_EVERY: usize = 64;
 
 pub(super) fn run(command: &Eval, loaded: &Loaded, out: &mut dyn Write) -> End {
     if !(0.0..=1.0).contains(&command.typos) {
@@ -101,7 +105,7 @@ async fn judge(
     classification.warm().await;
     // The model is loaded with the first text that needs it, which is not what a text costs.
     let _ = classification.classify("Is there anything that could be said about xylophones in Ulan Bator?").await;
-    let mut progress = Progress::new(texts.len());
+    let progress = Progress::new();
     let mut mistyping = typos::Mistyping::seeded(0);
     let (mut judged, mut unfit) = (Vec::with_capacity(texts.len()), 0);
     for (index, (text, truth)) in texts.iter().enumerate() {
@@ -126,7 +130,9 @@ async fn judge(
             strangeness: verdict.strangeness,
             micros,
         });
-        progress.tell(index + 1);
+        if index % SHOWN_EVERY == 0 {
+            progress.tell(&format!("{} of {} texts", index + 1, texts.len()));
+        }
     }
     if unfit > 0 {
         tracing::warn!("{unfit} texts are empty or too long and do not count");
@@ -137,26 +143,4 @@ async fn judge(
 fn title(files: &[PathBuf]) -> String {
     let name = |file: &PathBuf| file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     files.iter().map(name).collect::<Vec<_>>().join(", ")
-}
-
-/// Tells on a terminal how far it is.
-struct Progress {
-    total: usize,
-    shown: Instant,
-    visible: bool,
-}
-
-impl Progress {
-    fn new(total: usize) -> Progress {
-        Progress { total, shown: Instant::now(), visible: std::io::stderr().is_terminal() }
-    }
-
-    fn tell(&mut self, done: usize) {
-        if self.visible && (self.shown.elapsed().as_millis() > 200 || done == self.total) {
-            self.shown = Instant::now();
-            let end = if done == self.total { "\r\u{1b}[K" } else { "" };
-            // Nobody is helped by a progress that cannot be shown.
-            let _ = write!(std::io::stderr(), "\r{done} of {} texts{end}", self.total);
-        }
-    }
 }

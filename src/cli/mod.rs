@@ -6,6 +6,7 @@ mod embed;
 mod eval;
 mod lines;
 mod models;
+mod progress;
 mod serve;
 mod taxonomy;
 mod tools;
@@ -117,6 +118,11 @@ pub fn run(cli: Cli) -> End {
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut std::io::stdout().lock())?),
     }
+}
+
+/// A text as one line of a terminal: nothing in it can move the cursor.
+fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 /// Reads the settings and starts logging as they say.

@@ -3,7 +3,6 @@
 mod check;
 mod gather;
 mod new;
-mod progress;
 mod suggest;
 mod train;
 mod whole_file;
@@ -63,7 +62,7 @@ fn counted(count: usize, one: &str, many: &str) -> String {
 
 /// A line of a terminal: no control characters, and no longer than `most`.
 fn one_line(text: &str, most: usize) -> String {
-    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most + 1).collect();
+    let mut line = super::one_line(text);
     if let Some((end, _)) = line.char_indices().nth(most) {
         line.truncate(end);
         line.pop();

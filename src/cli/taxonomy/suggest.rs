@@ -13,9 +13,9 @@ use corbie_infer::{Embedding, Purpose};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::progress::Progress;
 use super::{End, counted, one_line};
 use crate::classify::Taxonomy;
+use crate::cli::progress::Progress;
 use crate::config::Loaded;
 use crate::evaluate::suggest::{Category, FOLDS, HeldOut, Suggestions, Suspect, TakenFor, Weak, deal};
 use crate::inference::{self, Inference};

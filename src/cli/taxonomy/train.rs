@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::json;
 
-use super::progress::Progress;
 use super::{End, counted, whole_file};
 use crate::classify::Taxonomy;
 use crate::classify::learned::{self, LearnError, Learned};
+use crate::cli::progress::Progress;
 use crate::config::Loaded;
 use crate::inference::Inference;
 
