@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use corbie_infer::{Embedder, Embedding, FolderOptions, ModelId, Pooling, Purpose, Tokens};
@@ -16,6 +16,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::config::inference as config;
+use crate::locked::locked;
 
 /// The way to the models. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -192,11 +193,6 @@ pub fn name_of(path: &std::path::Path) -> String {
 
 fn builtin() -> ModelId {
     ModelId::from(corbie_infer::builtin_models()[0].id.as_str())
-}
-
-/// Nothing is done under these locks that could leave a value half written, so a panic does not spoil it.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Settings that are there for a model of one's own do nothing to the model inside, which people should hear of.

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod evaluate;
 pub mod inference;
+mod locked;
 pub mod providers;
 pub mod route;
 pub mod telemetry;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use corbie_infer::heads::{Classifier, Example, Verdict};
+use corbie_infer::heads::{Classifier, ClassifyError, Example, Verdict};
 use corbie_infer::{Embedding, ModelId, Purpose, Spelling};
 use sha2::{Digest, Sha256};
 
@@ -126,18 +126,20 @@ impl Learned {
 
     /// What all heads say. The vector must be of the model that the classifier was trained with.
     pub fn classify(&self, text: &str, embedding: &Embedding) -> Result<Verdict, inference::Error> {
-        let verdict = self.classifier.classify(text, embedding);
-        verdict.map(|verdict| self.placed(verdict)).map_err(|error| inference::Error::Model(error.to_string()))
+        self.understood(self.classifier.classify(text, embedding))
     }
 
     /// What the nearest examples say; all heads where there are too many examples to keep.
     pub fn vote(&self, text: &str, embedding: &Embedding) -> Result<Verdict, inference::Error> {
         match self.classifier.vote(embedding) {
-            Some(verdict) => {
-                verdict.map(|verdict| self.placed(verdict)).map_err(|error| inference::Error::Model(error.to_string()))
-            }
+            Some(verdict) => self.understood(verdict),
             None => self.classify(text, embedding),
         }
+    }
+
+    /// A vector that the classifier does not understand is of another model than it was: a fault of the model.
+    fn understood(&self, verdict: Result<Verdict, ClassifyError>) -> Result<Verdict, inference::Error> {
+        verdict.map(|verdict| self.placed(verdict)).map_err(|error| inference::Error::Model(error.to_string()))
     }
 
     /// Puts each class's probability in the place of its category.

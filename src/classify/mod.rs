@@ -17,7 +17,7 @@ mod text;
 pub mod tools;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
@@ -31,8 +31,9 @@ pub use text::Unfit;
 use crate::config::ConfigError;
 use crate::config::classification as config;
 use crate::inference::{self, Inference};
+use crate::locked::locked;
+use method::With;
 use metrics::Metrics;
-use published::With;
 use reload::Stamp;
 
 /// The classifier of one program. Cheap to clone; all clones are the same.
@@ -165,7 +166,7 @@ impl Classification {
             "device": "cpu",
         });
         let Value::Object(mut members) = members else { unreachable!("it is an object") };
-        if let Some(why) = &*self.refused() {
+        if let Some(why) = &*locked(&self.0.refused) {
             members.insert("taxonomy_refused".into(), why.as_str().into());
         }
         (members, published.impairment())
@@ -173,11 +174,6 @@ impl Classification {
 
     pub fn register(&self, registry: &mut Registry) {
         self.0.metrics.register(registry);
-    }
-
-    /// The lock guards a whole value, so a panic does not spoil it.
-    fn refused(&self) -> MutexGuard<'_, Option<String>> {
-        self.0.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The method that the settings ask for, before anything was loaded.

@@ -1,18 +1,19 @@
 //! Everything that belongs to one version of the taxonomy. It is replaced as a whole, and never changed.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use corbie_infer::Purpose;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::cache::Seen;
-use super::learned::{LearnError, Learned};
-use super::method::{By, Embedding, First, Hybrid, Method, Model, Sequence, Verdict};
+use super::learned::Learned;
+use super::method::{self, By, First, Method, Verdict, With};
 use super::rules::RuleSet;
 use super::taxonomy::Taxonomy;
 use crate::config::classification as config;
-use crate::inference::{self, Inference};
+use crate::inference;
+use crate::locked::locked;
 
 #[derive(Debug)]
 pub struct Published {
@@ -29,13 +30,6 @@ pub struct Published {
     /// Why the last text that needed a model did not get one.
     failing: Mutex<Option<String>>,
     seen: Seen,
-}
-
-/// What a method is made with.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct With<'a> {
-    pub(super) settings: &'a config::Classification,
-    pub(super) inference: &'a Inference,
 }
 
 /// A verdict, and whether it may be given again for the same text.
@@ -78,7 +72,8 @@ impl Published {
         let (published, settings, inference) = (self.clone(), with.settings.clone(), with.inference.clone());
         tokio::spawn(async move {
             *locked(&published.fallen_back) = Some("making the classifier failed; only rules are used".into());
-            let (method, why) = published.make(before, With { settings: &settings, inference: &inference }).await;
+            let with = With { settings: &settings, inference: &inference };
+            let (method, why) = method::make(&published.taxonomy, &published.rules, before, with).await;
             if let Some(why) = &why {
                 tracing::error!(%why, using = method.describe(), "classification is impaired");
             }
@@ -212,59 +207,12 @@ impl Published {
         }
         verdict
     }
-
-    /// The best method there is, from the one asked for downwards: a folder's model, trained heads, rules. And why it
-    /// is not the one asked for.
-    async fn make(&self, before: Option<Arc<Learned>>, with: With<'_>) -> (Method, Option<String>) {
-        let With { settings, inference } = with;
-        if settings.method == config::Method::Rules {
-            if self.rules.is_empty() && self.taxonomy.categories.len() > 1 {
-                tracing::warn!(
-                    "`classification.method` is `rules`, but no category has `patterns`, `words` or `certain`"
-                );
-            }
-            return (Method::Rules, None);
-        }
-        let mut why = None;
-        if let (config::Method::Model, Some(path)) = (settings.method, &settings.model.path) {
-            let (path, max_tokens) = (path.clone(), settings.model.max_tokens);
-            let (threads, taxonomy) = (inference.threads(), self.taxonomy.clone());
-            let opened = tokio::task::spawn_blocking(move || Sequence::open(&path, max_tokens, threads, &taxonomy));
-            match opened.await {
-                Ok(Ok(sequence)) => return (Method::Sequence(sequence), None),
-                Ok(Err(error)) => why = Some(error.to_string()),
-                Err(_) => why = Some("the model could not be opened".into()),
-            }
-        }
-        let learned = match before.and_then(|before| before.reused(&self.taxonomy)) {
-            Some(learned) => Ok(Some(learned)),
-            None => Learned::of(&self.taxonomy, inference).await,
-        };
-        let method = match learned.map(|learned| learned.map(Arc::new)) {
-            Ok(Some(learned)) => match settings.method {
-                config::Method::Embedding => Method::Embedding(Embedding(learned)),
-                config::Method::Model if why.is_none() => Method::Model(Model(learned)),
-                _ => Method::Hybrid(Hybrid(learned)),
-            },
-            // One category: there is nothing to learn, and nothing is wrong.
-            Ok(None) => Method::Rules,
-            Err(error) => {
-                why.get_or_insert(reason(&error));
-                Method::Rules
-            }
-        };
-        (method, why)
-    }
 }
 
 /// How many texts of one call are looked at before others have a turn.
 const TURN: usize = 32;
 /// A text of more bytes than this is looked at aside.
 const LONG: usize = 4096;
-
-fn reason(error: &LearnError) -> String {
-    format!("only rules are used: {error}")
-}
 
 /// What `list_categories` answers (C-02, C-03, C-04).
 fn listing(taxonomy: &Taxonomy) -> Value {
@@ -276,9 +224,4 @@ fn listing(taxonomy: &Taxonomy) -> Value {
         "category_system_prompts": map(|category| &category.system_prompt),
         "category_descriptions": map(|category| &category.description),
     })
-}
-
-/// Nothing is done under these locks that could leave a value half written.
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,6 +12,7 @@ use corbie_mcp::{Event, Server};
 use super::{Classification, Published, Taxonomy};
 use crate::config::ConfigError;
 use crate::config::classification as config;
+use crate::locked::locked;
 
 /// How often the file is looked at. Looking is one system call, sees files that are swapped by links (as in containers),
 /// and works on every file system; notices of the operating system do neither.
@@ -33,7 +34,7 @@ impl Classification {
         // Reading a large file and compiling its rules take their time.
         let read = tokio::task::spawn_blocking(move || read(&settings, &old)).await;
         let read = read.unwrap_or_else(|_| Err(Taxonomy::unreadable()));
-        *self.refused() = read.as_ref().err().map(summary);
+        *locked(&self.0.refused) = read.as_ref().err().map(summary);
         let next = match read.inspect_err(|_| self.0.metrics.reloaded("refused"))? {
             Some(next) => Arc::new(next),
             None => return Ok(before),

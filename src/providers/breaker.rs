@@ -1,9 +1,10 @@
 //! Leaves a provider alone for a while that keeps failing (P-17). Pure but for the lock: the clock is handed in.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::Error;
+use crate::locked::locked;
 
 /// Failures in a row after which a provider is left alone.
 const FAILURES: u32 = 5;
@@ -26,7 +27,7 @@ struct State {
 impl Breaker {
     /// Whether a call may be made now. Whoever is let through must tell how it ended.
     pub fn allows(&self, now: Instant) -> bool {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         match state.closed_until {
             None => true,
             Some(until) if now < until || state.trying => false,
@@ -39,7 +40,7 @@ impl Breaker {
 
     /// Told how a call ended. Only what says something about the provider counts: a refused prompt does not.
     pub fn ended(&self, result: Result<(), &Error>, now: Instant) {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         state.trying = false;
         let failed = matches!(
             result,
@@ -57,11 +58,6 @@ impl Breaker {
         if state.failures >= FAILURES {
             state.closed_until = Some(now + REST);
         }
-    }
-
-    /// The lock guards plain numbers, so a panic does not spoil them.
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

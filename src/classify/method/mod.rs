@@ -2,6 +2,7 @@
 
 mod embedding;
 mod hybrid;
+mod make;
 mod model;
 mod sequence;
 
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 pub use embedding::Embedding;
 pub use hybrid::Hybrid;
+pub(super) use make::{With, make};
 pub use model::Model;
 pub use sequence::Sequence;
 

@@ -1,0 +1,63 @@
+//! Makes the method that the settings ask for, or the best there is instead.
+
+use std::sync::Arc;
+
+use super::{Embedding, Hybrid, Method, Model, Sequence};
+use crate::classify::learned::Learned;
+use crate::classify::rules::RuleSet;
+use crate::classify::taxonomy::Taxonomy;
+use crate::config::classification as config;
+use crate::inference::Inference;
+
+/// What a method is made with.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::classify) struct With<'a> {
+    pub(in crate::classify) settings: &'a config::Classification,
+    pub(in crate::classify) inference: &'a Inference,
+}
+
+/// The best method there is, from the one asked for downwards: a folder's model, trained heads, rules. And why it
+/// is not the one asked for.
+pub(in crate::classify) async fn make(
+    taxonomy: &Taxonomy,
+    rules: &RuleSet,
+    before: Option<Arc<Learned>>,
+    with: With<'_>,
+) -> (Method, Option<String>) {
+    let With { settings, inference } = with;
+    if settings.method == config::Method::Rules {
+        if rules.is_empty() && taxonomy.categories.len() > 1 {
+            tracing::warn!("`classification.method` is `rules`, but no category has `patterns`, `words` or `certain`");
+        }
+        return (Method::Rules, None);
+    }
+    let mut why = None;
+    if let (config::Method::Model, Some(path)) = (settings.method, &settings.model.path) {
+        let (path, max_tokens) = (path.clone(), settings.model.max_tokens);
+        let (threads, copy) = (inference.threads(), taxonomy.clone());
+        let opened = tokio::task::spawn_blocking(move || Sequence::open(&path, max_tokens, threads, &copy));
+        match opened.await {
+            Ok(Ok(sequence)) => return (Method::Sequence(sequence), None),
+            Ok(Err(error)) => why = Some(error.to_string()),
+            Err(_) => why = Some("the model could not be opened".into()),
+        }
+    }
+    let learned = match before.and_then(|before| before.reused(taxonomy)) {
+        Some(learned) => Ok(Some(learned)),
+        None => Learned::of(taxonomy, inference).await,
+    };
+    let method = match learned.map(|learned| learned.map(Arc::new)) {
+        Ok(Some(learned)) => match settings.method {
+            config::Method::Embedding => Method::Embedding(Embedding(learned)),
+            config::Method::Model if why.is_none() => Method::Model(Model(learned)),
+            _ => Method::Hybrid(Hybrid(learned)),
+        },
+        // One category: there is nothing to learn, and nothing is wrong.
+        Ok(None) => Method::Rules,
+        Err(error) => {
+            why.get_or_insert_with(|| format!("only rules are used: {error}"));
+            Method::Rules
+        }
+    };
+    (method, why)
+}
