@@ -1,8 +1,8 @@
 //! Models of other companies and of this machine, behind one set of types.
 //!
 //! A provider is a handful of pure functions over bytes: a [`Chat`] becomes a request, a response becomes a
-//! [`Completion`] or an [`Error`], events of a stream become [`Delta`]s. Sending, waiting, trying again and choosing
-//! happen elsewhere, once for all of them.
+//! [`Completion`] or an [`Error`], events of a stream become [`Delta`]s. The clock is read in one case: a `Retry-After`
+//! that is a date. Sending, waiting, trying again and choosing happen once for all of them.
 
 pub mod anthropic;
 pub mod breaker;
