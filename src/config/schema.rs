@@ -21,7 +21,7 @@ pub(super) struct Format {
 }
 
 /// The formats use the parsers of the types, so that the schema and serde cannot disagree.
-pub(super) const FORMATS: [Format; 7] = [
+pub(super) const FORMATS: [Format; 8] = [
     Format {
         name: "period",
         fits: |text| text.parse::<duration::Period>().is_ok(),
@@ -53,6 +53,11 @@ pub(super) const FORMATS: [Format; 7] = [
         expected: "a host name such as `example.org` or `example.org:8090`, without `*`",
     },
     Format { name: "token", fits: secret::is_token, expected: "one or more visible ASCII characters without spaces" },
+    Format {
+        name: "header-value",
+        fits: secret::is_header_value,
+        expected: "one line of visible ASCII characters, with spaces only between them",
+    },
 ];
 
 /// The schema of the whole configuration, without references, as it is published.

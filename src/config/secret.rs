@@ -1,4 +1,4 @@
-//! A value that must not be seen: a token or a key.
+//! Values that must not be seen: a token or a key, and a header that carries one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,6 +13,12 @@ use serde::{Deserialize, Serialize, Serializer};
 #[serde(transparent)]
 pub struct Secret(String);
 
+/// The value of a header that is sent to others, such as `Bearer ${MCP_API_KEY}`. As unseen as a [`Secret`], but it may
+/// hold spaces.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub struct SecretLine(String);
+
 const MASK: &str = "***";
 
 /// An empty token would let everybody in, and a stray newline would let nobody in.
@@ -20,39 +26,70 @@ pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-impl Secret {
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself. Each call of this is a place to look at when asking where secrets go.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
+/// A newline would be a header of its own; spaces at the ends would be lost on the way.
+pub(super) fn is_header_value(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') && text.trim_matches(' ') == text
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(MASK)
-    }
+macro_rules! is_unseen {
+    ($type:ident, $format:literal) => {
+        impl $type {
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// The text itself. Each call of this is a place to look at when asking where secrets go.
+            pub fn expose(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str(MASK)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(MASK)
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({"type": "string", "format": $format, "writeOnly": true})
+            }
+        }
+    };
 }
 
-impl Serialize for Secret {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(MASK)
-    }
-}
+is_unseen!(Secret, "token");
+is_unseen!(SecretLine, "header-value");
 
-impl JsonSchema for Secret {
-    fn schema_name() -> Cow<'static, str> {
-        "Secret".into()
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn inline_schema() -> bool {
-        true
+    #[test]
+    fn s02_a_header_value_is_one_line_without_spaces_at_its_ends() {
+        assert!(["Bearer sk-1", "", "a  b", "~!"].into_iter().all(is_header_value));
+        assert!(!["a\nb", "a\r", "a\tb", " a", "a ", "\u{e4}", "\0"].into_iter().any(is_header_value));
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "format": "token", "writeOnly": true})
+    #[test]
+    fn s01_a_header_value_shows_as_stars() {
+        let line = SecretLine::new("Bearer sk-1");
+        assert_eq!(format!("{line:?}"), "***");
+        assert_eq!(serde_json::to_string(&line).unwrap(), "\"***\"");
+        assert_eq!(line.expose(), "Bearer sk-1");
     }
 }
