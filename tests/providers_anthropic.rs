@@ -44,6 +44,11 @@ fn endpoint() -> Endpoint {
     Endpoint { base, key: Some(Secret::new("sk-ant-secret")), headers: HeaderMap::new() }
 }
 
+/// When answers come: 2015-10-21 07:28:00, a Wednesday.
+fn moment() -> std::time::SystemTime {
+    std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_445_412_480)
+}
+
 fn sent(chat: &Chat, refuses: Refuses) -> Value {
     serde_json::from_slice(anthropic::request(chat, &endpoint(), refuses).body()).unwrap()
 }
@@ -55,7 +60,7 @@ fn caller(case: &str) -> Map<String, Value> {
 fn answered(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) -> Result<String, Error> {
     let headers =
         headers.iter().map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)));
-    let head = Head { status: StatusCode::from_u16(status).unwrap(), headers: &headers.collect() };
+    let head = Head { status: StatusCode::from_u16(status).unwrap(), headers: &headers.collect(), at: moment() };
     anthropic::response(head, body).map(|completion| completion.text())
 }
 
@@ -81,7 +86,7 @@ fn a_chat_becomes_its_request() {
 #[test]
 fn a_response_becomes_its_completion() {
     for (case, body) in cases(".response.json") {
-        let head = Head { status: StatusCode::OK, headers: &HeaderMap::new() };
+        let head = Head { status: StatusCode::OK, headers: &HeaderMap::new(), at: moment() };
         let completion = anthropic::response(head, &body).unwrap();
         assert_eq!(
             Value::Object(completion.raw.clone().unwrap().body),
@@ -118,7 +123,7 @@ fn a_stream_that_breaks_off_is_not_complete() {
 #[test]
 fn what_a_model_thought_goes_back_as_it_came() {
     for (case, body) in cases(".response.json") {
-        let head = Head { status: StatusCode::OK, headers: &HeaderMap::new() };
+        let head = Head { status: StatusCode::OK, headers: &HeaderMap::new(), at: moment() };
         let completion = anthropic::response(head, &body).unwrap();
         let messages = vec![Message { role: Role::Assistant, parts: completion.parts }];
         let again = sent(&Chat { messages, ..Chat::default() }, Refuses::default());
@@ -273,6 +278,8 @@ fn p16_every_failure_is_a_situation() {
     let poor = br#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#;
     assert_eq!(answered(400, &[], poor), Err(limited(None, true)));
     assert_eq!(answered(429, &[("retry-after", "12")], b""), Err(limited(Some(12), false)));
+    let date = [("retry-after", "Wed, 21 Oct 2015 07:28:12 GMT")];
+    assert_eq!(answered(429, &date, b""), Err(limited(Some(12), false)));
     assert_eq!(answered(502, &[], b"<html>bad gateway</html>"), Err(unavailable(502)));
 }
 
@@ -346,7 +353,7 @@ fn events_that_make_no_sense_are_unreadable() {
 
 #[test]
 fn p05_models_come_in_pages() {
-    let head = Head { status: StatusCode::OK, headers: &HeaderMap::new() };
+    let head = Head { status: StatusCode::OK, headers: &HeaderMap::new(), at: moment() };
     let (_, body) = cases(".models.json").remove(0);
     let (models, next) = anthropic::models_response(head, &body).unwrap();
     assert_eq!(next.as_deref(), Some("claude-haiku-4-5-20251001"));

@@ -51,6 +51,11 @@ fn endpoint(base: &str) -> Endpoint {
     Endpoint { base: base.parse().unwrap(), key: Some(Secret::new("AIza-secret")), headers: HeaderMap::new() }
 }
 
+/// When answers come: 2015-10-21 07:28:00, a Wednesday.
+fn moment() -> std::time::SystemTime {
+    std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_445_412_480)
+}
+
 fn sent(chat: &Chat, refuses: Refuses) -> Value {
     let request = google::request(chat, &endpoint("https://generativelanguage.googleapis.com"), refuses);
     serde_json::from_slice(request.body()).unwrap()
@@ -58,7 +63,10 @@ fn sent(chat: &Chat, refuses: Refuses) -> Value {
 
 fn answered(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) -> Result<Completion, Error> {
     let pairs = headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-    google::response(Head { status: StatusCode::from_u16(status).unwrap(), headers: &pairs.collect() }, body)
+    google::response(
+        Head { status: StatusCode::from_u16(status).unwrap(), headers: &pairs.collect(), at: moment() },
+        body,
+    )
 }
 
 /// The deltas of a stream, and whether it came to its end.

@@ -1,6 +1,6 @@
 //! One answer of one provider: asked, and asked again where that may help, within one deadline.
 
-use std::time::Instant as Clock;
+use std::time::{Instant as Clock, SystemTime};
 
 use http::HeaderMap;
 use http::StatusCode;
@@ -30,7 +30,9 @@ pub async fn complete(
     deadline: Instant,
 ) -> Outcome<Completion> {
     let send = async |request| client.send(request, deadline).await;
-    let read = |status: StatusCode, headers: &HeaderMap, body: &[u8]| provider.response(Head { status, headers }, body);
+    let read = |status: StatusCode, headers: &HeaderMap, body: &[u8]| {
+        provider.response(Head { status, headers, at: SystemTime::now() }, body)
+    };
     with_retries(provider, || provider.request(chat, refuses), send, read, deadline).await
 }
 
@@ -40,7 +42,8 @@ pub async fn models(client: &Client, provider: &Provider, deadline: Instant) -> 
     let mut page: Option<String> = None;
     for _ in 0..MOST_PAGES {
         let Answer { status, headers, body } = client.send(provider.models_request(page.as_deref()), deadline).await?;
-        let (found, next) = provider.models_response(Head { status, headers: &headers }, &body)?;
+        let head = Head { status, headers: &headers, at: SystemTime::now() };
+        let (found, next) = provider.models_response(head, &body)?;
         models.extend(found);
         page = next;
         if page.is_none() {

@@ -1,8 +1,9 @@
 //! Models of other companies and of this machine, behind one set of types.
 //!
 //! A provider is a handful of pure functions over bytes: a [`Chat`] becomes a request, a response becomes a
-//! [`Completion`] or an [`Error`], events of a stream become [`Delta`]s. The clock is read in one case: a `Retry-After`
-//! that is a date. Sending, waiting, trying again and choosing happen once for all of them.
+//! [`Completion`] or an [`Error`], events of a stream become [`Delta`]s. They read no clock: what depends on the moment, a
+//! `Retry-After` that is a date, is told it with the [`Head`]. Sending, waiting, trying again and choosing happen once
+//! for all of them.
 
 pub mod anthropic;
 pub mod breaker;
@@ -19,6 +20,7 @@ mod retry_after;
 mod sse;
 
 use std::fmt;
+use std::time::SystemTime;
 
 use http::{HeaderMap, StatusCode};
 use url::Url;
@@ -47,6 +49,8 @@ pub type Request = http::Request<bytes::Bytes>;
 pub struct Head<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
+    /// When it came. A wait until a date is counted from here.
+    pub at: SystemTime,
 }
 
 /// A model that a provider offers.

@@ -2,20 +2,20 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::HeaderMap;
+use super::Head;
 
 /// Nobody waits longer. The bound keeps sums with it from overflowing.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What the headers ask for: `retry-after-ms`, or `retry-after` as seconds or as a date.
+/// What the head of an answer asks for: `retry-after-ms`, or `retry-after` as seconds or as a date.
 ///
 /// Milliseconds go first: who sends both rounds the other one up.
-pub(super) fn of(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+pub(super) fn of(head: Head<'_>) -> Option<Duration> {
+    let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(number).map(|number| duration(number / 1000.0));
     milliseconds.or_else(|| {
         let text = text("retry-after")?;
-        seconds(text).or_else(|| until(text, now))
+        seconds(text).or_else(|| until(text, head.at))
     })
 }
 
@@ -53,8 +53,9 @@ mod tests {
         let map = headers
             .iter()
             .map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_static(value)));
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(NOW);
-        assert_eq!(of(&map.collect(), now), expected, "{headers:?}");
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(NOW);
+        let head = Head { status: http::StatusCode::TOO_MANY_REQUESTS, headers: &map.collect(), at };
+        assert_eq!(of(head), expected, "{headers:?}");
     }
 
     #[test]

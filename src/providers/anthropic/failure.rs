@@ -2,7 +2,7 @@
 //!
 //! An error has a broad `type`, a `message` for people and, for some causes, `details.error_code`.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::providers::{Error, Head, retry_after};
 /// Out of a response whose status says that it is none.
 pub(super) fn of_response(head: Head<'_>, body: &[u8]) -> Error {
     let body = serde_json::from_slice(body).unwrap_or(Value::Null);
-    of(head.status.as_u16(), &body, retry_after::of(head.headers, SystemTime::now()))
+    of(head.status.as_u16(), &body, retry_after::of(head))
 }
 
 /// Out of an error that came where an answer was expected, in a stream or under a good status.

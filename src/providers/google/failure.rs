@@ -3,9 +3,8 @@
 //! The status alone does not tell: a wrong key comes as 400, and 429 means both "in a moment" and "tomorrow". The
 //! `details` of an error do. Nothing of its `message` goes on to anybody (S-01).
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use http::HeaderMap;
 use serde_json::Value;
 
 use super::members::{Object, member, object, objects, text};
@@ -24,10 +23,10 @@ pub(super) fn check(head: Head<'_>, body: &[u8]) -> Result<Object, Error> {
     };
     let error = parsed.as_ref().and_then(|body| object(body, "error"));
     if !head.status.is_success() {
-        return Err(of(head.status.as_u16(), error.unwrap_or(&Object::new()), head.headers));
+        return Err(of(head.status.as_u16(), error.unwrap_or(&Object::new()), Some(head)));
     }
     if let Some(error) = error {
-        return Err(of(status(error), error, head.headers));
+        return Err(of(status(error), error, Some(head)));
     }
     match parsed {
         Some(body) => Ok(body),
@@ -39,12 +38,12 @@ pub(super) fn check(head: Head<'_>, body: &[u8]) -> Result<Object, Error> {
 /// An error in the middle of a stream. Its response began as a success.
 pub(super) fn in_stream(chunk: &Object) -> Error {
     match object(chunk, "error") {
-        Some(error) => of(status(error), error, &HeaderMap::new()),
+        Some(error) => of(status(error), error, None),
         None => Error::Unreadable("an event of the stream is an error without a reason"),
     }
 }
 
-fn of(http_status: u16, error: &Object, headers: &HeaderMap) -> Error {
+fn of(http_status: u16, error: &Object, head: Option<Head<'_>>) -> Error {
     let reasons = || details(error, "ErrorInfo").filter_map(|info| text(info, "reason"));
     if reasons().any(|reason| reason.starts_with("API_KEY_")) {
         return Error::Authentication;
@@ -54,7 +53,7 @@ fn of(http_status: u16, error: &Object, headers: &HeaderMap) -> Error {
     }
     let quota = http_status == 429 && is_spent(error);
     let kind = text(error, "status").map(str::to_ascii_lowercase);
-    Error::of_status(http_status, kind.as_deref(), wait(error, headers), quota)
+    Error::of_status(http_status, kind.as_deref(), wait(error, head), quota)
 }
 
 /// The entries of `details` of one kind, such as `type.googleapis.com/google.rpc.ErrorInfo`.
@@ -82,9 +81,9 @@ fn names_the_model(error: &Object) -> bool {
     violations.any(is_model) || text(error, "message").is_some_and(|message| message.contains("unexpected model name"))
 }
 
-fn wait(error: &Object, headers: &HeaderMap) -> Option<Duration> {
+fn wait(error: &Object, head: Option<Head<'_>>) -> Option<Duration> {
     let delay = details(error, "RetryInfo").find_map(|info| text(info, "retryDelay"));
-    delay.and_then(retry_after::seconds).or_else(|| retry_after::of(headers, SystemTime::now()))
+    delay.and_then(retry_after::seconds).or_else(|| head.and_then(retry_after::of))
 }
 
 /// The status an error carries in itself: as a number, or as its word.

@@ -2,7 +2,7 @@
 //!
 //! Only words are compared and passed on. Messages are for people, and may repeat what must not go out.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -16,12 +16,12 @@ const QUOTA: [&str; 4] =
 const NO_MODEL: [&str; 4] = ["model_not_found", "invalid_model", "model_not_available", "model_not_supported"];
 
 /// An error status.
-pub(super) fn of(head: Head<'_>, body: &[u8], now: SystemTime) -> Error {
+pub(super) fn of(head: Head<'_>, body: &[u8]) -> Error {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     // Google's compatible server wraps it in a list.
     let body = body.get(0).unwrap_or(&body);
     let error = body.get("error").filter(|error| error.is_object()).unwrap_or(body);
-    situation(head.status.as_u16(), error, retry_after::of(head.headers, now))
+    situation(head.status.as_u16(), error, retry_after::of(head))
 }
 
 /// An `error` inside an answer or a piece of one.

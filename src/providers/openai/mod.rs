@@ -14,8 +14,6 @@ mod stream;
 mod strict;
 mod turns;
 
-use std::time::SystemTime;
-
 use serde_json::{Map, Value};
 
 use super::{Chat, Completion, Endpoint, Error, Head, ModelInfo, Refuses, Request};
@@ -58,6 +56,6 @@ pub fn render(completion: &Completion, model: &str, created: u64) -> Value {
 fn succeeded(head: Head<'_>, body: &[u8]) -> Result<(), Error> {
     match head.status.is_success() {
         true => Ok(()),
-        false => Err(failure::of(head, body, SystemTime::now())),
+        false => Err(failure::of(head, body)),
     }
 }

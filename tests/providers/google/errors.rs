@@ -84,6 +84,11 @@ fn an_account_without_money_is_no_matter_of_waiting() {
 #[test]
 fn a_wait_may_stand_in_the_headers() {
     assert_eq!(answered(429, &[("retry-after", "7")], b""), Err(limited(Some(7.0), false)));
+    assert_eq!(
+        answered(429, &[("retry-after", "Wed, 21 Oct 2015 07:28:07 GMT")], b""),
+        Err(limited(Some(7.0), false)),
+        "counted from the moment the answer came"
+    );
     let both = error(429, "RESOURCE_EXHAUSTED", json!([detail("RetryInfo", json!({"retryDelay": "3s"}))]));
     assert_eq!(answered(429, &[("retry-after", "7")], both.to_string().as_bytes()), Err(limited(Some(3.0), false)));
     let odd = error(503, "UNAVAILABLE", json!([detail("RetryInfo", json!({"retryDelay": "soon"}))]));

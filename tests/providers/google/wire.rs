@@ -52,7 +52,7 @@ fn models_come_in_pages_without_their_prefix_and_only_those_that_answer() {
     assert_eq!(uri(google::models_request(&endpoint)), "/v1beta/models?pageSize=1000");
     assert_eq!(uri(google::models_page(&endpoint, "a&b=")), "/v1beta/models?pageSize=1000&pageToken=a%26b%3D");
 
-    let head = Head { status: StatusCode::OK, headers: &HeaderMap::new() };
+    let head = Head { status: StatusCode::OK, headers: &HeaderMap::new(), at: moment() };
     let page = json!({
         "models": [
             {
@@ -77,7 +77,7 @@ fn models_come_in_pages_without_their_prefix_and_only_those_that_answer() {
     assert_eq!(google::models_response(head, b"{}"), Ok((vec![], None)));
     assert!(matches!(google::models_response(head, b"{\"models\": 1}"), Err(Error::Unreadable(_))));
     assert!(matches!(google::models_response(head, b"<html>"), Err(Error::Unreadable(_))));
-    let refused = Head { status: StatusCode::FORBIDDEN, headers: &HeaderMap::new() };
+    let refused = Head { status: StatusCode::FORBIDDEN, headers: &HeaderMap::new(), at: moment() };
     assert_eq!(google::models_response(refused, b""), Err(Error::Authentication));
 }
 

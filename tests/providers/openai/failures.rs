@@ -65,6 +65,7 @@ fn p14_a_wait_that_is_asked_for_is_known() {
     assert_eq!(waits(429, &[("retry-after", "20")]), wait(20.0));
     assert_eq!(waits(429, &[("retry-after-ms", "125"), ("retry-after", "1")]), wait(0.125));
     assert_eq!(waits(503, &[("retry-after", "1.5")]), wait(1.5));
+    assert_eq!(waits(429, &[("retry-after", "Wed, 21 Oct 2015 07:29:30 GMT")]), wait(90.0));
     assert_eq!(waits(429, &[("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")]), wait(0.0));
     assert_eq!(waits(429, &[("retry-after", "later")]), None);
 }

@@ -18,6 +18,11 @@ pub(crate) fn endpoint() -> Endpoint {
     Endpoint { base: "https://api.openai.com/v1".parse().unwrap(), key: Some(Secret::new("sk-secret")), headers }
 }
 
+/// When answers come: 2015-10-21 07:28:00, a Wednesday.
+pub(crate) fn moment() -> std::time::SystemTime {
+    std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_445_412_480)
+}
+
 pub(crate) fn refuses(case: &str) -> Refuses {
     match case {
         "reasoning_effort" => Refuses {
@@ -45,11 +50,11 @@ pub(crate) fn respond(status: u16, headers: &[(&'static str, &'static str)], bod
         .iter()
         .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)))
         .collect();
-    openai::response(Head { status: StatusCode::from_u16(status).unwrap(), headers: &headers }, body)
+    openai::response(Head { status: StatusCode::from_u16(status).unwrap(), headers: &headers, at: moment() }, body)
 }
 
 pub(crate) fn list_models(status: u16, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
-    let head = Head { status: StatusCode::from_u16(status).unwrap(), headers: &HeaderMap::new() };
+    let head = Head { status: StatusCode::from_u16(status).unwrap(), headers: &HeaderMap::new(), at: moment() };
     openai::models_response(head, body)
 }
 
