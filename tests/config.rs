@@ -15,6 +15,8 @@ mod hostile;
 mod mistakes;
 #[path = "config/precedence.rs"]
 mod precedence;
+#[path = "config/providers.rs"]
+mod providers;
 #[path = "config/schema.rs"]
 mod schema;
 #[path = "config/secrets.rs"]

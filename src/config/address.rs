@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 /// Where a listener binds: `127.0.0.1:8090`, `[::1]:8090`, `localhost:8090`. Port 0 takes a free one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -26,6 +27,11 @@ pub struct WebOrigin(String);
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
+
+/// Where a server is that we ask: `https://api.example/v1`. It may name a user and a password, which are never shown.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HttpUrl(Url);
 
 /// Text does not have the form that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -114,6 +120,42 @@ impl FromStr for HostName {
     }
 }
 
+// === impl HttpUrl ===
+
+impl HttpUrl {
+    /// With its user and password: each call of this is a place to look at when asking where secrets go.
+    pub fn expose(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl FromStr for HttpUrl {
+    type Err = NotAnAddress;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
+        let url = Url::parse(text).map_err(|_| NotAnAddress("web address"))?;
+        let fits = matches!(url.scheme(), "http" | "https") && url.has_host() && url.fragment().is_none();
+        fits.then_some(Self(url)).ok_or(NotAnAddress("web address"))
+    }
+}
+
+impl fmt::Display for HttpUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut url = self.0.clone();
+        if !url.username().is_empty() || url.password().is_some() {
+            // Both can be set wherever there is a host.
+            let _ = url.set_username("***").and_then(|()| url.set_password(None));
+        }
+        out.write_str(url.as_str())
+    }
+}
+
+impl fmt::Debug for HttpUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
 /// A host, without the brackets of IPv6, and the port if there is one.
 fn split(text: &str) -> Option<(&str, Option<u16>)> {
     if let Some(bracketed) = text.strip_prefix('[') {
@@ -137,7 +179,7 @@ fn number(port: &str) -> Option<u16> {
     port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok())?
 }
 
-// === what the three share ===
+// === what they share ===
 
 macro_rules! is_text {
     ($type:ident, $format:literal, $example:literal) => {
@@ -168,10 +210,17 @@ macro_rules! is_text {
 is_text!(HostPort, "host-port", "127.0.0.1:8090");
 is_text!(WebOrigin, "origin", "https://example.org");
 is_text!(HostName, "host", "example.org");
+is_text!(HttpUrl, "http-url", "https://api.example/v1");
 
 impl From<HostPort> for String {
     fn from(address: HostPort) -> Self {
         address.to_string()
+    }
+}
+
+impl From<HttpUrl> for String {
+    fn from(url: HttpUrl) -> Self {
+        url.to_string()
     }
 }
 

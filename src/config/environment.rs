@@ -16,7 +16,15 @@ const PREFIX: &str = "CORBIE_";
 
 /// Variables with a name of their own. Empty ones count as not set, and a `CORBIE_` variable for the
 /// same key wins.
-const NAMED: [(&str, &str); 2] = [("LOG_LEVEL", "log.level"), ("MCP_API_KEY", "server.token")];
+const NAMED: [(&str, &str); 7] = [
+    ("LOG_LEVEL", "log.level"),
+    ("MCP_API_KEY", "server.token"),
+    ("OPENAI_API_KEY", "providers.openai.api_key"),
+    ("ANTHROPIC_API_KEY", "providers.anthropic.api_key"),
+    ("GOOGLE_API_KEY", "providers.google.api_key"),
+    ("DEFAULT_PROVIDER", "defaults.provider"),
+    ("DEFAULT_MODEL", "defaults.model"),
+];
 
 /// The settings in `variables`. One that looks like a setting but is none is warned about.
 pub(super) fn read(variables: &BTreeMap<String, String>, schema: &Value, findings: &mut Findings) -> Node {

@@ -19,8 +19,10 @@ pub mod limits;
 pub mod log;
 mod not_yet;
 mod problem;
+pub mod providers;
 mod read;
 pub mod registry;
+pub mod router;
 mod schema;
 pub mod secret;
 pub mod server;
@@ -60,6 +62,9 @@ pub struct Config {
     pub registry: registry::Registry,
     pub inference: inference::Inference,
     pub classification: classification::Classification,
+    pub providers: providers::Providers,
+    pub defaults: providers::Defaults,
+    pub router: router::Router,
     pub log: log::Log,
     /// Accepted, but not used by this version yet.
     #[serde(skip_serializing)]

@@ -21,7 +21,7 @@ pub(super) struct Format {
 }
 
 /// The formats use the parsers of the types, so that the schema and serde cannot disagree.
-pub(super) const FORMATS: [Format; 8] = [
+pub(super) const FORMATS: [Format; 9] = [
     Format {
         name: "period",
         fits: |text| text.parse::<duration::Period>().is_ok(),
@@ -51,6 +51,11 @@ pub(super) const FORMATS: [Format; 8] = [
         name: "host",
         fits: |text| text.parse::<address::HostName>().is_ok(),
         expected: "a host name such as `example.org` or `example.org:8090`, without `*`",
+    },
+    Format {
+        name: "http-url",
+        fits: |text| text.parse::<address::HttpUrl>().is_ok(),
+        expected: "a web address such as `https://api.example/v1`",
     },
     Format { name: "token", fits: secret::is_token, expected: "one or more visible ASCII characters without spaces" },
     Format {

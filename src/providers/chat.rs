@@ -3,6 +3,7 @@
 //! Only what corbie acts on is typed. The rest of a request or an answer travels along as the JSON it came as
 //! ([`Raw`]), so that nothing is lost between two peers of the same protocol.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -143,7 +144,8 @@ pub enum Reasoning {
     Budget(u32),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// How hard a model should think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
     Minimal,

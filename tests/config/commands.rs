@@ -71,6 +71,22 @@ classification:
   cache_entries: 4096
   watch: true
   stable_indices: true
+providers:
+  required: false
+  detect_ports:
+    - 11434
+    - 1234
+    - 8000
+    - 8080
+defaults: {}
+router:
+  enabled: true
+  system_prompt: before
+  reasoning_effort: medium
+  failover: true
+  replace_pinned: false
+  timeout: 2m
+  decisions: 1000
 log:
   level: info
 "

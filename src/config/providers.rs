@@ -1,0 +1,158 @@
+//! `providers` and `defaults`: whose models are asked, and which one where nobody says.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::address::HttpUrl;
+use super::duration::Timeout;
+use super::secret::{Secret, SecretLine};
+
+/// Whose models are asked. Every key but `required` and `detect_ports` is the name of a provider: `openai`, `anthropic`
+/// and `google` are known by their names, any other says with `type` what it is.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
+pub struct Providers {
+    /// Do not start without a provider that can be asked.
+    pub required: bool,
+    /// Ports of this machine where a local model server is looked for: those of Ollama, LM Studio, vLLM and llama.cpp.
+    /// An empty list looks for none.
+    #[schemars(length(max = 16))]
+    pub detect_ports: Vec<u16>,
+    #[serde(flatten)]
+    pub named: BTreeMap<String, Provider>,
+}
+
+/// A provider of models.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Provider {
+    /// What it is: `openai`, `anthropic`, `google`, `openai-compatible` or `mock`. Left out, its name says it, and a name
+    /// that says nothing is `openai-compatible`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
+    /// The key it asks for. `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `GOOGLE_API_KEY` set those of the three.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<Secret>,
+    /// Further keys, tried in turn where one is refused or has to wait.
+    #[schemars(length(max = 16))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub api_keys: Vec<Secret>,
+    /// Where it is, such as `http://localhost:11434/v1`. The company's own address, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<HttpUrl>,
+    /// The model that is asked where nobody names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_model: Option<String>,
+    /// Sent with every request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, SecretLine>,
+    /// How long one try may take, and how long a stream may be silent.
+    pub timeout: ProviderTimeout,
+    /// A proxy on the way, such as `http://proxy.example:3128`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<HttpUrl>,
+    /// What is known of single models, by their names: prices, and what they take.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, Model>,
+}
+
+/// What a provider is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// OpenAI itself.
+    #[serde(rename = "openai")]
+    OpenAi,
+    Anthropic,
+    /// Google's Gemini.
+    #[serde(alias = "gemini")]
+    Google,
+    /// Any server that speaks OpenAI's chat completions: Ollama, vLLM, llama.cpp, LM Studio and many more.
+    #[serde(rename = "openai-compatible", alias = "compatible")]
+    Compatible,
+    /// Answers by itself, always the same; for trying things out.
+    Mock,
+}
+
+/// What is known of a model.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Model {
+    /// What its tokens cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// What a million tokens cost, in the currency you count in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Price {
+    /// Of those that are read.
+    #[schemars(range(min = 0))]
+    pub input: f64,
+    /// Of those that are written.
+    #[schemars(range(min = 0))]
+    pub output: f64,
+    /// Of those that are read from the provider's cache; the same as `input`, if left out.
+    #[schemars(range(min = 0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<f64>,
+}
+
+/// Who is asked where nobody says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Defaults {
+    /// The provider of models that nobody else is known for. The variable `DEFAULT_PROVIDER` sets it too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model that is asked where neither the caller nor the category names one that is served. The variable
+    /// `DEFAULT_MODEL` sets it too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// A minute, unless said otherwise: thinking models take their time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ProviderTimeout(Timeout);
+
+/// Ollama, LM Studio, vLLM, llama.cpp.
+const DETECTED: [u16; 4] = [11434, 1234, 8000, 8080];
+
+impl Default for Providers {
+    fn default() -> Self {
+        Self { required: false, detect_ports: DETECTED.into(), named: BTreeMap::new() }
+    }
+}
+
+impl Default for ProviderTimeout {
+    fn default() -> Self {
+        Self(Timeout::seconds(60))
+    }
+}
+
+impl ProviderTimeout {
+    pub fn get(self) -> std::time::Duration {
+        self.0.get()
+    }
+}
+
+impl Provider {
+    /// What it is, by what is said or else by its name.
+    pub fn kind(&self, name: &str) -> Kind {
+        self.kind.unwrap_or(match name {
+            "openai" => Kind::OpenAi,
+            "anthropic" => Kind::Anthropic,
+            "google" => Kind::Google,
+            _ => Kind::Compatible,
+        })
+    }
+
+    /// All its keys, the first one first.
+    pub fn keys(&self) -> impl Iterator<Item = &Secret> {
+        self.api_key.iter().chain(&self.api_keys)
+    }
+}

@@ -1,0 +1,63 @@
+//! `router`: how a prompt finds its model.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::duration::Timeout;
+use crate::providers::chat::Effort;
+
+/// How a prompt finds its model.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Router {
+    /// Classify prompts that come without a model, and ask the model of their category. Switched off, it is always the
+    /// default model.
+    pub enabled: bool,
+    /// What becomes of the category's system prompt.
+    pub system_prompt: SystemPrompt,
+    /// How much a model thinks where its category wants it to reason: `low`, `medium`, `high` or `max`.
+    pub reasoning_effort: Effort,
+    /// Ask somebody else when a provider fails: with another key, the same model elsewhere, the models in `fallbacks`,
+    /// the default model.
+    pub failover: bool,
+    /// A model that the caller named may be replaced too, when it fails.
+    pub replace_pinned: bool,
+    /// Models to ask next when that of a category fails, by the category's name, in order.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub fallbacks: BTreeMap<String, Vec<String>>,
+    /// How long an answer may take in all: every try with every provider.
+    pub timeout: Timeout,
+    /// How many decisions are kept to be looked at.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub decisions: usize,
+}
+
+/// What becomes of the category's system prompt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SystemPrompt {
+    /// It goes before the caller's own.
+    #[default]
+    Before,
+    /// It is used where the caller has none.
+    IfNone,
+    /// It is not used.
+    Off,
+}
+
+impl Default for Router {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            system_prompt: SystemPrompt::default(),
+            reasoning_effort: Effort::Medium,
+            failover: true,
+            replace_pinned: false,
+            fallbacks: BTreeMap::new(),
+            timeout: Timeout::seconds(120),
+            decisions: 1000,
+        }
+    }
+}
