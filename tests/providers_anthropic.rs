@@ -352,7 +352,7 @@ fn events_that_make_no_sense_are_unreadable() {
 }
 
 #[test]
-fn p05_models_come_in_pages() {
+fn p05_models_come_in_pages_with_what_they_can_do_and_without_retired_ones() {
     let head = Head { status: StatusCode::OK, headers: &HeaderMap::new(), at: moment() };
     let (_, body) = cases(".models.json").remove(0);
     let (models, next) = anthropic::models_response(head, &body).unwrap();
@@ -360,7 +360,16 @@ fn p05_models_come_in_pages() {
     assert_eq!(
         serde_json::to_value(models).unwrap(),
         json!([
-            {"id": "claude-opus-5-5", "name": "Claude Opus 5.5", "context": 1000000, "output": 128000},
+            {
+                "id": "claude-opus-5-5", "name": "Claude Opus 5.5", "context": 1000000, "output": 128000,
+                "capabilities": {
+                    "images": true, "reasoning": true, "structured_output": true,
+                    "refuses": {
+                        "reasoning": false, "reasoning_off": true, "reasoning_adaptive": false,
+                        "reasoning_effort": false, "reasoning_budget": true,
+                    },
+                },
+            },
             {"id": "claude-haiku-4-5-20251001", "name": "Claude Haiku 4.5", "context": 200000, "output": 64000},
         ])
     );

@@ -8,6 +8,7 @@
 pub mod anthropic;
 pub mod breaker;
 pub mod call;
+pub mod capabilities;
 pub mod catalog;
 pub mod chat;
 pub mod client;
@@ -25,6 +26,7 @@ use std::time::SystemTime;
 use http::{HeaderMap, StatusCode};
 use url::Url;
 
+pub use capabilities::Capabilities;
 pub use chat::{Chat, Completion, Delta};
 pub use error::{Error, NetworkFault};
 pub use sse::{Event, Events};
@@ -54,7 +56,7 @@ pub struct Head<'a> {
 }
 
 /// A model that a provider offers.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ModelInfo {
     /// The provider's own name for it.
     pub id: String,
@@ -66,6 +68,9 @@ pub struct ModelInfo {
     /// How many tokens it writes at most, where the provider tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<u64>,
+    /// What it can do, where the provider tells.
+    #[serde(skip_serializing_if = "Capabilities::is_empty")]
+    pub capabilities: Capabilities,
 }
 
 /// What a model does not take. Such parameters are left out of a request rather than sent to be refused.

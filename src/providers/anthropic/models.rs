@@ -1,8 +1,11 @@
 //! The models on offer, page by page.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use url::Url;
 
+use crate::providers::capabilities::{Capabilities, Parameter};
 use crate::providers::{Error, ModelInfo};
 
 /// The most that the API puts on a page.
@@ -24,7 +27,9 @@ pub(super) fn list(body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Erro
     if more && next.is_none() {
         return Err(Error::Unreadable("it has more models and does not say where"));
     }
-    Ok((data.iter().filter_map(model).collect(), next.map(str::to_owned)))
+    // A retired model stays in the list, and every request to it fails.
+    let answers = data.iter().filter(|model| model["lifecycle"] != "retired");
+    Ok((answers.filter_map(model).collect(), next.map(str::to_owned)))
 }
 
 fn model(model: &Value) -> Option<ModelInfo> {
@@ -34,5 +39,29 @@ fn model(model: &Value) -> Option<ModelInfo> {
         name: text("display_name"),
         context: model.get("max_input_tokens").and_then(Value::as_u64),
         output: model.get("max_tokens").and_then(Value::as_u64),
+        capabilities: capabilities(&model["capabilities"]),
     })
+}
+
+fn capabilities(told: &Value) -> Capabilities {
+    let supported = |capability: &Value| capability.get("supported").and_then(Value::as_bool);
+    let thinking = |kind: &str| supported(&told["thinking"]["types"][kind]);
+    let (thinks, takes_effort) = (supported(&told["thinking"]), supported(&told["effort"]));
+    let takes = [
+        (Parameter::ReasoningAdaptive, thinking("adaptive")),
+        (Parameter::ReasoningBudget, thinking("enabled")),
+        (Parameter::ReasoningOff, thinking("disabled")),
+        (Parameter::ReasoningEffort, takes_effort),
+        // Effort also shortens the answers of a model that does not think.
+        (Parameter::Reasoning, thinks.zip(takes_effort).map(|(thinks, takes_effort)| thinks || takes_effort)),
+    ];
+    let refuses = takes.into_iter().filter_map(|(parameter, taken)| Some((parameter, !taken?)));
+    Capabilities {
+        images: supported(&told["image_input"]),
+        // Of tools it names those that Anthropic runs itself.
+        tools: None,
+        reasoning: thinks,
+        structured_output: supported(&told["structured_outputs"]),
+        refuses: refuses.collect::<BTreeMap<_, _>>(),
+    }
 }

@@ -1,8 +1,11 @@
 //! The list of models.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::members::{Object, member, objects, text};
+use crate::providers::capabilities::{Capabilities, Parameter};
 use crate::providers::{Error, ModelInfo};
 
 /// The models of a page that can answer chats, and the token of the next page.
@@ -24,10 +27,17 @@ fn answers(model: &Object) -> bool {
 
 fn model(model: &Object) -> Option<ModelInfo> {
     let name = text(model, "name")?;
+    let thinks = member(model, "thinking").and_then(Value::as_bool);
     Some(ModelInfo {
         id: name.strip_prefix("models/").unwrap_or(name).to_owned(),
         name: text(model, "displayName").map(str::to_owned),
         context: member(model, "inputTokenLimit").and_then(Value::as_u64),
         output: member(model, "outputTokenLimit").and_then(Value::as_u64),
+        capabilities: Capabilities {
+            reasoning: thinks,
+            // To a model that does not think, every word about it is an error.
+            refuses: thinks.map(|thinks| (Parameter::Reasoning, !thinks)).into_iter().collect::<BTreeMap<_, _>>(),
+            ..Capabilities::default()
+        },
     })
 }

@@ -68,7 +68,10 @@ fn models_come_in_pages_without_their_prefix_and_only_those_that_answer() {
     });
     let (models, next) = google::models_response(head, page.to_string().as_bytes()).unwrap();
     let expected = json!([
-        {"id": "gemini-3-flash-preview", "name": "Gemini 3 Flash", "context": 1048576, "output": 65536},
+        {
+            "id": "gemini-3-flash-preview", "name": "Gemini 3 Flash", "context": 1048576, "output": 65536,
+            "capabilities": {"reasoning": true, "refuses": {"reasoning": false}},
+        },
         {"id": "tunedModels/mine"},
     ]);
     assert_eq!(json!(models), expected);
