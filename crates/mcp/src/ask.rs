@@ -299,7 +299,7 @@ impl From<AskError> for Error {
                 code: crate::code::Code::Application,
                 message: other.to_string(),
                 error_type: "AskError",
-                details: None,
+                data: None,
             },
         }
     }

@@ -93,12 +93,15 @@ fn inspect_server() -> Result<Tool, RegistrationError> {
 
 fn inspect(context: &Context) -> Value {
     let server = context.server();
+    let own = ["tools", "resources", "prompts", "completions", "logging", "tasks"];
+    let added = server.inner().capabilities.keys().map(String::as_str);
+    let capabilities: Vec<&str> = own.into_iter().chain(added.filter(|name| !own.contains(name))).collect();
     json!({
         "name": server.name(),
         "version": server.version(),
         "protocol_version": context.version(),
         "protocol_versions": Version::ALL,
-        "capabilities": ["tools", "resources", "prompts", "completions", "logging", "tasks"],
+        "capabilities": capabilities,
         "tools_count": server.registry().len(),
         "resources_count": server.resources().len(),
         "prompts_count": server.prompts().len(),

@@ -63,7 +63,13 @@ pub enum Error {
     Internal { outward: String, inward: String },
     /// A condition the library has no word for, raised by a tool or an added method.
     #[error("{message}")]
-    Other { code: Code, message: String, error_type: &'static str, details: Option<Box<Value>> },
+    Other {
+        code: Code,
+        message: String,
+        error_type: &'static str,
+        /// Further members of `data`, such as `details`.
+        data: Option<Box<Map<String, Value>>>,
+    },
 }
 
 /// A tool, resource or prompt that cannot be registered as declared (M-107).
@@ -189,9 +195,10 @@ impl Error {
             Error::Schema { violations, .. } => {
                 data.insert("details".into(), json!({ "violations": violations }));
             }
-            Error::InvalidParams { details: Some(details), .. } | Error::Other { details: Some(details), .. } => {
+            Error::InvalidParams { details: Some(details), .. } => {
                 data.insert("details".into(), Value::clone(details));
             }
+            Error::Other { data: Some(members), .. } => data.extend(Map::clone(members)),
             Error::ResourceNotFound { uri } => {
                 data.insert("uri".into(), uri.as_str().into());
             }

@@ -322,7 +322,7 @@ async fn m89_is_error_tells_whether_the_tool_failed() {
 
 /// A server whose method `raise` and whose tool `raise` fail with this condition.
 fn raising(code: Code) -> Server {
-    let error = move || Error::Other { code, message: "it broke; mend it".into(), error_type: "Broken", details: None };
+    let error = move || Error::Other { code, message: "it broke; mend it".into(), error_type: "Broken", data: None };
     let tool = Tool::builder("raise").no_input().run(move |_, _| std::future::ready(Err::<(), _>(error())));
     let builder = Server::builder("s", "1").method("raise", move |_, _| std::future::ready(Err(error())));
     builder.tool(tool).build().expect("valid")
@@ -360,8 +360,8 @@ async fn e06_e07_e08_e09_e10_e11_e12_e13_e14_x21_each_condition_has_its_number_i
 #[tokio::test]
 async fn e06_a_generic_error_carries_its_type_and_details() {
     let fails = async |_, _| {
-        let details = Some(json!({ "step": 3 }).into());
-        Err(Error::Other { code: Code::Application, message: "no".into(), error_type: "OutOfInk", details })
+        let data = Some(Box::new(serde_json::Map::from_iter([("details".to_owned(), json!({ "step": 3 }))])));
+        Err(Error::Other { code: Code::Application, message: "no".into(), error_type: "OutOfInk", data })
     };
     let server = Server::builder("s", "1").method("print", fails).build().expect("valid");
     let error = ask(&server, &request(1, "print", json!({}))).await["error"].take();
