@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::address::HttpUrl;
 use super::duration::Timeout;
 use super::secret::{Secret, SecretLine};
+use crate::providers::capabilities::Overrides;
 
 /// Whose models are asked. Every key but `required` and `detect_ports` is the name of a provider: `openai`, `anthropic`
 /// and `google` are known by their names, any other says with `type` what it is.
@@ -83,6 +84,9 @@ pub struct Model {
     /// What its tokens cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// What it can do and does not take, where corbie does not know it or knows it wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Overrides>,
 }
 
 /// What a million tokens cost, in the currency you count in.

@@ -38,6 +38,16 @@ impl Breaker {
         }
     }
 
+    /// Whether it would be asked now; asks for nothing.
+    pub fn is_resting(&self, now: Instant) -> bool {
+        locked(&self.0).closed_until.is_some_and(|until| now < until)
+    }
+
+    /// Told that a call was given up by whoever made it, which says nothing about the provider.
+    pub fn given_up(&self) {
+        locked(&self.0).trying = false;
+    }
+
     /// Told how a call ended. Only what says something about the provider counts: a refused prompt does not.
     pub fn ended(&self, result: Result<(), &Error>, now: Instant) {
         let mut state = locked(&self.0);

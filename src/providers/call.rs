@@ -1,14 +1,14 @@
 //! One answer of one provider: asked, and asked again where that may help, within one deadline.
 
+use std::sync::Arc;
 use std::time::{Instant as Clock, SystemTime};
 
-use http::HeaderMap;
-use http::StatusCode;
 use tokio::time::Instant;
 
-use super::client::{Answer, Client};
+use super::client::Answer;
 use super::provider::Provider;
-use super::{Chat, Completion, Error, Head, ModelInfo, Refuses, Request, retry};
+use super::stream::Stream;
+use super::{Chat, Completion, Error, Head, ModelInfo, mock, retry};
 
 /// How a call went, whatever its end.
 #[derive(Debug)]
@@ -21,27 +21,34 @@ pub struct Outcome<T> {
 /// Pages of a list of models that are read; providers have three or four.
 const MOST_PAGES: usize = 50;
 
-/// Asks for a completion.
-pub async fn complete(
-    client: &Client,
-    provider: &Provider,
-    chat: &Chat,
-    refuses: Refuses,
-    deadline: Instant,
-) -> Outcome<Completion> {
-    let send = async |request| client.send(request, deadline).await;
-    let read = |status: StatusCode, headers: &HeaderMap, body: &[u8]| {
-        provider.response(Head { status, headers, at: SystemTime::now() }, body)
+/// Asks for a whole answer, with one of the provider's keys.
+pub async fn complete(provider: &Provider, key: usize, chat: &Chat, deadline: Instant) -> Outcome<Completion> {
+    let once = || async {
+        match provider.request(key, chat) {
+            None => mock::complete(chat),
+            Some(request) => {
+                let Answer { status, headers, body } = provider.client.send(request, by(provider, deadline)).await?;
+                provider.response(Head { status, headers: &headers, at: SystemTime::now() }, &body)
+            }
+        }
     };
-    with_retries(provider, || provider.request(chat, refuses), send, read, deadline).await
+    with_retries(provider, &chat.model, once, deadline).await
+}
+
+/// Asks for an answer in pieces, and waits for the first of them: until then nothing is lost by asking again, or somebody
+/// else.
+pub async fn open(provider: &Arc<Provider>, key: usize, chat: &Chat, deadline: Instant) -> Outcome<Stream> {
+    let once = || Stream::open(provider, key, chat, by(provider, deadline));
+    with_retries(provider, &chat.model, once, deadline).await
 }
 
 /// Asks for all models.
-pub async fn models(client: &Client, provider: &Provider, deadline: Instant) -> Result<Vec<ModelInfo>, Error> {
+pub async fn models(provider: &Provider, deadline: Instant) -> Result<Vec<ModelInfo>, Error> {
     let mut models = Vec::new();
     let mut page: Option<String> = None;
     for _ in 0..MOST_PAGES {
-        let Answer { status, headers, body } = client.send(provider.models_request(page.as_deref()), deadline).await?;
+        let Some(request) = provider.models_request(page.as_deref()) else { return Ok(provider.models().to_vec()) };
+        let Answer { status, headers, body } = provider.client.send(request, by(provider, deadline)).await?;
         let head = Head { status, headers: &headers, at: SystemTime::now() };
         let (found, next) = provider.models_response(head, &body)?;
         models.extend(found);
@@ -53,23 +60,29 @@ pub async fn models(client: &Client, provider: &Provider, deadline: Instant) -> 
     Ok(models)
 }
 
-/// Sends until it succeeds, until trying again cannot help, or until the time is up.
-async fn with_retries<T>(
+/// When one try has to be over.
+fn by(provider: &Provider, deadline: Instant) -> Instant {
+    deadline.min(Instant::now() + provider.timeout)
+}
+
+/// Tries until it succeeds, until trying again cannot help, or until the time is up.
+async fn with_retries<T, Once: Future<Output = Result<T, Error>>>(
     provider: &Provider,
-    request: impl Fn() -> Request,
-    send: impl AsyncFn(Request) -> Result<Answer, Error>,
-    read: impl Fn(StatusCode, &HeaderMap, &[u8]) -> Result<T, Error>,
+    model: &str,
+    once: impl Fn() -> Once,
     deadline: Instant,
 ) -> Outcome<T> {
     let mut attempts = 0;
     loop {
         if !provider.breaker.allows(Clock::now()) {
-            let result = Err(Error::Unavailable { status: 503, retry_after: None });
-            return Outcome { result, attempts };
+            return Outcome { result: Err(Error::Resting), attempts };
         }
         attempts += 1;
-        let result = send(request()).await.and_then(|Answer { status, headers, body }| read(status, &headers, &body));
-        provider.breaker.ended(result.as_ref().map(drop), Clock::now());
+        let started = Instant::now();
+        let trying = Trying(Some(provider));
+        let result = once().await;
+        trying.ended();
+        provider.answered(model, result.as_ref().map(drop), started.elapsed());
         let left = deadline.saturating_duration_since(Instant::now());
         match result.as_ref().err().and_then(|error| retry::wait(error, attempts - 1, left)) {
             Some(wait) => tokio::time::sleep(wait).await,
@@ -78,21 +91,36 @@ async fn with_retries<T>(
     }
 }
 
+/// Holds the breaker's place of a call that is under way. Dropped with the call, it gives the place back: a caller who
+/// gives up says nothing about the provider.
+struct Trying<'a>(Option<&'a Provider>);
+
+impl Trying<'_> {
+    fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Trying<'_> {
+    fn drop(&mut self) {
+        if let Some(provider) = self.0 {
+            provider.breaker.given_up();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::chat::Protocol;
-    use crate::providers::{Endpoint, NetworkFault};
+    use crate::config::providers as config;
+    use crate::providers::NetworkFault;
+    use crate::providers::client::Client;
     use std::cell::RefCell;
     use std::time::Duration;
 
     fn provider() -> Provider {
-        Provider {
-            name: "openai".into(),
-            protocol: Protocol::OpenAi,
-            endpoint: Endpoint { base: "http://127.0.0.1:9/v1".parse().unwrap(), key: None, headers: HeaderMap::new() },
-            breaker: Default::default(),
-        }
+        let settings = config::Provider { kind: Some(config::Kind::Mock), ..config::Provider::default() };
+        Provider::new("somebody", &settings, &Client::new()).unwrap()
     }
 
     /// Plays failures, then succeeds; gives the seconds at which requests were sent.
@@ -100,15 +128,11 @@ mod tests {
         let (provider, start) = (provider(), Instant::now());
         let failures = RefCell::new(failures.into_iter());
         let sent = RefCell::new(Vec::new());
-        let send = async |_| {
+        let once = || async {
             sent.borrow_mut().push(start.elapsed().as_secs());
-            match failures.borrow_mut().next() {
-                Some(error) => Err(error),
-                None => Ok(Answer { status: StatusCode::OK, headers: HeaderMap::new(), body: Default::default() }),
-            }
+            failures.borrow_mut().next().map_or(Ok(200), Err)
         };
-        let request = || provider.request(&Chat::default(), Refuses::default());
-        let outcome = with_retries(&provider, request, send, |status, _, _| Ok(status.as_u16()), start + limit).await;
+        let outcome = with_retries(&provider, "model", once, start + limit).await;
         (outcome, sent.into_inner())
     }
 
@@ -137,5 +161,22 @@ mod tests {
     async fn p18_the_deadline_covers_all_tries() {
         let (outcome, sent) = play(vec![Error::Timeout; 9], Duration::from_millis(3500)).await;
         assert_eq!((outcome.result, sent), (Err(Error::Timeout), vec![0, 1, 3]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p17_a_provider_that_rests_is_not_asked_and_a_caller_who_gives_up_changes_nothing() {
+        let provider = provider();
+        let failing = || async { Err::<(), _>(Error::Unavailable { status: 500, retry_after: None }) };
+        for _ in 0..5 {
+            with_retries(&provider, "model", failing, Instant::now() + MINUTE).await;
+        }
+        let outcome = with_retries(&provider, "model", failing, Instant::now() + MINUTE).await;
+        assert_eq!((outcome.result, outcome.attempts), (Err(Error::Resting), 0));
+
+        let provider = self::provider();
+        let endless = std::future::pending::<Result<(), Error>>;
+        let call = with_retries(&provider, "model", endless, Instant::now() + MINUTE);
+        assert!(tokio::time::timeout(Duration::from_secs(1), call).await.is_err());
+        assert!(provider.breaker.allows(Clock::now()));
     }
 }

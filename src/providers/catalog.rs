@@ -1,16 +1,21 @@
 //! Which provider serves a model (P-12). Pure: it is told who is configured and what each offers.
 
+use std::sync::Arc;
+
+use super::ModelInfo;
 use super::chat::Protocol;
 
 /// A provider as far as choosing goes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Offer<'a> {
     pub name: &'a str,
-    pub protocol: Protocol,
+    /// None for the mock.
+    pub protocol: Option<Protocol>,
     /// It is the company itself and not one that is compatible with it, so its models are known by their names.
     pub official: bool,
+    pub keys: usize,
     /// The models of its list, as far as it is known.
-    pub models: &'a [String],
+    pub models: Arc<Vec<ModelInfo>>,
 }
 
 /// Who is asked, and for which model in its own words.
@@ -39,11 +44,17 @@ pub fn find<'a>(model: &'a str, offers: &[Offer<'_>], default: Option<&str>) -> 
     let prefixed = || model.split_once('/').and_then(|(name, rest)| at(named(name).filter(|_| !rest.is_empty()), rest));
     let of_family = || {
         let protocol = family(model)?;
-        at(offers.iter().position(|offer| offer.official && offer.protocol == protocol), model)
+        at(offers.iter().position(|offer| offer.official && offer.protocol == Some(protocol)), model)
     };
-    let listed = || at(offers.iter().position(|offer| offer.models.iter().any(|listed| listed == model)), model);
+    let listed = || at(offers.iter().position(|offer| offer.lists(model)), model);
     let by_default = || at(default.and_then(named), model);
     prefixed().or_else(of_family).or_else(listed).or_else(by_default)
+}
+
+impl Offer<'_> {
+    pub fn lists(&self, model: &str) -> bool {
+        self.models.iter().any(|listed| listed.id == model)
+    }
 }
 
 fn family(model: &str) -> Option<Protocol> {
@@ -58,10 +69,12 @@ mod tests {
     use super::*;
 
     fn check(model: &str, default: Option<&str>, expected: Option<(&str, &str)>) {
-        let local = ["llama3".to_owned(), "gpt-oss:20b".to_owned(), "meta-llama/Llama-3".to_owned()];
-        let offer = |name, protocol, official, models| Offer { name, protocol, official, models };
+        let offer = |name, protocol, official, models: &[&str]| {
+            let models = models.iter().map(|id| ModelInfo::named(*id)).collect();
+            Offer { name, protocol: Some(protocol), official, keys: 1, models: Arc::new(models) }
+        };
         let offers = [
-            offer("local", Protocol::OpenAi, false, &local[..]),
+            offer("local", Protocol::OpenAi, false, &["llama3", "gpt-oss:20b", "meta-llama/Llama-3"]),
             offer("openai", Protocol::OpenAi, true, &[]),
             offer("anthropic", Protocol::Anthropic, true, &[]),
             offer("google", Protocol::Google, true, &[]),

@@ -265,6 +265,27 @@ impl Message {
     }
 }
 
+impl Effort {
+    /// About as many tokens of thinking, for models that are told a number. Each of them takes these.
+    pub fn tokens(self) -> u32 {
+        match self {
+            Effort::Minimal | Effort::Low => 1024,
+            Effort::Medium => 8192,
+            Effort::High => 16_384,
+            Effort::Max => 24_576,
+        }
+    }
+
+    /// About as hard as so many tokens of thinking, for models that are told a word.
+    pub fn of_tokens(tokens: u32) -> Effort {
+        match tokens {
+            0..=1024 => Effort::Low,
+            1025..=8192 => Effort::Medium,
+            _ => Effort::High,
+        }
+    }
+}
+
 impl Completion {
     /// All text of the answer, without its thinking.
     pub fn text(&self) -> String {

@@ -3,22 +3,35 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::HeaderMap;
-use http::StatusCode;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector};
+use hyper_rustls::builderstates::WantsProtocols2;
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::Instant;
+use url::Url;
 
 use super::{Error, NetworkFault, Request};
 
-/// The way to all providers. Cheap to clone; clones share their connections.
+/// The way to providers. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
-pub struct Client(legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+pub struct Client(Way);
+
+#[derive(Debug, Clone)]
+enum Way {
+    Direct(Pooled<HttpConnector>),
+    /// Through a proxy, which sees where a request goes and nothing of it (P-21).
+    Tunnel(Pooled<Tunnel<HttpConnector>>),
+}
+
+type Pooled<Connector> = legacy::Client<HttpsConnector<Connector>, Full<Bytes>>;
 
 /// A whole answer.
 #[derive(Debug)]
@@ -46,23 +59,20 @@ const CONNECTIONS_PER_HOST: usize = 64;
 
 impl Client {
     pub fn new() -> Client {
-        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("ring supports the usual versions of TLS")
-            .with_webpki_roots()
-            .with_no_client_auth();
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT));
-        let connector = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
-        let client = legacy::Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(CONNECTIONS_PER_HOST)
-            .build(connector.wrap_connector(tcp));
-        Client(client)
+        Client(Way::Direct(pool().build(tls().wrap_connector(tcp()))))
+    }
+
+    /// The way through a proxy. What the address says before an `@` is what the proxy wants to see.
+    pub fn through(proxy: &Url) -> Client {
+        let mut address = proxy.clone();
+        // Both can be taken from wherever there is a host.
+        let _ = address.set_username("").and_then(|()| address.set_password(None));
+        let address: Uri = address.as_str().parse().expect("a web address is an address");
+        let tunnel = match basic_auth(proxy) {
+            Some(credentials) => Tunnel::new(address, tcp()).with_auth(credentials),
+            None => Tunnel::new(address, tcp()),
+        };
+        Client(Way::Tunnel(pool().build(tls().wrap_connector(tunnel))))
     }
 
     /// Sends a request and waits for its whole answer, or for the deadline.
@@ -83,7 +93,11 @@ impl Client {
     /// Sends a request and waits for the head of its answer.
     pub async fn open(&self, request: Request, deadline: Instant) -> Result<Opened, Error> {
         let (head, body) = request.into_parts();
-        let sent = self.0.request(http::Request::from_parts(head, Full::new(body)));
+        let request = http::Request::from_parts(head, Full::new(body));
+        let sent = match &self.0 {
+            Way::Direct(pooled) => pooled.request(request),
+            Way::Tunnel(pooled) => pooled.request(request),
+        };
         let answer = match tokio::time::timeout_at(deadline, sent).await {
             Ok(answer) => answer.map_err(|error| Error::Network(fault(&error)))?,
             Err(_) => return Err(Error::Timeout),
@@ -117,6 +131,42 @@ impl Opened {
             return Ok(Some(bytes));
         }
     }
+}
+
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT));
+    tcp
+}
+
+fn tls() -> HttpsConnectorBuilder<WantsProtocols2> {
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring supports the usual versions of TLS")
+        .with_webpki_roots()
+        .with_no_client_auth();
+    hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1()
+}
+
+fn pool() -> legacy::Builder {
+    let mut builder = legacy::Client::builder(TokioExecutor::new());
+    builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).pool_max_idle_per_host(CONNECTIONS_PER_HOST);
+    builder
+}
+
+/// The user and the password in an address, as a header says them.
+pub(super) fn basic_auth(url: &Url) -> Option<HeaderValue> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let plain = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let pair = format!("{}:{}", plain(url.username()), plain(url.password().unwrap_or_default()));
+    let mut value: HeaderValue = format!("Basic {}", STANDARD.encode(pair)).parse().ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 /// What went wrong on the way, without a word of what was on it.

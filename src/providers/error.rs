@@ -19,6 +19,9 @@ pub enum Error {
     /// 5xx, 529 and everything else that means "not now".
     #[error("the provider cannot answer at the moment (status {status}); try again later or use another model")]
     Unavailable { status: u16, retry_after: Option<Duration> },
+    /// It failed so often that it is left alone for a while.
+    #[error("the provider kept failing and is left alone for half a minute; try again later or use another model")]
+    Resting,
     /// 400, 413, 422. `kind` is the provider's own short word for it, if it is one.
     #[error("the provider did not take the request ({kind}); check its parameters and its length")]
     BadRequest { kind: String },
@@ -79,7 +82,7 @@ impl Error {
             Error::RateLimited { quota: false, .. } => "rate_limited",
             Error::RateLimited { quota: true, .. } => "quota_exhausted",
             Error::ModelNotFound => "model_not_found",
-            Error::Unavailable { .. } => "unavailable",
+            Error::Unavailable { .. } | Error::Resting => "unavailable",
             Error::BadRequest { .. } => "bad_request",
             Error::Network(_) => "network",
             Error::Timeout => "timeout",

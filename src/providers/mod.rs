@@ -14,11 +14,14 @@ pub mod chat;
 pub mod client;
 mod error;
 pub mod google;
+pub mod mock;
 pub mod openai;
+pub mod pool;
 pub mod provider;
 pub mod retry;
 mod retry_after;
 mod sse;
+pub mod stream;
 
 use std::fmt;
 use std::time::SystemTime;
@@ -26,7 +29,7 @@ use std::time::SystemTime;
 use http::{HeaderMap, StatusCode};
 use url::Url;
 
-pub use capabilities::Capabilities;
+pub use capabilities::{Capabilities, Refuses};
 pub use chat::{Chat, Completion, Delta};
 pub use error::{Error, NetworkFault};
 pub use sse::{Event, Events};
@@ -73,17 +76,11 @@ pub struct ModelInfo {
     pub capabilities: Capabilities,
 }
 
-/// What a model does not take. Such parameters are left out of a request rather than sent to be refused.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Refuses {
-    pub temperature: bool,
-    pub top_p: bool,
-    pub stop: bool,
-    pub seed: bool,
-    /// Any control over how much it thinks.
-    pub reasoning: bool,
-    /// `max_tokens` under its old name: it wants `max_completion_tokens`.
-    pub old_max_tokens: bool,
+impl ModelInfo {
+    /// One of which nothing is known but its name.
+    pub fn named(id: impl Into<String>) -> ModelInfo {
+        ModelInfo { id: id.into(), ..ModelInfo::default() }
+    }
 }
 
 impl fmt::Debug for Endpoint {

@@ -24,8 +24,11 @@ use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request};
 
 /// The version of the API whose answers we read.
 ///
-/// There is a newer one, `2026-10-21`. It refuses `temperature` and `top_p` for every model, whatever their value;
-/// under this one, the models that take them still do.
+/// There is a newer one, `2026-10-21`, which the official SDKs send since that day. For messages it only takes away: it
+/// refuses `temperature`, `top_p` and `top_k` for every model and whatever their value, documents in turns of the
+/// assistant, and citations in turns of the user. Answers are the same. Under this one, models that take a temperature
+/// still do, callers who speak this protocol are passed on as they came, and others who speak it know no newer one.
+/// Whoever wants the newer one sets the header for the provider.
 const VERSION: &str = "2023-06-01";
 
 /// A chat as the request that asks for its answer.
@@ -71,7 +74,9 @@ pub fn models_response(head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, O
 
 fn url(endpoint: &Endpoint, path: &str) -> Url {
     let mut url = endpoint.base.clone();
-    let path = format!("{}{path}", url.path().trim_end_matches('/'));
+    // People write the base with the version and without it.
+    let base = url.path().trim_end_matches('/').trim_end_matches("/v1");
+    let path = format!("{base}{path}");
     url.set_path(&path);
     url
 }

@@ -51,6 +51,7 @@ fn capabilities(told: &Value) -> Capabilities {
         (Parameter::ReasoningAdaptive, thinking("adaptive")),
         (Parameter::ReasoningBudget, thinking("enabled")),
         (Parameter::ReasoningOff, thinking("disabled")),
+        (Parameter::ReasoningBetweenTools, thinking("between_tools")),
         (Parameter::ReasoningEffort, takes_effort),
         // Effort also shortens the answers of a model that does not think.
         (Parameter::Reasoning, thinks.zip(takes_effort).map(|(thinks, takes_effort)| thinks || takes_effort)),

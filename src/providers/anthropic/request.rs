@@ -13,7 +13,7 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     let built = build(chat, refuses);
     let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::Anthropic);
     let mut body = match raw.map(|raw| (&raw.body, parse::chat(raw.body.clone()))) {
-        Some((raw, Ok(before))) => changed(raw.clone(), &before, chat, built),
+        Some((raw, Ok(before))) => changed(raw.clone(), &before, chat, built, refuses),
         _ => built,
     };
     leave_out(&mut body, refuses);
@@ -22,7 +22,7 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
 
 /// A body out of what we understand of a chat. `seed` has no place in it.
 fn build(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
-    let plan = thinking::plan(chat, refuses.reasoning);
+    let plan = thinking::plan(chat, refuses);
     let mut body = Map::new();
     body.insert("model".into(), chat.model.as_str().into());
     body.insert("max_tokens".into(), plan.max_tokens.into());
@@ -67,10 +67,16 @@ fn build(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     body
 }
 
-/// The caller's own body, with only those members replaced that mean something else now.
-fn changed(mut body: Map<String, Value>, before: &Chat, chat: &Chat, built: Map<String, Value>) -> Map<String, Value> {
-    let reasons = chat.reasoning != before.reasoning;
-    let thinks = reasons && built.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
+/// The caller's own body, with only those members replaced that mean something else now, or that the model refuses.
+fn changed(
+    mut body: Map<String, Value>,
+    before: &Chat,
+    chat: &Chat,
+    built: Map<String, Value>,
+    refuses: Refuses,
+) -> Map<String, Value> {
+    let reasons = chat.reasoning != before.reasoning || thinking::is_refused(&body, refuses);
+    let thinks = reasons && built.get("thinking").is_some_and(thinking::thinks);
     let replaced = [
         ("model", chat.model != before.model),
         ("stream", chat.stream != before.stream),
@@ -146,6 +152,13 @@ fn leave_out(body: &mut Map<String, Value>, refuses: Refuses) {
     ];
     for (member, _) in left_out.into_iter().filter(|(_, refused)| *refused) {
         body.shift_remove(member);
+    }
+    if refuses.forced_tool
+        && let Some(Value::Object(choice)) = body.get_mut("tool_choice")
+        && choice.get("type").is_some_and(|kind| kind == "any" || kind == "tool")
+    {
+        choice.insert("type".into(), "auto".into());
+        choice.shift_remove("name");
     }
     if refuses.reasoning
         && let Some(Value::Object(config)) = body.get_mut("output_config")

@@ -1,12 +1,13 @@
 //! How much a model thinks: `thinking` and `output_config.effort`.
 //!
 //! Models differ in what they take: the newest decide for themselves how much to think and are only told an effort,
-//! the oldest want a budget. Whoever asks for one thing from a model that takes the other is told so by the API;
-//! `Refuses::reasoning` leaves it all out.
+//! the oldest want a budget. A model that is known to refuse one is told the other. Of a model that is not known,
+//! whoever asks for the wrong one is told so by the API.
 
 use serde_json::{Map, Value, json};
 
 use super::turns;
+use crate::providers::Refuses;
 use crate::providers::chat::{Chat, Effort, Reasoning, ToolChoice};
 
 /// How many tokens an answer may have where nobody said: the API wants a number.
@@ -30,24 +31,62 @@ pub(super) struct Plan {
 impl Plan {
     /// Whether the model is told to think. Then the API takes no `temperature` and hardly a `top_p`.
     pub(super) fn thinks(&self) -> bool {
-        self.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled")
+        self.thinking.as_ref().is_some_and(thinks)
     }
 }
 
-pub(super) fn plan(chat: &Chat, refused: bool) -> Plan {
-    let max_tokens = chat.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
-    let plain = Plan { max_tokens, ..Plan::default() };
+pub(super) fn plan(chat: &Chat, refuses: Refuses) -> Plan {
+    let plain = || Plan { max_tokens: chat.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS), ..Plan::default() };
     // A model that must call a tool may not think first. The tool is what the caller insists on.
-    let forced = matches!(chat.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_))) && !chat.tools.is_empty();
-    let adaptive = (!forced).then(|| json!({"type": "adaptive"}));
-    match chat.reasoning.filter(|_| !refused) {
-        None => plain,
-        Some(Reasoning::Off | Reasoning::Budget(0)) => Plan { thinking: Some(json!({"type": "disabled"})), ..plain },
-        Some(Reasoning::On) => Plan { thinking: adaptive, ..plain },
-        Some(Reasoning::Effort(effort)) => Plan { thinking: adaptive, effort: Some(word(effort)), ..plain },
-        Some(Reasoning::Budget(_)) if forced || turns::goes_on_unproven(&chat.messages) => plain,
-        Some(Reasoning::Budget(tokens)) => budget(tokens.max(LEAST_BUDGET), chat.max_tokens).unwrap_or(plain),
+    let forced = matches!(chat.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)))
+        && !chat.tools.is_empty()
+        && !refuses.forced_tool;
+    let adaptive = |effort: Option<Effort>| Plan {
+        thinking: (!forced).then(|| json!({"type": "adaptive"})),
+        effort: effort.filter(|_| !refuses.reasoning_effort).map(word),
+        ..plain()
+    };
+    let within = |tokens: u32| match forced || turns::goes_on_unproven(&chat.messages) {
+        true => plain(),
+        false => budget(tokens.max(LEAST_BUDGET), chat.max_tokens).unwrap_or_else(plain),
+    };
+    match chat.reasoning.filter(|_| !refuses.reasoning) {
+        None => plain(),
+        Some(Reasoning::Off | Reasoning::Budget(0)) => Plan { thinking: off(refuses), ..plain() },
+        Some(Reasoning::On) if refuses.reasoning_adaptive => within(Effort::Medium.tokens()),
+        Some(Reasoning::On) => adaptive(None),
+        Some(Reasoning::Effort(effort)) if refuses.reasoning_adaptive => {
+            Plan { effort: adaptive(Some(effort)).effort, ..within(effort.tokens()) }
+        }
+        Some(Reasoning::Effort(effort)) => adaptive(Some(effort)),
+        Some(Reasoning::Budget(tokens)) if refuses.reasoning_budget => adaptive(Some(Effort::of_tokens(tokens))),
+        Some(Reasoning::Budget(tokens)) => within(tokens),
     }
+}
+
+/// Whether a body asks to think in a way that the model refuses.
+pub(super) fn is_refused(body: &Map<String, Value>, refuses: Refuses) -> bool {
+    let kind = body.get("thinking").and_then(|thinking| thinking.get("type")).and_then(Value::as_str);
+    let config = body.get("output_config").and_then(|config| config.get("effort"));
+    refuses.reasoning_effort && config.is_some()
+        || match kind {
+            Some("adaptive") => refuses.reasoning_adaptive,
+            Some("enabled") => refuses.reasoning_budget,
+            Some("disabled") => refuses.reasoning_off,
+            Some("between_tools") => refuses.reasoning_between_tools,
+            _ => false,
+        }
+}
+
+/// Whether a `thinking` makes the model think before it answers.
+pub(super) fn thinks(thinking: &Value) -> bool {
+    thinking["type"] != "disabled" && thinking["type"] != "between_tools"
+}
+
+/// The nearest to not thinking; nothing where a model always thinks.
+fn off(refuses: Refuses) -> Option<Value> {
+    let kinds = [("disabled", refuses.reasoning_off), ("between_tools", refuses.reasoning_between_tools)];
+    kinds.iter().find(|(_, refused)| !refused).map(|(kind, _)| json!({"type": kind}))
 }
 
 /// What a request of this protocol says.

@@ -1,35 +1,93 @@
-//! The parameters that some models refuse.
+//! What a request may say and a model may refuse.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something a request may say and a model may refuse.
+/// Something that some models refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Parameter {
+    /// How much chance there is in the answer.
     Temperature,
-    /// `top_p`, and `top_k` where there is one: the two have come and gone together.
+    /// `top_p`, and `top_k` where there is one.
     TopP,
+    /// Words to stop at.
     Stop,
+    /// The same answer again.
     Seed,
-    /// `max_tokens` under its old name: it wants `max_completion_tokens`.
+    /// `max_tokens` under its old name: `max_completion_tokens` is sent instead.
     OldMaxTokens,
-    /// `temperature` and `top_p` when it is told to think.
+    /// `temperature` and `top_p` in a request that asks for thinking.
     SamplingWhileReasoning,
-    /// `temperature` and `top_p` unless it is told not to think: it thinks unasked.
+    /// `temperature` and `top_p` in a request that does not turn thinking off: the model thinks unasked.
     SamplingUnlessReasoningOff,
     /// Any word about thinking.
     Reasoning,
-    /// Not to think at all.
+    /// Not to think.
     ReasoningOff,
-    /// To think as much as it finds right.
+    /// To think between tools only, which is the least that some of Anthropic's models do.
+    ReasoningBetweenTools,
+    /// To think as much as the model finds right.
     ReasoningAdaptive,
     /// How hard to think, as a word.
     ReasoningEffort,
     /// How much to think, in tokens.
     ReasoningBudget,
-    /// To think in a request that has tools.
+    /// To think in a request with tools.
     ReasoningWithTools,
-    /// That it must ask for a tool.
+    /// That a tool must be called.
     ForcedTool,
+}
+
+/// What a model does not take. It is left out of a request, or said in the nearest way that the model takes, rather
+/// than sent to be refused. The fields are the [`Parameter`]s.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Refuses {
+    pub temperature: bool,
+    pub top_p: bool,
+    pub stop: bool,
+    pub seed: bool,
+    pub old_max_tokens: bool,
+    pub sampling_while_reasoning: bool,
+    pub sampling_unless_reasoning_off: bool,
+    pub reasoning: bool,
+    pub reasoning_off: bool,
+    pub reasoning_between_tools: bool,
+    pub reasoning_adaptive: bool,
+    pub reasoning_effort: bool,
+    pub reasoning_budget: bool,
+    pub reasoning_with_tools: bool,
+    pub forced_tool: bool,
+}
+
+impl FromIterator<Parameter> for Refuses {
+    fn from_iter<T: IntoIterator<Item = Parameter>>(parameters: T) -> Refuses {
+        let mut refuses = Refuses::default();
+        for parameter in parameters {
+            *refuses.field(parameter) = true;
+        }
+        refuses
+    }
+}
+
+impl Refuses {
+    fn field(&mut self, parameter: Parameter) -> &mut bool {
+        match parameter {
+            Parameter::Temperature => &mut self.temperature,
+            Parameter::TopP => &mut self.top_p,
+            Parameter::Stop => &mut self.stop,
+            Parameter::Seed => &mut self.seed,
+            Parameter::OldMaxTokens => &mut self.old_max_tokens,
+            Parameter::SamplingWhileReasoning => &mut self.sampling_while_reasoning,
+            Parameter::SamplingUnlessReasoningOff => &mut self.sampling_unless_reasoning_off,
+            Parameter::Reasoning => &mut self.reasoning,
+            Parameter::ReasoningOff => &mut self.reasoning_off,
+            Parameter::ReasoningBetweenTools => &mut self.reasoning_between_tools,
+            Parameter::ReasoningAdaptive => &mut self.reasoning_adaptive,
+            Parameter::ReasoningEffort => &mut self.reasoning_effort,
+            Parameter::ReasoningBudget => &mut self.reasoning_budget,
+            Parameter::ReasoningWithTools => &mut self.reasoning_with_tools,
+            Parameter::ForcedTool => &mut self.forced_tool,
+        }
+    }
 }

@@ -12,6 +12,9 @@ use super::{parse, resource};
 use crate::providers::Refuses;
 use crate::providers::chat::{Chat, Effort, Format, Message, Protocol, Reasoning, Role, Tool, ToolChoice};
 
+/// What Gemini 2.5 Pro takes at least: it has no way not to think.
+const LEAST_BUDGET: u32 = 128;
+
 pub(super) fn body(chat: &Chat, refuses: Refuses) -> Object {
     let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::Google);
     let mut body = raw.map(|raw| raw.body.clone()).unwrap_or_default();
@@ -25,8 +28,12 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Object {
     if chat.tools != before.tools {
         tools(&chat.tools, &mut body);
     }
-    if chat.tool_choice != before.tool_choice || chat.tools.is_empty() != before.tools.is_empty() {
-        tool_choice(chat, &mut body);
+    let forced = matches!(chat.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
+    if chat.tool_choice != before.tool_choice
+        || chat.tools.is_empty() != before.tools.is_empty()
+        || refuses.forced_tool && forced
+    {
+        tool_choice(chat, refuses, &mut body);
     }
     settings(chat, &before, refuses, &mut body);
     body
@@ -100,10 +107,11 @@ fn declaration(tool: &Tool) -> Value {
 }
 
 /// A choice without functions to choose from is refused, so it goes with them.
-fn tool_choice(chat: &Chat, body: &mut Object) {
+fn tool_choice(chat: &Chat, refuses: Refuses, body: &mut Object) {
     let calling = chat.tool_choice.as_ref().filter(|_| !chat.tools.is_empty()).map(|choice| match choice {
         ToolChoice::Auto => json!({"mode": "AUTO"}),
         ToolChoice::None => json!({"mode": "NONE"}),
+        ToolChoice::Required | ToolChoice::Tool(_) if refuses.forced_tool => json!({"mode": "AUTO"}),
         ToolChoice::Required => json!({"mode": "ANY"}),
         ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
     });
@@ -136,7 +144,9 @@ fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
     put("topP", chat.top_p.map(Value::from), before.top_p.map(Value::from), refuses.top_p);
     put("seed", seed(chat), seed(before), refuses.seed);
     put("stopSequences", stop(chat), stop(before), refuses.stop);
-    put("thinkingConfig", chat.reasoning.map(thinking), before.reasoning.map(thinking), refuses.reasoning);
+    let thinking_now = chat.reasoning.map(|reasoning| thinking(reasoning, refuses));
+    let thinking_before = before.reasoning.map(|reasoning| thinking(reasoning, Refuses::default()));
+    put("thinkingConfig", thinking_now, thinking_before, refuses.reasoning);
     if chat.format != before.format {
         format(chat.format.as_ref(), &mut config);
     }
@@ -145,21 +155,32 @@ fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
     }
 }
 
-/// Levels are how today's models are told; a budget is sent only where one is asked for. There is no level for not
-/// thinking at all: the lowest is as near as it gets.
-fn thinking(reasoning: Reasoning) -> Value {
+/// Levels are how today's models are told; a budget is sent where one is asked for, and to models that take nothing
+/// else. There is no level for not thinking at all: the lowest is as near as it gets, and those who refuse that one
+/// take the next.
+fn thinking(reasoning: Reasoning, refuses: Refuses) -> Value {
     let level = |effort| match effort {
+        Effort::Minimal if refuses.reasoning_off => "LOW",
         Effort::Minimal => "MINIMAL",
         Effort::Low => "LOW",
         Effort::Medium => "MEDIUM",
         Effort::High | Effort::Max => "HIGH",
     };
     match reasoning {
-        Reasoning::Off => json!({"thinkingLevel": "MINIMAL"}),
+        Reasoning::Off | Reasoning::Budget(0) if refuses.reasoning_effort => {
+            json!({"thinkingBudget": if refuses.reasoning_off { LEAST_BUDGET } else { 0 }})
+        }
+        Reasoning::Budget(0) if !refuses.reasoning_off && !refuses.reasoning_budget => json!({"thinkingBudget": 0}),
+        Reasoning::Off | Reasoning::Budget(0) => json!({"thinkingLevel": level(Effort::Minimal)}),
         Reasoning::On => json!({"includeThoughts": true}),
+        Reasoning::Effort(effort) if refuses.reasoning_effort => {
+            json!({"includeThoughts": true, "thinkingBudget": effort.tokens()})
+        }
         Reasoning::Effort(effort) => json!({"includeThoughts": true, "thinkingLevel": level(effort)}),
-        Reasoning::Budget(0) => json!({"thinkingBudget": 0}),
-        Reasoning::Budget(budget) => json!({"includeThoughts": true, "thinkingBudget": budget}),
+        Reasoning::Budget(tokens) if refuses.reasoning_budget => {
+            json!({"includeThoughts": true, "thinkingLevel": level(Effort::of_tokens(tokens))})
+        }
+        Reasoning::Budget(tokens) => json!({"includeThoughts": true, "thinkingBudget": tokens}),
     }
 }
 

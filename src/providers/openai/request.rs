@@ -46,10 +46,20 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     if chat.stop != was.stop {
         put(&mut body, "stop", (!chat.stop.is_empty()).then(|| json!(chat.stop)));
     }
-    if chat.reasoning != was.reasoning {
-        put(&mut body, "reasoning_effort", chat.reasoning.and_then(reasoning_effort).map(Value::from));
+    // A body that came may ask for what the model refuses.
+    if chat.reasoning != was.reasoning || refuses.reasoning_off && body.get("reasoning_effort") == Some(&json!("none"))
+    {
+        put(
+            &mut body,
+            "reasoning_effort",
+            chat.reasoning.and_then(|reasoning| reasoning_effort(reasoning, refuses)).map(Value::from),
+        );
     }
     put_stream(&mut body, chat.stream);
+    if refuses.reasoning_with_tools && body.contains_key("tools") {
+        // Some think unasked, and then refuse the tools.
+        body.insert("reasoning_effort".into(), json!("none"));
+    }
     leave_out_refused(&mut body, refuses);
     body
 }
@@ -141,12 +151,17 @@ fn put_stream(body: &mut Map<String, Value>, stream: bool) {
 }
 
 fn leave_out_refused(body: &mut Map<String, Value>, refuses: Refuses) {
+    let effort = body.get("reasoning_effort").and_then(Value::as_str);
+    let sampling = refuses.sampling_unless_reasoning_off && effort != Some("none")
+        || refuses.sampling_while_reasoning && effort.is_some_and(|effort| effort != "none");
+    let forced = body.get("tool_choice").is_some_and(|choice| choice == "required" || choice.is_object());
     let names = [
-        (refuses.temperature, "temperature"),
-        (refuses.top_p, "top_p"),
+        (refuses.temperature || sampling, "temperature"),
+        (refuses.top_p || sampling, "top_p"),
         (refuses.stop, "stop"),
         (refuses.seed, "seed"),
-        (refuses.reasoning, "reasoning_effort"),
+        (refuses.reasoning || refuses.reasoning_effort, "reasoning_effort"),
+        (refuses.forced_tool && forced, "tool_choice"),
     ];
     for (_, name) in names.iter().filter(|(refused, _)| *refused) {
         body.shift_remove(*name);
@@ -187,14 +202,20 @@ fn format(format: &Format) -> Value {
 
 /// The word for how much to think. Not every model takes every word, so those are used that most models of today do:
 /// `low` for `minimal`, which ended with GPT-5, and `xhigh` for `max`, which began with GPT-5.6.
-fn reasoning_effort(reasoning: Reasoning) -> Option<&'static str> {
-    match reasoning {
-        Reasoning::Off | Reasoning::Budget(0) => Some("none"),
+fn reasoning_effort(reasoning: Reasoning, refuses: Refuses) -> Option<&'static str> {
+    let effort = match reasoning {
+        // The least that every model takes which cannot be told not to think.
+        Reasoning::Off | Reasoning::Budget(0) if refuses.reasoning_off => Effort::Low,
+        Reasoning::Off | Reasoning::Budget(0) => return Some("none"),
         // As much as the model finds right, which is what it does when told nothing.
-        Reasoning::On => None,
-        Reasoning::Effort(Effort::Minimal | Effort::Low) | Reasoning::Budget(..=1024) => Some("low"),
-        Reasoning::Effort(Effort::Medium) | Reasoning::Budget(..=8192) => Some("medium"),
-        Reasoning::Effort(Effort::High) | Reasoning::Budget(_) => Some("high"),
-        Reasoning::Effort(Effort::Max) => Some("xhigh"),
-    }
+        Reasoning::On => return None,
+        Reasoning::Effort(effort) => effort,
+        Reasoning::Budget(tokens) => Effort::of_tokens(tokens),
+    };
+    Some(match effort {
+        Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::Max => "xhigh",
+    })
 }

@@ -88,7 +88,7 @@ fn models_come_in_pages_without_their_prefix_and_only_those_that_answer() {
 fn what_a_model_refuses_is_left_out() {
     let chat: Chat = serde_json::from_slice(&fs::read(folder().join("limits.chat.json")).unwrap()).unwrap();
     let chat = Chat { reasoning: Some(corbie::providers::chat::Reasoning::On), ..chat };
-    let all = Refuses { temperature: true, top_p: true, stop: true, seed: true, reasoning: true, old_max_tokens: true };
+    let all = Refuses { temperature: true, top_p: true, stop: true, seed: true, reasoning: true, ..Refuses::default() };
     assert_eq!(sent(&chat, all)["generationConfig"], json!({"maxOutputTokens": 20}));
     assert_eq!(sent(&chat, Refuses::default())["generationConfig"].as_object().unwrap().len(), 6);
 }

@@ -1,0 +1,141 @@
+//! The file of models inside corbie, `models.yaml`.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Known, Overrides, Parameter, merge};
+use crate::config::{ConfigError, derive, document};
+use crate::providers::chat::Protocol;
+
+const MODELS: &str = include_str!("models.yaml");
+
+/// The file as it is written.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct File {
+    openai: Vec<Entry>,
+    anthropic: Vec<Entry>,
+    google: Vec<Entry>,
+}
+
+/// Models of which the same is known.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    models: Vec<String>,
+    #[serde(default)]
+    refuses: Vec<Parameter>,
+    images: Option<bool>,
+    tools: Option<bool>,
+    reasoning: Option<bool>,
+    structured_output: Option<bool>,
+    context: Option<u64>,
+    output: Option<u64>,
+}
+
+type Models = HashMap<String, Known>;
+
+/// What the file says of a model.
+///
+/// A snapshot is its model: `gpt-5-2025-08-07` is `gpt-5` unless the file has it apart. Beyond that no name is taken to
+/// mean anything: a model whose name merely looks like another may be of anybody.
+pub(super) fn find(protocol: Protocol, model: &str) -> Option<&'static Known> {
+    static FILE: LazyLock<[Models; 3]> = LazyLock::new(|| models(read().expect("a test reads it")));
+    let [openai, anthropic, google] = &*FILE;
+    let (models, model) = match protocol {
+        Protocol::OpenAi => (openai, model),
+        Protocol::Anthropic => (anthropic, model),
+        Protocol::Google => (google, model.strip_prefix("models/").unwrap_or(model)),
+    };
+    models.get(model).or_else(|| models.get(without_snapshot(model)?))
+}
+
+fn read() -> Result<File, ConfigError> {
+    let (file, _) = document::read_text(MODELS, Path::new("models.yaml"), &derive::<File>())?;
+    Ok(file)
+}
+
+fn models(file: File) -> [Models; 3] {
+    [file.openai, file.anthropic, file.google].map(|entries| {
+        let known = |entry: Entry| {
+            let Entry { models, refuses, images, tools, reasoning, structured_output, context, output } = entry;
+            let told =
+                Overrides { refuses: Some(refuses), context, output, images, tools, reasoning, structured_output };
+            models.into_iter().map(move |model| (model, merge(Known::default(), None, Some(&told))))
+        };
+        entries.into_iter().flat_map(known).collect()
+    })
+}
+
+/// A name without its `-2025-08-07`, `-20250929` or `-latest`.
+fn without_snapshot(model: &str) -> Option<&str> {
+    if let Some(name) = model.strip_suffix("-latest") {
+        return Some(name);
+    }
+    let is_date = |text: &str, form: &str| {
+        text.len() == form.len()
+            && text.bytes().zip(form.bytes()).all(|(byte, form)| match form {
+                b'0' => byte.is_ascii_digit(),
+                form => byte == form,
+            })
+    };
+    ["-0000-00-00", "-00000000"].iter().find_map(|form| {
+        let (name, ending) = model.split_at_checked(model.len().checked_sub(form.len())?)?;
+        is_date(ending, form).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeSet, HashSet};
+
+    fn refuses_temperature(protocol: Protocol, model: &str) -> Option<bool> {
+        find(protocol, model).map(|known| known.refuses().temperature)
+    }
+
+    #[test]
+    fn the_file_is_read_and_has_every_model_once() {
+        let file = read().unwrap();
+        for entries in [file.openai, file.anthropic, file.google] {
+            let mut seen = HashSet::new();
+            for Entry { models, refuses, reasoning, .. } in entries {
+                assert!(!models.is_empty());
+                assert_eq!(refuses.iter().collect::<BTreeSet<_>>().len(), refuses.len(), "{models:?}");
+                // Who cannot think is told nothing about it, and who can is told something.
+                assert_eq!(reasoning == Some(false), refuses.contains(&Parameter::Reasoning), "{models:?}");
+                for model in models {
+                    assert!(seen.insert(model.clone()), "{model} twice");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_model_is_found_by_its_exact_name_or_without_the_date_of_its_snapshot() {
+        for model in ["gpt-5", "gpt-5-2025-08-07", "gpt-5-20250807", "gpt-5-latest"] {
+            assert_eq!(refuses_temperature(Protocol::OpenAi, model), Some(true), "{model}");
+        }
+        assert_eq!(refuses_temperature(Protocol::Anthropic, "claude-haiku-4-5-20251001"), Some(false));
+        assert_eq!(refuses_temperature(Protocol::Google, "models/gemini-2.5-pro"), Some(false));
+        // The file has these apart.
+        assert_eq!(refuses_temperature(Protocol::OpenAi, "gpt-5-chat-latest"), Some(false));
+        assert_eq!(find(Protocol::OpenAi, "gpt-4o-2024-05-13").unwrap().output, Some(4096));
+    }
+
+    #[test]
+    fn no_name_is_taken_to_mean_anything() {
+        for model in
+            ["", "gpt-5-", "gpt-5x", "gpt-5-super", "gpt-5-2025-08", "gpt-5-2025-08-7x", "openai/gpt-5", "é-latest"]
+        {
+            assert_eq!(find(Protocol::OpenAi, model), None, "{model}");
+        }
+        // Somebody else's model of the same name.
+        assert_eq!(find(Protocol::Google, "gpt-5"), None);
+        assert_eq!(find(Protocol::OpenAi, "models/gpt-5"), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! The least JSON that fits a schema.
+
+use serde_json::{Map, Value, json};
+
+/// How many values are made. A schema may go on for ever, through itself, and in all directions.
+const MOST_VALUES: usize = 256;
+
+/// A small value that fits a schema, as far as the schema says what it wants in simple words: types, required members,
+/// least lengths and numbers, choices, and references within itself. Patterns and formats are beyond it.
+pub(super) fn fitting(schema: &Value) -> Value {
+    at(schema, schema, &mut { MOST_VALUES })
+}
+
+fn at(schema: &Value, root: &Value, left: &mut usize) -> Value {
+    if *left == 0 {
+        return Value::Null;
+    }
+    *left -= 1;
+    let first = |name: &str| schema[name].as_array().and_then(|choices| choices.first());
+    if let Some(value) = schema.get("const").or_else(|| first("enum")) {
+        return value.clone();
+    }
+    if let Some(target) = schema["$ref"].as_str().and_then(|path| root.pointer(path.strip_prefix('#')?)) {
+        return at(target, root, left);
+    }
+    if let Some(choice) = first("anyOf").or_else(|| first("oneOf")).or_else(|| first("allOf")) {
+        return at(choice, root, left);
+    }
+    match first("type").unwrap_or(&schema["type"]).as_str() {
+        Some("string") => "x".repeat(least(schema, "minLength")).into(),
+        Some("integer" | "number") => match &schema["minimum"] {
+            Value::Number(least) => least.clone().into(),
+            _ => json!(0),
+        },
+        Some("boolean") => json!(false),
+        Some("array") => (0..least(schema, "minItems"))
+            .map_while(|_| (*left > 0).then(|| at(&schema["items"], root, left)))
+            .collect(),
+        Some("null") => Value::Null,
+        // No type allows an object too.
+        _ => object(schema, root, left),
+    }
+}
+
+fn object(schema: &Value, root: &Value, left: &mut usize) -> Value {
+    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut member = |name: &Value| {
+        let name = name.as_str()?;
+        Some((name.to_owned(), at(&schema["properties"][name], root, left)))
+    };
+    Value::Object(required.iter().filter_map(&mut member).collect::<Map<_, _>>())
+}
+
+/// The least length. What would not fit into an answer is not made.
+fn least(schema: &Value, name: &str) -> usize {
+    const MOST: u64 = 1000;
+    schema[name].as_u64().unwrap_or_default().min(MOST) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(schema: Value, expected: Value) {
+        assert_eq!(fitting(&schema), expected, "{schema}");
+    }
+
+    #[test]
+    fn simple_schemas_are_fitted() {
+        check(json!({"type": "string"}), json!(""));
+        check(json!({"type": "string", "minLength": 3}), json!("xxx"));
+        check(json!({"type": ["integer", "null"], "minimum": 5}), json!(5));
+        check(json!({"type": "boolean"}), json!(false));
+        check(json!({"enum": ["red", "green"]}), json!("red"));
+        check(json!({"const": 7}), json!(7));
+        check(json!({"anyOf": [{"type": "null"}, {"type": "string"}]}), Value::Null);
+        check(json!({"type": "array", "items": {"type": "number"}}), json!([]));
+        check(json!({"type": "array", "items": {"type": "number"}, "minItems": 2}), json!([0, 0]));
+        check(json!({}), json!({}));
+        check(json!(true), json!({}));
+    }
+
+    #[test]
+    fn only_required_members_are_there() {
+        let place = json!({
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "size": {"$ref": "#/$defs/size"}, "note": {"type": "string"}},
+            "required": ["name", "size"],
+            "$defs": {"size": {"type": "object", "properties": {"km": {"type": "integer"}}, "required": ["km"]}},
+        });
+        check(place, json!({"name": "", "size": {"km": 0}}));
+    }
+
+    #[test]
+    fn a_schema_without_end_has_an_end() {
+        let endless = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]});
+        assert!(fitting(&endless).to_string().contains("null"));
+        let wide = json!({"type": "array", "items": {"$ref": "#"}, "minItems": u64::MAX});
+        assert!(fitting(&wide).to_string().len() < 10_000);
+    }
+}

@@ -1,0 +1,227 @@
+//! All providers that can be asked: those of the settings, and local servers that were found.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant as Clock};
+
+use arc_swap::ArcSwap;
+use futures_util::future::join_all;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use url::Url;
+
+use super::catalog::Offer;
+use super::client::Client;
+use super::provider::Provider;
+use super::{Error, ModelInfo, call};
+use crate::config::providers::{Defaults, Providers};
+
+/// The providers of one program. Cheap to clone; all clones are the same.
+#[derive(Debug, Clone)]
+pub struct Pool(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// In the order they are asked: the default one, the others by their names, those that were found.
+    providers: ArcSwap<Vec<Arc<Provider>>>,
+    detect_ports: Vec<u16>,
+    default_provider: Option<String>,
+    default_model: Option<String>,
+    client: Client,
+    /// Counts up when the models that are known become others.
+    changes: watch::Sender<u64>,
+    /// One asks for lists at a time; the others take what it brings. It guards when that was last.
+    listing: tokio::sync::Mutex<Option<Clock>>,
+}
+
+/// The models of everybody, and who could not be asked.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    pub models: Vec<Offered>,
+    pub failed: Vec<(String, Error)>,
+}
+
+/// A model, and whose it is.
+#[derive(Debug, Clone)]
+pub struct Offered {
+    pub provider: Arc<Provider>,
+    pub model: ModelInfo,
+}
+
+/// How long a list of models is good for.
+pub const FRESH: Duration = Duration::from_secs(300);
+/// How long everybody together may take to list their models.
+const LISTING: Duration = Duration::from_secs(10);
+/// A server on this machine answers at once, or is none.
+const DETECTING: Duration = Duration::from_millis(500);
+
+impl Pool {
+    /// Those of the settings. Who cannot be asked is told about and left out.
+    pub fn new(settings: &Providers, defaults: &Defaults) -> Pool {
+        let client = Client::new();
+        let mut providers = Vec::new();
+        for (name, settings) in &settings.named {
+            match Provider::new(name, settings, &client) {
+                Ok(provider) => providers.push(Arc::new(provider)),
+                Err(unusable) => tracing::warn!("provider `{name}` {unusable}; it is not used"),
+            }
+        }
+        if let Some(default) = &defaults.provider {
+            // The others stay in their order.
+            providers.sort_by_key(|provider| provider.name != *default);
+            if providers.first().is_none_or(|first| first.name != *default) {
+                tracing::warn!("the default provider `{default}` is not configured; see `providers`");
+            }
+        }
+        Pool(Arc::new(Shared {
+            providers: ArcSwap::from_pointee(providers),
+            detect_ports: settings.detect_ports.clone(),
+            default_provider: defaults.provider.clone(),
+            default_model: defaults.model.clone(),
+            client,
+            changes: watch::Sender::new(0),
+            listing: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    pub fn providers(&self) -> Arc<Vec<Arc<Provider>>> {
+        self.0.providers.load_full()
+    }
+
+    /// The client that needs no proxy.
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    pub fn default_provider(&self) -> Option<&str> {
+        self.0.default_provider.as_deref()
+    }
+
+    /// The model where nobody names one that is served: the operator's, or else that of the first provider that has one.
+    pub fn default_model(&self) -> Option<String> {
+        let of_provider = |provider: &Arc<Provider>| Some(format!("{}/{}", provider.name, provider.default_model()?));
+        self.0.default_model.clone().or_else(|| self.providers().iter().find_map(of_provider))
+    }
+
+    /// The models as far as they are known, without asking anybody.
+    pub fn known(&self) -> Listing {
+        let providers = self.providers();
+        let offered = |provider: &Arc<Provider>| {
+            let of = |model: &ModelInfo| Offered { provider: provider.clone(), model: model.clone() };
+            provider.models().iter().map(of).collect::<Vec<_>>()
+        };
+        let failed = |provider: &Arc<Provider>| Some((provider.name.clone(), provider.state().failing?));
+        Listing {
+            models: providers.iter().flat_map(offered).collect(),
+            failed: providers.iter().filter_map(failed).collect(),
+        }
+    }
+
+    /// Is told whenever the models that are known become others.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+
+    /// Asks everybody for their models, unless they were asked no longer ago than `fresh`. One that fails keeps what it
+    /// listed before, and does not hold up the others.
+    pub async fn list(&self, fresh: Duration) {
+        let mut last = self.0.listing.lock().await;
+        if last.is_some_and(|last| last.elapsed() < fresh) {
+            return;
+        }
+        self.detect().await;
+        let (providers, deadline) = (self.providers(), Instant::now() + LISTING);
+        let asked = providers.iter().filter(|provider| provider.protocol().is_some());
+        let changed = join_all(asked.map(|provider| async move {
+            let result = call::models(provider, deadline).await;
+            if let Err(error) = &result {
+                tracing::warn!(provider = provider.name, %error, "models cannot be listed");
+            }
+            provider.listed(result)
+        }));
+        if changed.await.into_iter().any(|changed| changed) {
+            self.0.changes.send_modify(|count| *count += 1);
+        }
+        *last = Some(Clock::now());
+    }
+
+    /// Whether the models were ever asked for.
+    pub async fn was_listed(&self) -> bool {
+        self.0.listing.lock().await.is_some()
+    }
+
+    /// Looks for local servers on their usual ports.
+    pub async fn detect(&self) {
+        let before = self.providers();
+        let configured: Vec<_> = before.iter().filter(|provider| !provider.detected).cloned().collect();
+        let taken = |port: u16| configured.iter().any(|provider| is_local(provider.address(), port));
+        let ports = self.0.detect_ports.iter().copied().filter(|port| !taken(*port));
+        let answers = join_all(ports.map(|port| async move { (port, look(port, &self.0.client).await) })).await;
+        let mut now = configured.clone();
+        for (port, models) in answers.into_iter().filter_map(|(port, models)| Some((port, models?))) {
+            let name = name_of(port);
+            let known = before.iter().find(|provider| provider.name == name && provider.detected);
+            match known {
+                Some(known) => now.push(known.clone()),
+                None if configured.iter().any(|provider| provider.name == name) => {}
+                None => {
+                    let base = base(port);
+                    tracing::info!(provider = name, url = %base, models = models.len(), "found a local model server");
+                    now.push(Arc::new(Provider::found(&name, base, models, &self.0.client)));
+                }
+            }
+        }
+        let names = |providers: &[Arc<Provider>]| providers.iter().map(|provider| provider.name.clone()).collect();
+        let (was, is): (Vec<String>, Vec<String>) = (names(&before), names(&now));
+        for gone in was.iter().filter(|name| !is.contains(name)) {
+            tracing::info!(provider = gone, "a local model server is gone");
+        }
+        if was != is {
+            self.0.providers.store(Arc::new(now));
+            self.0.changes.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// What providers offer, for choosing.
+pub fn offers(providers: &[Arc<Provider>]) -> Vec<Offer<'_>> {
+    providers.iter().map(|provider| offer(provider)).collect()
+}
+
+fn offer(provider: &Provider) -> Offer<'_> {
+    Offer {
+        name: &provider.name,
+        protocol: provider.protocol(),
+        official: provider.kind.is_official(),
+        keys: provider.keys(),
+        models: provider.models(),
+    }
+}
+
+/// The models of a server that speaks OpenAI's protocol on this port, if there is one.
+async fn look(port: u16, client: &Client) -> Option<Vec<ModelInfo>> {
+    let provider = Provider::found("somebody", base(port), Vec::new(), client);
+    call::models(&provider, Instant::now() + DETECTING).await.ok()
+}
+
+fn base(port: u16) -> Url {
+    format!("http://127.0.0.1:{port}/v1").parse().expect("a number makes a port")
+}
+
+fn name_of(port: u16) -> String {
+    match port {
+        11434 => "ollama".into(),
+        1234 => "lmstudio".into(),
+        8000 => "vllm".into(),
+        8080 => "llamacpp".into(),
+        port => format!("local-{port}"),
+    }
+}
+
+/// Whether an address is this port of this machine.
+fn is_local(address: Option<&str>, port: u16) -> bool {
+    let url = address.and_then(|address| Url::parse(address).ok());
+    url.is_some_and(|url| {
+        let host = url.host_str().unwrap_or_default();
+        url.port_or_known_default() == Some(port) && matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+    })
+}

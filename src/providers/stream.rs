@@ -1,0 +1,132 @@
+//! An answer that comes in pieces. What breaks off is told as a failure, and never looks like an end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+
+use super::client::Opened;
+use super::provider::{Decoder, Provider};
+use super::{Chat, Delta, Error, Events, Head, NetworkFault, mock};
+
+/// The pieces of one answer, as they come. Dropping it closes the connection, and the provider stops.
+#[derive(Debug)]
+pub struct Stream {
+    provider: Arc<Provider>,
+    source: Source,
+    /// Pieces that came together and are not taken yet.
+    ready: VecDeque<Result<Delta, Error>>,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Source {
+    Wire(Box<Wire>),
+    /// All pieces are ready already.
+    Mock,
+}
+
+#[derive(Debug)]
+struct Wire {
+    opened: Opened,
+    events: Events,
+    decoder: Decoder,
+}
+
+impl Stream {
+    /// Sends a request and waits for the first piece that says something, until `by`.
+    pub(super) async fn open(provider: &Arc<Provider>, key: usize, chat: &Chat, by: Instant) -> Result<Stream, Error> {
+        let provider = provider.clone();
+        let Some(request) = provider.request(key, chat) else {
+            let ready = mock::deltas(chat)?.into_iter().map(Ok).collect();
+            return Ok(Stream { provider, source: Source::Mock, ready, ended: false });
+        };
+        let opened = provider.client.open(request, by).await?;
+        if !opened.status.is_success() {
+            return Err(refusal(&provider, opened, by).await);
+        }
+        let source = Source::Wire(Box::new(Wire { opened, events: Events::default(), decoder: provider.decoder() }));
+        let mut stream = Stream { provider, source, ready: VecDeque::new(), ended: false };
+        match tokio::time::timeout_at(by, stream.until_content()).await {
+            Ok(result) => result.map(|()| stream),
+            Err(_) => Err(Error::Timeout),
+        }
+    }
+
+    /// The next piece; none at the end. A failure is the last that comes.
+    pub async fn next(&mut self) -> Option<Result<Delta, Error>> {
+        while self.ready.is_empty() && !self.ended {
+            self.more().await;
+        }
+        self.ready.pop_front()
+    }
+
+    async fn until_content(&mut self) -> Result<(), Error> {
+        loop {
+            for piece in &self.ready {
+                match piece {
+                    Ok(delta) if says_something(delta) => return Ok(()),
+                    Ok(_) => {}
+                    Err(error) => return Err(error.clone()),
+                }
+            }
+            if self.ended {
+                return Ok(());
+            }
+            self.more().await;
+        }
+    }
+
+    /// Reads on. What fails comes after the pieces before it.
+    async fn more(&mut self) {
+        if let Err(error) = self.read().await {
+            self.ended = true;
+            self.ready.push_back(Err(error));
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), Error> {
+        let Source::Wire(wire) = &mut self.source else {
+            self.ended = true;
+            return Ok(());
+        };
+        let Wire { opened, events, decoder } = &mut **wire;
+        match opened.next(self.provider.timeout).await {
+            Ok(Some(bytes)) => {
+                let complete = events.push(&bytes).map_err(|_| Error::Unreadable("an event is larger than 16 MiB"))?;
+                for event in complete {
+                    self.ready.extend(decoder.event(&event)?.into_iter().map(Ok));
+                }
+                Ok(())
+            }
+            // Some close the connection rudely when all is said.
+            Ok(None) | Err(Error::Network(NetworkFault::Closed)) => {
+                self.ended = true;
+                decoder.is_complete().then_some(()).ok_or(Error::BrokenOff)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn says_something(delta: &Delta) -> bool {
+    matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. } | Delta::ToolCall { .. } | Delta::Stopped { .. })
+}
+
+/// What an answer says that is no stream.
+async fn refusal(provider: &Provider, mut opened: Opened, by: Instant) -> Error {
+    let mut body = Vec::new();
+    while body.len() < MOST_REFUSAL {
+        let left = by.saturating_duration_since(Instant::now());
+        match opened.next(left).await {
+            Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+            _ => break,
+        }
+    }
+    let head = Head { status: opened.status, headers: &opened.headers, at: SystemTime::now() };
+    provider.response(head, &body).err().unwrap_or(Error::Unreadable("it is no stream"))
+}
+
+/// No refusal needs more words.
+const MOST_REFUSAL: usize = 1 << 20;
