@@ -1,5 +1,8 @@
 //! The composition root: the only place that turns settings into a server.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{Auth, RateLimit, Token};
 use corbie_mcp::{Health, Limits, RegistrationError, Server, TrustLevel};
@@ -8,10 +11,14 @@ use crate::classify::{self, Classification};
 use crate::config::server::Authentication;
 use crate::config::{self, Config, ConfigError};
 use crate::inference::Inference;
+use crate::providers::pool::Pool;
+use crate::route::classifier::Classifier;
+use crate::route::{self, Router};
 
 /// Guidance for models, told to every client that asks.
 const INSTRUCTIONS: &str = "corbie sorts texts into categories and recommends a model for each: `list_categories`, \
-`classify_text`, `batch_categorize`. Call `list_registered_tools` to see what there is, \
+`classify_text`, `batch_categorize`. It also asks the models: `chat_completion` sends a prompt to the one that suits it, \
+`explain_route` tells which that would be, `list_models` and `list_providers` what there is. Call `list_registered_tools` to see what there is, \
 `get_tool_schema` before you use a tool you do not know, and `inspect_server` to see how the server is doing.";
 
 /// A server with its parts, for those who have to look after them.
@@ -20,6 +27,7 @@ pub struct App {
     pub server: Server,
     pub classification: Classification,
     pub inference: Inference,
+    pub router: Router,
 }
 
 /// Why there is no server.
@@ -30,12 +38,15 @@ pub enum Error {
     /// The taxonomy has mistakes.
     #[error(transparent)]
     Taxonomy(#[from] ConfigError),
+    #[error("`providers.required` is set, and {0}")]
+    NoProvider(route::Error),
 }
 
 /// Makes the server: everything registered before anything is read (A-05).
 pub fn build(config: &Config) -> Result<App, Error> {
     let inference = Inference::new(config.inference.clone());
     let classification = Classification::new(config.classification.clone(), inference.clone())?;
+    let router = router(config, &classification)?;
     let health = {
         let classification = classification.clone();
         move || {
@@ -51,12 +62,25 @@ pub fn build(config: &Config) -> Result<App, Error> {
         .quiet_flags()
         .health(health)
         .builtins();
-    let server = classify::tools::register(builder, &classification).build()?;
+    let builder = classify::tools::register(builder, &classification);
+    let server = route::tools::register(builder, &router).build()?;
     server.metrics().register(|registry| {
         inference.register(registry);
         classification.register(registry);
+        router.register(registry);
     });
-    Ok(App { server, classification, inference })
+    Ok(App { server, classification, inference, router })
+}
+
+/// The router over the providers of the settings. Without any it is there all the same, as most of corbie needs none
+/// (X-18).
+fn router(config: &Config, classification: &Classification) -> Result<Router, Error> {
+    let pool = Pool::new(&config.providers, &config.defaults);
+    if config.providers.required && pool.providers().is_empty() {
+        return Err(Error::NoProvider(route::Error::NoProvider));
+    }
+    let classifier = Classifier::new(classification.clone(), Some("general".into()));
+    Ok(Router::new(config.router.clone(), 0.6, classifier, pool))
 }
 
 /// What all HTTP listeners have in common.
@@ -118,8 +142,15 @@ pub fn limits(config: &Config) -> Limits {
         session_idle: limits.session_idle.get(),
         page_size: limits.page_size,
         tool_timeout: server.tool_timeout_seconds.get(),
-        tool_timeouts: server.tool_timeouts.iter().map(|(tool, limit)| (tool.clone(), limit.get())).collect(),
+        tool_timeouts: tool_timeouts(config),
         shutdown_grace: server.shutdown_grace_seconds.get(),
         ..Limits::default()
     }
+}
+
+/// The method that asks models is given the router's time unless the operator gives it another, like the tool that does.
+fn tool_timeouts(config: &Config) -> BTreeMap<String, Duration> {
+    let own = config.router.timeout.get() + Duration::from_secs(1);
+    let configured = config.server.tool_timeouts.iter().map(|(tool, limit)| (tool.clone(), limit.get()));
+    [("completion/complete".to_owned(), own)].into_iter().chain(configured).collect()
 }

@@ -19,6 +19,7 @@ use crate::config::address::HostPort;
 use crate::config::server::NoAuthentication;
 use crate::config::trust::Via;
 use crate::config::{ConfigError, Loaded};
+use crate::route;
 
 /// Which ways in are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub(super) fn serve(loaded: &Loaded, ports: &[u16], with: With) -> End {
 
 async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
-    let App { server, classification, .. } = app::build(config)?;
+    let App { server, classification, router, .. } = app::build(config)?;
     // Before the first line of the log: whoever reads it may stop us at once.
     let stopping = stop_on_signal(server.clone());
     let following = reload::follow(classification.clone(), server.clone());
@@ -83,6 +84,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     }
     tokio::spawn(stopping);
     let _following = AbortOnDropHandle::new(tokio::spawn(following));
+    let _models = AbortOnDropHandle::new(tokio::spawn(route::follow(router, server.clone())));
     let mut warming = None;
     if config.classification.taxonomy.is_some() || config.inference.embedding.path.is_some() {
         // What has to be learned is learned now, not when the first text is waiting.

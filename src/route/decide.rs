@@ -3,46 +3,64 @@
 //! Pure: takes what the caller asked for, what the classifier said and what the operator configured, and returns a
 //! [`Decision`]. All waiting happens elsewhere.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::classify::Taxonomy;
-use crate::classify::advice::Facts;
-use crate::classify::taxonomy::Category;
-
-/// What is known of a prompt once it was classified.
-#[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
-    pub text: &'a str,
-    pub taxonomy: &'a Taxonomy,
-    pub class: usize,
+/// What a classifier said of a prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    pub advice: Advice,
+    /// How sure it is.
     pub confidence: f32,
-    pub out_of_scope: f32,
+    /// The advice for the fallback category, where there is one.
+    pub fallback: Option<Advice>,
+}
+
+/// What a category stands for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Advice {
+    pub category: String,
+    pub system_prompt: Option<String>,
+    pub model: Option<String>,
+    pub use_reasoning: bool,
+    /// The routing rule that chose the model.
+    pub rule: Option<String>,
 }
 
 /// What the operator configured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Policy {
     /// Below this confidence the fallback category counts. A wrong expert's prompt is worse than none.
     pub threshold: f32,
-    pub fallback: Option<String>,
-    /// Whether the category's system prompt goes before the caller's.
-    pub prompts: bool,
+    /// Models to ask next, by category.
+    pub fallbacks: BTreeMap<String, Vec<String>>,
     /// Used where nothing else names a model.
     pub default_model: Option<String>,
+    /// A model that the caller named may be replaced too.
+    pub replace_pinned: bool,
 }
 
 /// What the router chose, and why. The reason is logged and told to the caller.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decision {
-    /// None where nobody names a model: then there is nothing to ask.
-    pub model: Option<String>,
+    /// Models in the order they should be asked. Empty where nobody names one: then there is nothing to ask.
+    pub models: Vec<Choice>,
     pub use_reasoning: bool,
     pub category: Option<String>,
     pub system_prompt: Option<String>,
+    /// The classifier was not sure enough of its category.
+    pub fell_back: bool,
+}
+
+/// A model, and who chose it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    pub model: String,
     pub why: Why,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "by", content = "rule")]
 pub enum Why {
     /// The caller named the model.
@@ -51,112 +69,130 @@ pub enum Why {
     Rule(String),
     /// The category's own model.
     Category,
-    /// The prompt was not classified; it is the default model.
+    /// One of the category's fallback models.
+    Fallback,
+    /// The default model.
+    #[default]
     Default,
 }
 
-/// A model that the caller names is never replaced; a prompt that was not classified gets the default (P-11).
-pub fn decide(asked: Option<&str>, seen: Option<Seen<'_>>, policy: &Policy) -> Decision {
-    let advised = seen.map(|seen| advise(seen, policy));
-    let (category, use_reasoning) = match &advised {
-        Some((category, advice)) => (Some(*category), advice.use_reasoning),
-        None => (None, false),
+/// A model that the caller names is not replaced unless the operator says so; a prompt that was not classified gets the
+/// default (P-11).
+pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy) -> Decision {
+    let fallback = |seen: &'_ Seen| seen.confidence < policy.threshold && seen.fallback.is_some();
+    let fell_back = seen.is_some_and(fallback);
+    let advice = seen.map(|seen| seen.fallback.as_ref().filter(|_| fell_back).unwrap_or(&seen.advice));
+    let mut models: Vec<Choice> = Vec::new();
+    let mut add = |model: &str, why: Why| {
+        if !models.iter().any(|choice| choice.model == model) {
+            models.push(Choice { model: model.to_owned(), why });
+        }
     };
-    let (model, why) = match (asked, advised) {
-        (Some(model), _) => (Some(model.to_owned()), Why::Asked),
-        (None, Some((_, advice))) => (Some(advice.model), advice.rule.map_or(Why::Category, Why::Rule)),
-        (None, None) => (policy.default_model.clone(), Why::Default),
-    };
+    if let Some(model) = asked {
+        add(model, Why::Asked);
+    }
+    if asked.is_none() || policy.replace_pinned {
+        if let Some((advice, model)) = advice.and_then(|advice| Some((advice, advice.model.as_ref()?))) {
+            add(model, advice.rule.clone().map_or(Why::Category, Why::Rule));
+        }
+        let fallbacks = advice.and_then(|advice| policy.fallbacks.get(&advice.category));
+        fallbacks.into_iter().flatten().for_each(|model| add(model, Why::Fallback));
+        policy.default_model.iter().for_each(|model| add(model, Why::Default));
+    }
     Decision {
-        model,
-        use_reasoning,
-        category: category.map(|category| category.name.clone()),
-        system_prompt: category.filter(|_| policy.prompts).map(|category| category.system_prompt.clone()),
-        why,
+        models,
+        use_reasoning: advice.is_some_and(|advice| advice.use_reasoning),
+        category: advice.map(|advice| advice.category.clone()),
+        system_prompt: advice.and_then(|advice| advice.system_prompt.clone()),
+        fell_back,
     }
 }
 
-/// Advice that outlives the facts it was given for.
-struct Advised {
-    model: String,
-    use_reasoning: bool,
-    rule: Option<String>,
-}
-
-fn advise<'a>(seen: Seen<'a>, policy: &Policy) -> (&'a Category, Advised) {
-    let Seen { text, taxonomy, class, confidence, out_of_scope } = seen;
-    let categories = &taxonomy.categories;
-    let fallback = policy.fallback.as_deref().filter(|_| confidence < policy.threshold);
-    let fallback = fallback.and_then(|name| categories.iter().find(|category| category.name == name));
-    let category = fallback.unwrap_or(&categories[class]);
-    let advice = taxonomy.routing.advise(Facts { text, category, confidence, out_of_scope });
-    let rule = advice.model_rule.map(str::to_owned);
-    (category, Advised { model: advice.model.to_owned(), use_reasoning: advice.use_reasoning, rule })
+impl Why {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Why::Asked => "asked",
+            Why::Rule(_) => "rule",
+            Why::Category => "category",
+            Why::Fallback => "fallback",
+            Why::Default => "default",
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const YAML: &str = "
-model: acme/plain
-categories:
-  - {name: law, model: acme/lawyer, system_prompt: You know the law., use_reasoning: true}
-  - {name: general}
-routing:
-  model: [{name: unsure, when: {confidence_below: 0.3}, use: acme/large}]
-";
-
     fn policy() -> Policy {
         Policy {
             threshold: 0.6,
-            fallback: Some("general".into()),
-            prompts: true,
+            fallbacks: [("law".to_owned(), vec!["acme/clerk".to_owned()])].into(),
             default_model: Some("acme/default".into()),
+            replace_pinned: false,
         }
     }
 
-    fn decided(asked: Option<&str>, confidence: f32, policy: &Policy) -> Decision {
-        let taxonomy = Taxonomy::parse(YAML).unwrap();
-        let seen = Seen { text: "may he do that", taxonomy: &taxonomy, class: 0, confidence, out_of_scope: 0.0 };
-        decide(asked, Some(seen), policy)
+    fn seen(confidence: f32) -> Seen {
+        let advice = |category: &str, model: &str, rule: Option<&str>| Advice {
+            category: category.into(),
+            system_prompt: Some(format!("You know {category}.")),
+            model: Some(model.into()),
+            use_reasoning: category == "law",
+            rule: rule.map(str::to_owned),
+        };
+        let fallback = Some(advice("general", "acme/plain", Some("unsure")));
+        Seen { advice: advice("law", "acme/lawyer", None), confidence, fallback }
+    }
+
+    fn models(decision: &Decision) -> Vec<(&str, &'static str)> {
+        decision.models.iter().map(|choice| (choice.model.as_str(), choice.why.as_str())).collect()
     }
 
     #[test]
     fn p11_c63_a_sure_prompt_gets_its_categorys_model_prompt_and_reasoning() {
-        let decision = decided(None, 0.9, &policy());
-        assert_eq!((decision.model.as_deref(), decision.why), (Some("acme/lawyer"), Why::Category));
-        assert_eq!(decision.system_prompt.as_deref(), Some("You know the law."));
-        assert!(decision.use_reasoning);
+        let decision = decide(None, Some(&seen(0.9)), &policy());
+        assert_eq!(
+            models(&decision),
+            [("acme/lawyer", "category"), ("acme/clerk", "fallback"), ("acme/default", "default")]
+        );
+        assert_eq!(decision.system_prompt.as_deref(), Some("You know law."));
+        assert!(decision.use_reasoning && !decision.fell_back);
     }
 
     #[test]
-    fn c60_below_the_threshold_the_fallback_category_counts() {
-        let decision = decided(None, 0.59, &policy());
-        assert_eq!((decision.category.as_deref(), decision.model.as_deref()), (Some("general"), Some("acme/plain")));
-        let decision = decided(None, 0.59, &Policy { fallback: None, ..policy() });
-        assert_eq!(decision.category.as_deref(), Some("law"));
-        let decision = decided(None, 0.2, &policy());
-        assert_eq!((decision.model.as_deref(), decision.why), (Some("acme/large"), Why::Rule("unsure".into())));
+    fn c60_f28_f29_below_the_threshold_the_fallback_category_counts() {
+        let decision = decide(None, Some(&seen(0.59)), &policy());
+        assert_eq!(decision.category.as_deref(), Some("general"));
+        assert_eq!(models(&decision), [("acme/plain", "rule"), ("acme/default", "default")]);
+        assert!(decision.fell_back && !decision.use_reasoning);
+        let without = Seen { fallback: None, ..seen(0.59) };
+        let decision = decide(None, Some(&without), &policy());
+        assert_eq!((decision.category.as_deref(), decision.fell_back), (Some("law"), false));
+        assert_eq!(decide(None, Some(&seen(0.6)), &policy()).category.as_deref(), Some("law"));
     }
 
     #[test]
-    fn p11_a_model_that_was_asked_for_is_never_replaced() {
-        let decision = decided(Some("gpt-4o"), 0.9, &policy());
-        assert_eq!((decision.model.as_deref(), decision.why), (Some("gpt-4o"), Why::Asked));
-        assert_eq!(decision.category.as_deref(), Some("law"));
+    fn p11_a_model_that_was_asked_for_is_not_replaced_unless_the_operator_says_so() {
+        let decision = decide(Some("gpt-4o"), Some(&seen(0.9)), &policy());
+        assert_eq!(models(&decision), [("gpt-4o", "asked")]);
+        let decision = decide(Some("gpt-4o"), None, &Policy { replace_pinned: true, ..policy() });
+        assert_eq!(models(&decision), [("gpt-4o", "asked"), ("acme/default", "default")]);
     }
 
     #[test]
     fn p11_without_a_classification_it_is_the_default_or_nobody() {
-        let decision = decide(None, None, &policy());
-        assert_eq!((decision.model.as_deref(), decision.why), (Some("acme/default"), Why::Default));
+        assert_eq!(models(&decide(None, None, &policy())), [("acme/default", "default")]);
         let nobody = decide(None, None, &Policy { default_model: None, ..policy() });
-        assert_eq!((nobody.model, nobody.system_prompt), (None, None));
+        assert_eq!((nobody.models, nobody.system_prompt), (Vec::new(), None));
     }
 
     #[test]
-    fn prompts_can_be_switched_off() {
-        assert_eq!(decided(None, 0.9, &Policy { prompts: false, ..policy() }).system_prompt, None);
+    fn a_model_is_named_once() {
+        let policy = Policy { default_model: Some("acme/lawyer".into()), ..policy() };
+        assert_eq!(
+            models(&decide(None, Some(&seen(0.9)), &policy)),
+            [("acme/lawyer", "category"), ("acme/clerk", "fallback")]
+        );
     }
 }

@@ -1,5 +1,21 @@
 //! Sends each prompt to the model that suits it.
 
+pub mod candidates;
+pub mod classifier;
 pub mod decide;
+mod error;
+mod follow;
+pub mod methods;
+mod metrics;
+pub mod prompt;
+pub mod record;
+pub mod router;
+mod stream;
+pub mod tools;
 
 pub use decide::{Decision, Policy, Seen, Why, decide};
+pub use error::Error;
+pub use follow::follow;
+pub use record::Record;
+pub use router::{Ask, Plan, Routed, Router};
+pub use stream::Answering;

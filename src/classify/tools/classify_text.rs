@@ -124,7 +124,7 @@ impl Output {
 }
 
 /// The same number with as many digits as it has, not as many as a wider type would show: 0.92 and not 0.920000017.
-fn short(number: f32) -> f64 {
+pub fn short(number: f32) -> f64 {
     number.to_string().parse().unwrap_or(f64::from(number))
 }
 

@@ -7,7 +7,7 @@ mod list_categories;
 use corbie_mcp::{CallResult, Cause, Error, Failure, Resource, ResourceContents, ServerBuilder, Style, ToolError};
 use serde_json::json;
 
-pub use classify_text::{Chosen, Output, Scored};
+pub use classify_text::{Chosen, Output, Scored, short};
 
 use super::{Classification, reload};
 

@@ -1,0 +1,130 @@
+//! Why a prompt got no answer, and how that is put to MCP callers (P-13, P-16).
+
+use corbie_mcp::{Code, ToolError};
+use serde_json::{Map, Value, json};
+
+use crate::providers;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "no provider is configured; set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GOOGLE_API_KEY`, add one under \
+         `providers`, or start a local model server"
+    )]
+    NoProvider,
+    #[error("no provider serves `{model}`;{} `models/list` shows the models there are", alike(.near))]
+    UnknownModel { model: String, near: Vec<String> },
+    #[error("{}", no_model(.advised))]
+    NoModel { advised: Vec<String> },
+    #[error("there is no prompt; give a text in `prompt`, or a turn of the user with a text or a picture")]
+    NoPrompt,
+    /// The last of those who were asked failed so.
+    #[error("{provider}, model `{model}`: {error}")]
+    Provider { provider: String, model: String, error: providers::Error, asked: usize },
+}
+
+impl Error {
+    /// Which of the contract's codes it is.
+    pub fn code(&self) -> Code {
+        use providers::Error as Provider;
+        match self {
+            Error::NoProvider | Error::NoModel { .. } => Code::Configuration,
+            Error::UnknownModel { .. } => Code::ModelNotFound,
+            Error::NoPrompt => Code::InvalidParams,
+            Error::Provider { error, .. } => match error {
+                Provider::Authentication => Code::Authentication,
+                Provider::RateLimited { .. } => Code::RateLimited,
+                Provider::ModelNotFound => Code::ModelNotFound,
+                Provider::Unavailable { .. } | Provider::Resting | Provider::Unreadable(_) => Code::ProviderUnavailable,
+                Provider::BadRequest { .. } => Code::InvalidParams,
+                Provider::Network(_) | Provider::BrokenOff => Code::Network,
+                Provider::Timeout => Code::Timeout,
+            },
+        }
+    }
+
+    /// A word that stays the same, for programs.
+    pub fn error_type(&self) -> &'static str {
+        match self.code() {
+            Code::Authentication => "AuthenticationError",
+            Code::RateLimited => "RateLimited",
+            Code::ModelNotFound => "ModelNotFound",
+            Code::ProviderUnavailable => "ProviderUnavailable",
+            Code::Configuration => "ConfigurationError",
+            Code::Network => "NetworkError",
+            Code::Timeout => "TimeoutError",
+            _ => "InvalidParams",
+        }
+    }
+
+    /// A finer word: the provider's own for a request it did not take, ours for everything else.
+    pub fn kind(&self) -> &str {
+        match self {
+            Error::NoProvider => "no_provider",
+            Error::UnknownModel { .. } => "model_not_found",
+            Error::NoModel { .. } => "no_model",
+            Error::NoPrompt => "no_prompt",
+            Error::Provider { error: providers::Error::BadRequest { kind }, .. } => kind,
+            Error::Provider { error, .. } => error.kind(),
+        }
+    }
+
+    /// What a program needs to act on it.
+    fn details(&self) -> Option<Value> {
+        match self {
+            Error::UnknownModel { model, near } => Some(json!({ "model": model, "near": near })),
+            Error::NoModel { advised } => Some(json!({ "advised": advised })),
+            Error::Provider { provider, model, error, asked } => {
+                let mut details = json!({ "provider": provider, "model": model, "asked": asked });
+                if let Some(wait) = error.retry_after() {
+                    details["retry_after_seconds"] = wait.as_secs_f64().into();
+                }
+                Some(details)
+            }
+            Error::NoProvider | Error::NoPrompt => None,
+        }
+    }
+}
+
+impl From<Error> for corbie_mcp::Error {
+    fn from(error: Error) -> corbie_mcp::Error {
+        let mut data = Map::from_iter([("kind".to_owned(), error.kind().into())]);
+        data.extend(error.details().map(|details| ("details".to_owned(), details)));
+        corbie_mcp::Error::Other {
+            code: error.code(),
+            message: error.to_string(),
+            error_type: error.error_type(),
+            data: Some(Box::new(data)),
+        }
+    }
+}
+
+impl From<Error> for ToolError {
+    fn from(error: Error) -> ToolError {
+        let mut details = error.details().unwrap_or_else(|| json!({}));
+        details["code"] = error.code().legacy_number().into();
+        details["kind"] = error.kind().into();
+        ToolError::new(error.error_type(), error.to_string()).details(details)
+    }
+}
+
+fn alike(near: &[String]) -> String {
+    match near {
+        [] => String::new(),
+        names => {
+            format!(" did you mean {}?", names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or "))
+        }
+    }
+}
+
+fn no_model(advised: &[String]) -> String {
+    let advised = match advised {
+        [] => "no model is named".to_owned(),
+        models => format!(
+            "no provider serves {}",
+            models.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
+        ),
+    };
+    format!("{advised}; name a model, or set `DEFAULT_MODEL` or `default_model` of a provider")
+}

@@ -1,0 +1,40 @@
+//! Keeps what is known of the models up to date while a server runs (P-06).
+
+use std::time::Duration;
+
+use corbie_mcp::{Event, Server};
+use serde_json::json;
+
+use super::error::Error;
+use super::router::Router;
+use crate::providers::pool::FRESH;
+
+/// Looks for local servers now, and from then on asks for models again whenever what is known has become old. Providers
+/// elsewhere are not asked before somebody wanted to know their models. Clients are told of changes.
+pub async fn follow(router: Router, server: Server) {
+    let pool = router.pool();
+    let mut changes = pool.changes();
+    let keep = async {
+        pool.detect().await;
+        if pool.providers().is_empty() {
+            tracing::warn!("{}; until then no model can be asked", Error::NoProvider);
+        }
+        loop {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            match pool.was_listed().await {
+                true => pool.list(FRESH).await,
+                false => pool.detect().await,
+            }
+        }
+    };
+    let tell = async {
+        while changes.changed().await.is_ok() {
+            let (method, params) = ("notifications/models/list_changed".into(), json!({}).into());
+            server.publish(Event::Other { method, params, owner: None });
+        }
+    };
+    tokio::join!(keep, tell);
+}
+
+/// How soon a local server that was just started is found.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);

@@ -1,0 +1,45 @@
+//! `completion/complete` with a prompt: an answer of a model (P-07, P-08). Its other form, `ref` with `argument`, is the
+//! protocol's own.
+
+use corbie_mcp::Error;
+use corbie_mcp::message::Params;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{META, Usage};
+use crate::providers::Chat;
+use crate::providers::chat::{Message, Role};
+use crate::route::router::{Ask, Routed, Router};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Completion {
+    prompt: String,
+    model: Option<String>,
+    max_tokens: Option<Value>,
+}
+
+pub(super) async fn complete(router: Router, params: Params) -> Result<Value, Error> {
+    let Completion { prompt, model, max_tokens } = params.parse()?;
+    if prompt.trim().is_empty() {
+        return Err(Error::invalid_params("`prompt` is empty; give the text to be answered"));
+    }
+    if model.as_ref().is_some_and(|model| model.trim().is_empty()) {
+        return Err(Error::invalid_params("`model` is empty; leave it out to have one chosen"));
+    }
+    let max_tokens = max_tokens.filter(|number| !number.is_null()).map(positive).transpose()?;
+    let chat = Chat { messages: vec![Message::text(Role::User, prompt)], max_tokens, ..Chat::default() };
+    let Routed { completion, record } = router.ask(Ask { chat, model }).await?;
+    Ok(json!({
+        "message": { "role": "assistant", "content": completion.text() },
+        "usage": Usage::from(completion.usage),
+        "model": record.model,
+        "provider": record.provider,
+        "_meta": { META: record },
+    }))
+}
+
+fn positive(number: Value) -> Result<u32, Error> {
+    let fits = number.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
+    fits.ok_or_else(|| Error::invalid_params("`maxTokens` must be a positive integer"))
+}

@@ -1,0 +1,44 @@
+//! The methods of spec 002: `models/list`, and `completion/complete` with a prompt.
+
+mod completion_complete;
+pub(super) mod models_list;
+
+use corbie_mcp::ServerBuilder;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::router::Router;
+use crate::providers::chat;
+
+/// Where a result carries how it was routed.
+pub const META: &str = "corbie/decision";
+
+pub(super) fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder {
+    let (models, completions) = (router.clone(), router.clone());
+    builder
+        .capability("models", json!({ "listChanged": true }))
+        .capability("completion", json!({ "supportsStreaming": false }))
+        .method("models/list", move |_, _| {
+            let router = models.clone();
+            async move { Ok(models_list::list(&router).await) }
+        })
+        .method("completion/complete", move |_, params| completion_complete::complete(completions.clone(), params))
+}
+
+/// Tokens, as spec 002 names them.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    /// The sum of both
+    total_tokens: u64,
+}
+
+impl From<chat::Usage> for Usage {
+    fn from(usage: chat::Usage) -> Usage {
+        let total_tokens = usage.total();
+        Usage { prompt_tokens: usage.prompt, completion_tokens: usage.completion, total_tokens }
+    }
+}

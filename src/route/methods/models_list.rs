@@ -1,0 +1,86 @@
+//! `models/list`: the models of all providers, live (P-05).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::config::providers::Price;
+use crate::providers::Capabilities;
+use crate::providers::pool::{FRESH, Listing, Offered, Pool};
+use crate::providers::provider::Provider;
+use crate::route::router::Router;
+
+/// A model, as callers see it.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    id: &'a str,
+    provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    /// What it is asked for by, whoever else has one of its name.
+    full_id: String,
+    /// Whether its provider answers.
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<u64>,
+    #[serde(skip_serializing_if = "Capabilities::is_empty")]
+    capabilities: Capabilities,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<Price>,
+}
+
+/// A provider whose models could not be listed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Failed {
+    provider: String,
+    error: String,
+    kind: &'static str,
+}
+
+/// Everybody is asked, unless they were not long ago; one that fails does not fail the list.
+pub(in crate::route) async fn list(router: &Router) -> Value {
+    let pool = router.pool();
+    pool.list(FRESH).await;
+    listing(pool)
+}
+
+fn listing(pool: &Pool) -> Value {
+    let Listing { models, failed } = pool.known();
+    let listed: Vec<_> = models.iter().map(listed).collect();
+    let mut listing = json!({ "models": listed });
+    if !failed.is_empty() {
+        let failed = failed.into_iter();
+        let told = failed.map(|(provider, error)| Failed { provider, error: error.to_string(), kind: error.kind() });
+        listing["failed"] = json!(told.collect::<Vec<_>>());
+    }
+    listing
+}
+
+fn listed(offered: &Offered) -> Listed<'_> {
+    let Offered { provider, model } = offered;
+    let known = provider.known(&model.id);
+    Listed {
+        id: &model.id,
+        provider: &provider.name,
+        name: model.name.as_deref(),
+        full_id: format!("{}/{}", provider.name, model.id),
+        status: status(provider),
+        context: known.context,
+        output: known.output,
+        capabilities: known.capabilities,
+        price: provider.price(&model.id),
+    }
+}
+
+fn status(provider: &Arc<Provider>) -> &'static str {
+    match (provider.breaker.is_resting(Instant::now()), provider.state().failing) {
+        (true, _) => "resting",
+        (false, Some(_)) => "failing",
+        (false, None) => "up",
+    }
+}

@@ -1,0 +1,94 @@
+//! What the router did, for operators: whom it asked, how that went, what it cost.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::record::{Outcome, Record};
+
+#[derive(Debug, Clone)]
+pub(super) struct Metrics {
+    requests: Family<Request, Counter>,
+    latency: Family<OfProvider, Histogram>,
+    decisions: Family<Decided, Counter>,
+    tokens: Family<Tokens, Counter>,
+    cost: Family<OfProvider, Counter<f64, AtomicU64>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    provider: String,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfProvider {
+    provider: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Decided {
+    why: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Tokens {
+    provider: String,
+    direction: &'static str,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let seconds = || Histogram::new([0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]);
+        Metrics {
+            requests: Family::default(),
+            latency: Family::new_with_constructor(seconds),
+            decisions: Family::default(),
+            tokens: Family::default(),
+            cost: Family::default(),
+        }
+    }
+}
+
+impl Metrics {
+    pub(super) fn attempted(&self, provider: &str, result: &'static str, took: Duration) {
+        let provider = provider.to_owned();
+        self.requests.get_or_create(&Request { provider: provider.clone(), result }).inc();
+        if result == "ok" {
+            self.latency.get_or_create(&OfProvider { provider }).observe(took.as_secs_f64());
+        }
+    }
+
+    pub(super) fn ended(&self, record: &Record) {
+        let outcome = match record.outcome {
+            Outcome::Answered => "answered",
+            Outcome::Failed => "failed",
+            Outcome::Cancelled => "cancelled",
+        };
+        self.decisions.get_or_create(&Decided { why: record.why.clone(), outcome }).inc();
+        let Some(provider) = &record.provider else { return };
+        if let Some(usage) = record.usage {
+            for (direction, number) in [("read", usage.prompt), ("written", usage.completion)] {
+                self.tokens.get_or_create(&Tokens { provider: provider.clone(), direction }).inc_by(number);
+            }
+        }
+        if let Some(cost) = record.cost {
+            self.cost.get_or_create(&OfProvider { provider: provider.clone() }).inc_by(cost);
+        }
+    }
+
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("route");
+        registry.register("requests", "Providers asked, and how that went", self.requests.clone());
+        registry.register("latency_seconds", "How long answers took", self.latency.clone());
+        registry.register("decisions", "Prompts by what chose their model", self.decisions.clone());
+        registry.register("tokens", "Tokens read and written", self.tokens.clone());
+        registry.register("cost", "What answers cost, by the configured prices", self.cost.clone());
+    }
+}

@@ -1,0 +1,112 @@
+//! What a chat says once it was routed: the category's system prompt, and how much to think (C-63). Pure.
+
+use super::decide::Decision;
+use crate::config::router::SystemPrompt;
+use crate::providers::Chat;
+use crate::providers::chat::{Effort, Message, Part, Reasoning, Role};
+
+/// What a model takes of how much it should think, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thinking {
+    pub can: bool,
+    /// It can be told not to.
+    pub can_stop: bool,
+}
+
+/// Puts the category's prompt where the operator wants it.
+pub fn with_system_prompt(chat: &mut Chat, decision: &Decision, how: SystemPrompt) {
+    let has_own = chat.messages.iter().any(|message| message.role == Role::System);
+    let Some(prompt) = decision.system_prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) else { return };
+    if how == SystemPrompt::Before || (how == SystemPrompt::IfNone && !has_own) {
+        chat.messages.insert(0, Message::text(Role::System, prompt));
+    }
+}
+
+/// How much a routed model thinks. What the caller asked for stays; a model of which nothing is known is told nothing,
+/// as it may refuse the word.
+pub fn reasoning(
+    asked: Option<Reasoning>,
+    use_reasoning: bool,
+    thinking: Thinking,
+    effort: Effort,
+) -> Option<Reasoning> {
+    match (asked, use_reasoning) {
+        (Some(asked), _) => Some(asked),
+        (None, true) => thinking.can.then_some(Reasoning::Effort(effort)),
+        (None, false) => thinking.can_stop.then_some(Reasoning::Off),
+    }
+}
+
+/// What is classified: the last thing the person said.
+pub fn question(chat: &Chat) -> String {
+    let last = chat.messages.iter().rev().filter(|message| message.role == Role::User);
+    let texts = |message: &Message| {
+        let text = |part: &Part| match part {
+            Part::Text { text } => Some(text.clone()),
+            _ => None,
+        };
+        message.parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+    };
+    last.map(texts).find(|text| !text.trim().is_empty()).unwrap_or_default()
+}
+
+/// Whether the person shows anything that is no text: a picture, or what a tool gave.
+pub fn shows_something(chat: &Chat) -> bool {
+    let says = |part: &Part| !matches!(part, Part::Text { .. });
+    chat.messages.iter().any(|message| message.role == Role::User && message.parts.iter().any(says))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chat(messages: &[(Role, &str)]) -> Chat {
+        let messages = messages.iter().map(|(role, text)| Message::text(*role, *text)).collect();
+        Chat { messages, ..Chat::default() }
+    }
+
+    fn systems(chat: &Chat) -> Vec<String> {
+        let text = |message: &Message| match &message.parts[0] {
+            Part::Text { text } => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        chat.messages.iter().filter(|message| message.role == Role::System).map(text).collect()
+    }
+
+    #[test]
+    fn c63_the_categorys_prompt_goes_before_the_callers_and_not_instead() {
+        let decision = Decision { system_prompt: Some("You know law.".into()), ..Decision::default() };
+        let own = [(Role::System, "Be brief."), (Role::User, "hi")];
+        for (how, messages, expected) in [
+            (SystemPrompt::Before, &own[..], &["You know law.", "Be brief."][..]),
+            (SystemPrompt::Before, &own[1..], &["You know law."]),
+            (SystemPrompt::IfNone, &own[..], &["Be brief."]),
+            (SystemPrompt::IfNone, &own[1..], &["You know law."]),
+            (SystemPrompt::Off, &own[..], &["Be brief."]),
+        ] {
+            let mut chat = chat(messages);
+            with_system_prompt(&mut chat, &decision, how);
+            assert_eq!(systems(&chat), expected, "{how:?}");
+        }
+    }
+
+    #[test]
+    fn c63_reasoning_follows_the_category_where_the_model_takes_it() {
+        let knows = Thinking { can: true, can_stop: true };
+        let always = Thinking { can: true, can_stop: false };
+        let unknown = Thinking { can: false, can_stop: false };
+        let of = |asked, wanted, thinking| reasoning(asked, wanted, thinking, Effort::Medium);
+        assert_eq!(of(None, true, knows), Some(Reasoning::Effort(Effort::Medium)));
+        assert_eq!(of(None, false, knows), Some(Reasoning::Off));
+        assert_eq!(of(None, false, always), None);
+        assert_eq!((of(None, true, unknown), of(None, false, unknown)), (None, None));
+        assert_eq!(of(Some(Reasoning::Off), true, knows), Some(Reasoning::Off));
+    }
+
+    #[test]
+    fn the_last_words_of_the_person_are_classified() {
+        let chat = chat(&[(Role::System, "s"), (Role::User, "first"), (Role::Assistant, "a"), (Role::User, "last")]);
+        assert_eq!(question(&chat), "last");
+        assert_eq!(question(&Chat::default()), "");
+    }
+}

@@ -1,0 +1,66 @@
+//! A routed answer that comes in pieces, and its record when it has come.
+
+use super::error::Error;
+use super::record::Record;
+use super::router::Journey;
+use crate::config::providers::Price;
+use crate::providers::chat::Usage;
+use crate::providers::stream::Stream;
+use crate::providers::{self, Delta};
+
+/// An answer that is coming. Dropped before its end, it counts as cancelled, and the provider stops.
+#[derive(Debug)]
+pub struct Answering {
+    stream: Stream,
+    journey: Journey,
+    price: Option<Price>,
+    usage: Usage,
+    ended: bool,
+}
+
+impl Answering {
+    pub(super) fn new(stream: Stream, journey: Journey, price: Option<Price>) -> Answering {
+        Answering { stream, journey, price, usage: Usage::default(), ended: false }
+    }
+
+    /// How it was routed; whole once the stream has ended.
+    pub fn record(&self) -> &Record {
+        self.journey.record()
+    }
+
+    /// The next piece; none at the end. A failure is the last that comes, and is never taken for an end.
+    pub async fn next(&mut self) -> Option<Result<Delta, Error>> {
+        if self.ended {
+            return None;
+        }
+        match self.stream.next().await {
+            Some(Ok(delta)) => {
+                if let Delta::Used { usage } = &delta {
+                    self.usage = *usage;
+                }
+                Some(Ok(delta))
+            }
+            Some(Err(error)) => {
+                self.ended = true;
+                let error = self.broken(error);
+                self.journey.failed(&error);
+                Some(Err(error))
+            }
+            None => {
+                self.ended = true;
+                self.journey.answered(self.usage, self.price);
+                None
+            }
+        }
+    }
+
+    fn broken(&self, error: providers::Error) -> Error {
+        let record = self.journey.record();
+        Error::Provider {
+            provider: record.provider.clone().unwrap_or_default(),
+            model: record.model.clone().unwrap_or_default(),
+            error,
+            asked: record.attempts.len(),
+        }
+    }
+}

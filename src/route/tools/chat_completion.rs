@@ -1,0 +1,145 @@
+//! `chat_completion`: an answer of a model, chosen by the prompt where none is named (P-19).
+
+use corbie_mcp::{Arguments, CallResult, Effect, RegistrationError, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::providers;
+use crate::providers::chat::{Part, Stop};
+use crate::route::methods::{META, Usage};
+use crate::route::router::{Ask, Routed, Router};
+
+const DESCRIPTION: &str = "Asks a language model. Give a prompt, or messages as in OpenAI's chat completions. Without \
+a model, the prompt is looked at and goes to the model that suits it; `_meta` and the decision tell which and why.";
+
+/// The arguments. All but `prompt` are parameters of chat completions and go on as they are.
+#[derive(Debug, JsonSchema)]
+#[expect(dead_code, reason = "the schema is made from it, and the arguments are read as the body they are")]
+struct Input {
+    /// A question; instead of messages
+    #[schemars(length(min = 1))]
+    prompt: Option<String>,
+    /// The conversation so far, as in OpenAI's chat completions: role and content, tool calls and their results
+    #[schemars(length(min = 1))]
+    messages: Option<Vec<Map<String, Value>>>,
+    /// The model to ask, such as gpt-4o or anthropic/claude-sonnet-5; left out, the prompt decides
+    #[schemars(length(min = 1))]
+    model: Option<String>,
+    /// How many tokens the answer may have
+    #[schemars(range(min = 1))]
+    max_tokens: Option<u32>,
+    /// How much chance there is in the answer
+    #[schemars(range(min = 0, max = 2))]
+    temperature: Option<f64>,
+    #[schemars(range(min = 0, max = 1))]
+    top_p: Option<f64>,
+    /// Texts at which the answer ends
+    stop: Option<Vec<String>>,
+    /// How hard the model thinks: none, low, medium, high
+    reasoning_effort: Option<String>,
+    /// Tools the model may ask for, as in OpenAI's chat completions
+    tools: Option<Vec<Map<String, Value>>>,
+    /// Which of them it must ask for
+    tool_choice: Option<Value>,
+    /// The shape of the answer, as in OpenAI's chat completions
+    response_format: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Output {
+    message: Answer,
+    usage: Usage,
+    /// The model that answered
+    model: String,
+    /// Whose it is
+    provider: String,
+    /// Why the answer ended: finished, stop_word, length, tools, refused, or another word of the provider
+    stop: String,
+    /// Which entry of the decisions tells how it was routed
+    decision: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Answer {
+    role: &'static str,
+    content: String,
+    /// Tools the model asks for
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCall>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ToolCall {
+    id: String,
+    name: String,
+    arguments: Value,
+}
+
+pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
+    // The router has its own deadline, and says more about why it ended.
+    let limit = router.settings().timeout.get() + std::time::Duration::from_secs(1);
+    Tool::builder("chat_completion")
+        .title("Ask a model")
+        .description(DESCRIPTION)
+        .module("corbie::route")
+        .effect(Effect::Reads)
+        .timeout(limit)
+        .input::<Input>()
+        .output::<corbie_mcp::Json<Output>>()
+        .run(move |_, arguments: Arguments| {
+            let router = router.clone();
+            async move {
+                let routed = router.ask(read(arguments)?).await?;
+                Ok::<_, ToolError>(result(&routed))
+            }
+        })
+}
+
+/// The arguments as a body of chat completions, which is what they are.
+fn read(arguments: Arguments) -> Result<Ask, ToolError> {
+    let mut body: Map<String, Value> = arguments.parse()?;
+    body.retain(|_, value| !value.is_null());
+    let wrong = |message: &str| ToolError::from(corbie_mcp::Error::invalid_params(message));
+    match (body.remove("prompt"), body.contains_key("messages")) {
+        (Some(prompt), false) => {
+            body.insert("messages".into(), json!([{ "role": "user", "content": prompt }]));
+        }
+        (None, true) => {}
+        _ => return Err(wrong("give either `prompt` or `messages`")),
+    }
+    let model = body.get("model").and_then(Value::as_str).map(str::to_owned);
+    // Which one it will be is not known yet.
+    body.insert("model".into(), model.clone().unwrap_or_default().into());
+    let chat = providers::openai::parse(body).map_err(|_| {
+        wrong("`messages` cannot be read; each needs a `role` of system, user, assistant or tool, and a `content`")
+    })?;
+    Ok(Ask { chat, model })
+}
+
+fn result(routed: &Routed) -> CallResult {
+    let Routed { completion, record } = routed;
+    let call = |part: &Part| match part {
+        Part::ToolCall { id, name, arguments, .. } => {
+            Some(ToolCall { id: id.clone(), name: name.clone(), arguments: arguments.clone() })
+        }
+        _ => None,
+    };
+    let output = Output {
+        message: Answer {
+            role: "assistant",
+            content: completion.text(),
+            tool_calls: completion.parts.iter().filter_map(call).collect(),
+        },
+        usage: completion.usage.into(),
+        model: record.model.clone().unwrap_or_default(),
+        provider: record.provider.clone().unwrap_or_default(),
+        stop: match &completion.stop {
+            Stop::Other(word) => word.clone(),
+            stop => json!(stop).as_str().unwrap_or_default().to_owned(),
+        },
+        decision: record.id,
+    };
+    let meta = Map::from_iter([(META.to_owned(), json!(record))]);
+    CallResult { meta: Some(meta), ..CallResult::json(json!(output)) }
+}

@@ -1,0 +1,130 @@
+//! `explain_route`: what would be done with a prompt, without asking anybody.
+
+use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::classify::tools::short;
+use crate::config::providers::Price;
+use crate::route::Why;
+use crate::route::router::{Asked, Plan, Router};
+
+const DESCRIPTION: &str = "Tells where a prompt would go, without sending it: its category and how sure that is, the \
+rule, whether the model would reason, who would be asked in which order, and what they cost.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Input {
+    /// The prompt
+    #[schemars(length(min = 1))]
+    prompt: String,
+    /// A model, as if the caller named it
+    #[serde(default)]
+    model: Option<String>,
+}
+
+/// What would be done with a prompt.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Explained {
+    /// The category that counts
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// The number of the most probable category
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// How undecided it is, in bits
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy: Option<f64>,
+    /// What decided: rules, words, embedding, model or external
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The most probable categories, best first
+    pub probabilities: Vec<Probability>,
+    /// It is not sure enough, and the fallback category counts
+    pub fell_back: bool,
+    /// Whether the model would be told to reason
+    pub use_reasoning: bool,
+    /// What the model would be told first
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Who would be asked, in order
+    pub candidates: Vec<Candidate>,
+    /// Models that are wanted and that nobody is known to serve
+    pub unserved: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Probability {
+    pub category: String,
+    pub score: f64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Candidate {
+    pub provider: String,
+    pub model: String,
+    /// What chose it: asked, rule, category, fallback or default
+    pub why: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Whether its provider is left alone at the moment
+    pub resting: bool,
+    /// What a million of its tokens cost
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
+    Tool::builder("explain_route")
+        .title("Explain a route")
+        .description(DESCRIPTION)
+        .module("corbie::route")
+        .idempotent(true)
+        .input::<Input>()
+        .output::<Json<Explained>>()
+        .run(move |_, arguments: Arguments| {
+            let router = router.clone();
+            async move {
+                let Input { prompt, model } = arguments.parse()?;
+                Ok::<_, ToolError>(Json(Explained::of(router.plan(&prompt, model.as_deref()).await)))
+            }
+        })
+}
+
+impl Explained {
+    pub fn of(plan: Plan) -> Explained {
+        let Plan { looked, decision, candidates, unserved } = plan;
+        let looked = looked.as_ref();
+        let probability =
+            |(category, score): &(String, f32)| Probability { category: category.clone(), score: f64::from(*score) };
+        Explained {
+            category: decision.category,
+            class: looked.map(|looked| looked.class),
+            confidence: looked.map(|looked| short(looked.seen.confidence)),
+            entropy: looked.and_then(|looked| looked.entropy),
+            method: looked.map(|looked| looked.method.to_owned()),
+            probabilities: looked.iter().flat_map(|looked| looked.top.iter().map(probability)).collect(),
+            fell_back: decision.fell_back,
+            use_reasoning: decision.use_reasoning,
+            system_prompt: decision.system_prompt,
+            candidates: candidates.into_iter().map(candidate).collect(),
+            unserved,
+        }
+    }
+}
+
+fn candidate(asked: Asked) -> Candidate {
+    let Asked { provider, candidate, price } = asked;
+    Candidate {
+        provider: provider.name.clone(),
+        model: candidate.model,
+        why: candidate.why.as_str(),
+        rule: match candidate.why {
+            Why::Rule(rule) => Some(rule),
+            _ => None,
+        },
+        resting: provider.breaker.is_resting(std::time::Instant::now()),
+        price,
+    }
+}
