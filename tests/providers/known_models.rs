@@ -1,22 +1,13 @@
 //! Models that are known are asked in a way that they take.
 
-use corbie::config::secret::Secret;
 use corbie::providers::capabilities;
-use corbie::providers::chat::{Chat, Effort, Message, Protocol, Reasoning, Role, Tool, ToolChoice};
-use corbie::providers::{Endpoint, anthropic, google, openai};
-use http::HeaderMap;
+use corbie::providers::chat::{Chat, Effort, Message, Reasoning, Role, Tool, ToolChoice};
 use serde_json::{Value, json};
 
-fn sent(protocol: Protocol, chat: Chat) -> Value {
-    let key = Some(Secret::new("secret"));
-    let endpoint = Endpoint { base: "https://example.com".parse().unwrap(), key, headers: HeaderMap::new() };
-    let refuses = capabilities::of(protocol, &chat.model).refuses();
-    let request = match protocol {
-        Protocol::OpenAi => openai::request(&chat, &endpoint, refuses),
-        Protocol::Anthropic => anthropic::request(&chat, &endpoint, refuses),
-        Protocol::Google => google::request(&chat, &endpoint, refuses),
-    };
-    serde_json::from_slice(request.body()).unwrap()
+use crate::player::{ANTHROPIC, GOOGLE, OPENAI, Player};
+
+fn sent(player: Player, chat: Chat) -> Value {
+    player.sent(&chat, capabilities::of(player.protocol, &chat.model).refuses())
 }
 
 fn chat(model: &str, reasoning: Option<Reasoning>) -> Chat {
@@ -44,7 +35,7 @@ const BUDGET: Option<Reasoning> = Some(Reasoning::Budget(4000));
 #[test]
 fn openai_gets_a_temperature_only_from_models_that_do_not_think() {
     let check = |model: &str, reasoning, expected: Value| {
-        let body = sent(Protocol::OpenAi, chat(model, reasoning));
+        let body = sent(OPENAI, chat(model, reasoning));
         assert_eq!(members(&body, &["temperature", "reasoning_effort", "stop"]), expected, "{model} {reasoning:?}");
     };
     let stop = json!(["END"]);
@@ -63,7 +54,7 @@ fn openai_gets_a_temperature_only_from_models_that_do_not_think() {
 #[test]
 fn openai_models_that_cannot_think_with_tools_are_told_not_to() {
     let effort = |model: &str, reasoning| {
-        sent(Protocol::OpenAi, with_tool(chat(model, reasoning), ToolChoice::Auto)).get("reasoning_effort").cloned()
+        sent(OPENAI, with_tool(chat(model, reasoning), ToolChoice::Auto)).get("reasoning_effort").cloned()
     };
     assert_eq!(effort("gpt-5.6-sol", None), Some(json!("none")));
     assert_eq!(effort("gpt-5.6-sol", HIGH), Some(json!("none")));
@@ -73,7 +64,7 @@ fn openai_models_that_cannot_think_with_tools_are_told_not_to() {
 
 #[test]
 fn openai_gets_a_limit_under_the_name_that_the_model_knows() {
-    let limit = |model: &str| sent(Protocol::OpenAi, Chat { max_tokens: Some(9), ..chat(model, None) });
+    let limit = |model: &str| sent(OPENAI, Chat { max_tokens: Some(9), ..chat(model, None) });
     let names = ["max_tokens", "max_completion_tokens"];
     assert_eq!(members(&limit("gpt-4o"), &names), json!({"max_tokens": 9}));
     assert_eq!(members(&limit("o3"), &names), json!({"max_completion_tokens": 9}));
@@ -82,7 +73,7 @@ fn openai_gets_a_limit_under_the_name_that_the_model_knows() {
 #[test]
 fn anthropic_models_think_in_the_way_they_take() {
     let check = |model: &str, reasoning, expected: Value| {
-        let body = sent(Protocol::Anthropic, chat(model, reasoning));
+        let body = sent(ANTHROPIC, chat(model, reasoning));
         assert_eq!(members(&body, &["temperature", "thinking", "output_config"]), expected, "{model} {reasoning:?}");
     };
     let adaptive = json!({"type": "adaptive"});
@@ -107,7 +98,7 @@ fn anthropic_models_think_in_the_way_they_take() {
 #[test]
 fn anthropic_models_that_cannot_be_forced_to_a_tool_are_left_to_choose() {
     let choice = |model: &str| {
-        let body = sent(Protocol::Anthropic, with_tool(chat(model, ON), ToolChoice::Tool("look".into())));
+        let body = sent(ANTHROPIC, with_tool(chat(model, ON), ToolChoice::Tool("look".into())));
         members(&body, &["tool_choice", "thinking"])
     };
     assert_eq!(choice("claude-opus-5-5"), json!({"tool_choice": {"type": "auto"}, "thinking": {"type": "adaptive"}}));
@@ -123,8 +114,8 @@ fn a_callers_own_request_is_changed_where_the_model_refuses_it() {
         "tool_choice": {"type": "any", "disable_parallel_tool_use": true},
         "messages": [{"role": "user", "content": "Hello"}],
     });
-    let mut chat = anthropic::parse(caller.as_object().unwrap().clone()).unwrap();
-    assert_eq!(sent(Protocol::Anthropic, chat.clone()), caller);
+    let mut chat = ANTHROPIC.parsed(caller.as_object().unwrap().clone()).unwrap();
+    assert_eq!(sent(ANTHROPIC, chat.clone()), caller);
 
     chat.model = "claude-opus-5-5".into();
     let mut expected = caller;
@@ -135,13 +126,13 @@ fn a_callers_own_request_is_changed_where_the_model_refuses_it() {
     let members = expected.as_object_mut().unwrap();
     members.shift_remove("top_k");
     members.shift_remove("temperature");
-    assert_eq!(sent(Protocol::Anthropic, chat), expected);
+    assert_eq!(sent(ANTHROPIC, chat), expected);
 }
 
 #[test]
 fn google_models_think_by_levels_or_by_budgets() {
     let check = |model: &str, reasoning, expected: Value| {
-        let body = sent(Protocol::Google, chat(model, reasoning));
+        let body = sent(GOOGLE, chat(model, reasoning));
         assert_eq!(body["generationConfig"]["thinkingConfig"], expected, "{model} {reasoning:?}");
         assert_eq!(body["generationConfig"]["temperature"], 0.5);
     };

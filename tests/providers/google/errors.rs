@@ -1,7 +1,11 @@
 //! Every way in which there is no answer.
 
-use super::*;
 use std::time::Duration;
+
+use corbie::providers::{Error, Refuses};
+use serde_json::{Value, json};
+
+use crate::player::GOOGLE;
 
 const SECRET: &str = "prompt of a person, key AIza-secret";
 
@@ -63,14 +67,14 @@ fn p16_every_status_is_a_situation() {
     ];
     for (status, word, details, expected) in table {
         let body = error(status, word, details);
-        let at_once = answered(status, &[], body.to_string().as_bytes()).unwrap_err();
+        let at_once = GOOGLE.answered(status, &[], body.to_string().as_bytes()).unwrap_err();
         assert_eq!(at_once, expected, "{body}");
         assert!(!format!("{at_once} {at_once:?}").contains("secret"));
         // What would have been a stream fails as a list, and a stream may fail in its middle.
-        assert_eq!(answered(status, &[], json!([body]).to_string().as_bytes()), Err(expected.clone()), "{body}");
-        assert_eq!(played([format!("data: {body}\n\n").as_bytes()]), Err(expected.clone()), "{body}");
+        assert_eq!(GOOGLE.answered(status, &[], json!([body]).to_string().as_bytes()), Err(expected.clone()), "{body}");
+        assert_eq!(GOOGLE.played([format!("data: {body}\n\n").as_bytes()]), Err(expected.clone()), "{body}");
         // Some gateways report errors as successes.
-        assert_eq!(answered(200, &[], body.to_string().as_bytes()), Err(expected), "{body}");
+        assert_eq!(GOOGLE.answered(200, &[], body.to_string().as_bytes()), Err(expected), "{body}");
     }
 }
 
@@ -78,21 +82,24 @@ fn p16_every_status_is_a_situation() {
 fn an_account_without_money_is_no_matter_of_waiting() {
     let message = "Your prepayment credits are depleted. Please go to AI Studio to manage your project and billing.";
     let body = json!({"error": {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED"}});
-    assert_eq!(answered(429, &[], body.to_string().as_bytes()), Err(limited(None, true)));
+    assert_eq!(GOOGLE.answered(429, &[], body.to_string().as_bytes()), Err(limited(None, true)));
 }
 
 #[test]
 fn a_wait_may_stand_in_the_headers() {
-    assert_eq!(answered(429, &[("retry-after", "7")], b""), Err(limited(Some(7.0), false)));
+    assert_eq!(GOOGLE.answered(429, &[("retry-after", "7")], b""), Err(limited(Some(7.0), false)));
     assert_eq!(
-        answered(429, &[("retry-after", "Wed, 21 Oct 2015 07:28:07 GMT")], b""),
+        GOOGLE.answered(429, &[("retry-after", "Wed, 21 Oct 2015 07:28:07 GMT")], b""),
         Err(limited(Some(7.0), false)),
         "counted from the moment the answer came"
     );
     let both = error(429, "RESOURCE_EXHAUSTED", json!([detail("RetryInfo", json!({"retryDelay": "3s"}))]));
-    assert_eq!(answered(429, &[("retry-after", "7")], both.to_string().as_bytes()), Err(limited(Some(3.0), false)));
+    assert_eq!(
+        GOOGLE.answered(429, &[("retry-after", "7")], both.to_string().as_bytes()),
+        Err(limited(Some(3.0), false))
+    );
     let odd = error(503, "UNAVAILABLE", json!([detail("RetryInfo", json!({"retryDelay": "soon"}))]));
-    assert_eq!(answered(503, &[], odd.to_string().as_bytes()), Err(unavailable(503)));
+    assert_eq!(GOOGLE.answered(503, &[], odd.to_string().as_bytes()), Err(unavailable(503)));
 }
 
 #[test]
@@ -107,15 +114,15 @@ fn a_status_is_enough_where_the_body_says_nothing() {
         "{\"error\": \"x\"}",
         "{\"error\": {\"details\": 1}}",
     ] {
-        assert_eq!(answered(502, &[], body.as_bytes()), Err(unavailable(502)), "{body}");
-        assert_eq!(answered(403, &[], body.as_bytes()), Err(Error::Authentication), "{body}");
-        assert_eq!(answered(400, &[], body.as_bytes()), Err(bad("bad request")), "{body}");
+        assert_eq!(GOOGLE.answered(502, &[], body.as_bytes()), Err(unavailable(502)), "{body}");
+        assert_eq!(GOOGLE.answered(403, &[], body.as_bytes()), Err(Error::Authentication), "{body}");
+        assert_eq!(GOOGLE.answered(400, &[], body.as_bytes()), Err(bad("bad request")), "{body}");
     }
 }
 
 #[test]
 fn an_error_in_a_stream_has_a_status_by_its_word_too() {
-    let fail = |body: &str| played([format!("data: {body}\n\n").as_bytes()]).unwrap_err();
+    let fail = |body: &str| GOOGLE.played([format!("data: {body}\n\n").as_bytes()]).unwrap_err();
     assert_eq!(fail("{\"error\": {\"status\": \"UNAVAILABLE\"}}"), unavailable(503));
     assert_eq!(fail("{\"error\": {\"code\": 14, \"status\": \"RESOURCE_EXHAUSTED\"}}"), limited(None, false));
     assert_eq!(fail("{\"error\": {}}"), unavailable(500));
@@ -145,11 +152,11 @@ fn answers_that_are_none_are_unreadable() {
         "\u{0}",
     ];
     for body in bodies {
-        assert!(matches!(answered(200, &[], body.as_bytes()), Err(Error::Unreadable(_))), "{body}");
+        assert!(matches!(GOOGLE.answered(200, &[], body.as_bytes()), Err(Error::Unreadable(_))), "{body}");
     }
-    assert!(matches!(answered(200, &[], &[0xff, 0xfe]), Err(Error::Unreadable(_))));
+    assert!(matches!(GOOGLE.answered(200, &[], &[0xff, 0xfe]), Err(Error::Unreadable(_))));
     for data in ["{", "1", "[]", "<html>"] {
-        assert!(matches!(played([format!("data: {data}\n\n").as_bytes()]), Err(Error::Unreadable(_))), "{data}");
+        assert!(matches!(GOOGLE.played([format!("data: {data}\n\n").as_bytes()]), Err(Error::Unreadable(_))), "{data}");
     }
 }
 
@@ -164,7 +171,7 @@ fn odd_members_do_no_harm() {
         "usageMetadata": {"promptTokenCount": -1, "candidatesTokenCount": "2", "thoughtsTokenCount": u64::MAX},
         "responseId": 7,
     });
-    let completion = answered(200, &[], body.to_string().as_bytes()).unwrap();
+    let completion = GOOGLE.answered(200, &[], body.to_string().as_bytes()).unwrap();
     assert_eq!(completion.text(), "ab");
     assert_eq!(completion.stop, corbie::providers::chat::Stop::Other("OTHER".into()));
     assert_eq!(completion.usage.completion, u64::MAX);
@@ -172,7 +179,7 @@ fn odd_members_do_no_harm() {
 
 #[test]
 fn an_end_as_openai_has_it_is_passed_over() {
-    let (deltas, complete) = played([b"data: [DONE]\n\n".as_slice()]).unwrap();
+    let (deltas, complete) = GOOGLE.played([b"data: [DONE]\n\n".as_slice()]).unwrap();
     assert_eq!((deltas, complete), (vec![], false));
 }
 
@@ -205,20 +212,20 @@ fn spoiled(value: &Value) -> Vec<Value> {
 
 #[test]
 fn no_member_of_another_type_is_fatal() {
-    for (_, body) in cases(".response.json") {
+    for (_, body) in GOOGLE.cases(".response.json") {
         for body in spoiled(&serde_json::from_slice(&body).unwrap()) {
             let body = body.to_string();
-            let _ = answered(200, &[], body.as_bytes());
-            let _ = answered(429, &[], body.as_bytes());
-            let _ = played([format!("data: {body}\n\n").as_bytes()]);
+            let _ = GOOGLE.answered(200, &[], body.as_bytes());
+            let _ = GOOGLE.answered(429, &[], body.as_bytes());
+            let _ = GOOGLE.played([format!("data: {body}\n\n").as_bytes()]);
         }
     }
-    for (_, body) in cases(".caller.json") {
+    for (_, body) in GOOGLE.cases(".caller.json") {
         for body in spoiled(&serde_json::from_slice(&body).unwrap()) {
             let Value::Object(body) = body else { continue };
             // What is not changed goes out as it came, however odd it is.
-            if let Ok(chat) = google::parse(body.clone()) {
-                assert_eq!(sent(&chat, Refuses::default()), Value::Object(body));
+            if let Ok(chat) = GOOGLE.parsed(body.clone()) {
+                assert_eq!(GOOGLE.sent(&chat, Refuses::default()), Value::Object(body));
             }
         }
     }

@@ -1,13 +1,18 @@
 //! Addresses, headers, pages of models, and what a model does not take.
 
-use super::*;
+use corbie::providers::chat::{Chat, Message, Part, Reasoning, Role, ToolChoice};
+use corbie::providers::{Error, Refuses, google};
+use http::HeaderValue;
+use serde_json::json;
+
+use crate::player::GOOGLE;
 
 fn plain(model: &str, stream: bool) -> Chat {
     Chat { model: model.into(), messages: vec![Message::text(Role::User, "Hello")], stream, ..Chat::default() }
 }
 
 fn address(base: &str, chat: &Chat) -> String {
-    google::request(chat, &endpoint(base), Refuses::default()).uri().to_string()
+    google::request(chat, &GOOGLE.endpoint_at(base), Refuses::default()).uri().to_string()
 }
 
 #[test]
@@ -27,7 +32,7 @@ fn the_model_and_the_stream_are_in_the_address() {
 
 #[test]
 fn z11_the_key_is_in_a_header_that_is_not_shown_and_never_in_the_address() {
-    let mut endpoint = endpoint("https://generativelanguage.googleapis.com?key=AIza-secret");
+    let mut endpoint = GOOGLE.endpoint_at("https://generativelanguage.googleapis.com?key=AIza-secret");
     endpoint.headers.insert("x-team", HeaderValue::from_static("a"));
     endpoint.headers.insert("content-type", HeaderValue::from_static("application/json; charset=utf-8"));
     let requests = [
@@ -47,12 +52,11 @@ fn z11_the_key_is_in_a_header_that_is_not_shown_and_never_in_the_address() {
 
 #[test]
 fn models_come_in_pages_without_their_prefix_and_only_those_that_answer() {
-    let endpoint = endpoint("https://generativelanguage.googleapis.com");
+    let endpoint = GOOGLE.endpoint_at("https://generativelanguage.googleapis.com");
     let uri = |request: corbie::providers::Request| request.uri().path_and_query().unwrap().to_string();
     assert_eq!(uri(google::models_request(&endpoint)), "/v1beta/models?pageSize=1000");
     assert_eq!(uri(google::models_page(&endpoint, "a&b=")), "/v1beta/models?pageSize=1000&pageToken=a%26b%3D");
 
-    let head = Head { status: StatusCode::OK, headers: &HeaderMap::new(), at: moment() };
     let page = json!({
         "models": [
             {
@@ -66,7 +70,7 @@ fn models_come_in_pages_without_their_prefix_and_only_those_that_answer() {
         ],
         "nextPageToken": "CAUQ",
     });
-    let (models, next) = google::models_response(head, page.to_string().as_bytes()).unwrap();
+    let (models, next) = GOOGLE.listed(200, page.to_string().as_bytes()).unwrap();
     let expected = json!([
         {
             "id": "gemini-3-flash-preview", "name": "Gemini 3 Flash", "context": 1048576, "output": 65536,
@@ -77,26 +81,25 @@ fn models_come_in_pages_without_their_prefix_and_only_those_that_answer() {
     assert_eq!(json!(models), expected);
     assert_eq!(next.as_deref(), Some("CAUQ"));
 
-    assert_eq!(google::models_response(head, b"{}"), Ok((vec![], None)));
-    assert!(matches!(google::models_response(head, b"{\"models\": 1}"), Err(Error::Unreadable(_))));
-    assert!(matches!(google::models_response(head, b"<html>"), Err(Error::Unreadable(_))));
-    let refused = Head { status: StatusCode::FORBIDDEN, headers: &HeaderMap::new(), at: moment() };
-    assert_eq!(google::models_response(refused, b""), Err(Error::Authentication));
+    assert_eq!(GOOGLE.listed(200, b"{}"), Ok((vec![], None)));
+    assert!(matches!(GOOGLE.listed(200, b"{\"models\": 1}"), Err(Error::Unreadable(_))));
+    assert!(matches!(GOOGLE.listed(200, b"<html>"), Err(Error::Unreadable(_))));
+    assert_eq!(GOOGLE.listed(403, b""), Err(Error::Authentication));
 }
 
 #[test]
 fn what_a_model_refuses_is_left_out() {
-    let chat: Chat = serde_json::from_slice(&fs::read(folder().join("limits.chat.json")).unwrap()).unwrap();
-    let chat = Chat { reasoning: Some(corbie::providers::chat::Reasoning::On), ..chat };
+    let chat: Chat = GOOGLE.json("limits.chat.json");
+    let chat = Chat { reasoning: Some(Reasoning::On), ..chat };
     let all = Refuses { temperature: true, top_p: true, stop: true, seed: true, reasoning: true, ..Refuses::default() };
-    assert_eq!(sent(&chat, all)["generationConfig"], json!({"maxOutputTokens": 20}));
-    assert_eq!(sent(&chat, Refuses::default())["generationConfig"].as_object().unwrap().len(), 6);
+    assert_eq!(GOOGLE.sent(&chat, all)["generationConfig"], json!({"maxOutputTokens": 20}));
+    assert_eq!(GOOGLE.sent(&chat, Refuses::default())["generationConfig"].as_object().unwrap().len(), 6);
 }
 
 #[test]
 fn a_choice_without_tools_is_not_sent() {
-    let chat = Chat { tool_choice: Some(corbie::providers::chat::ToolChoice::Auto), ..plain("gemini-3-pro", false) };
-    assert_eq!(sent(&chat, Refuses::default()).get("toolConfig"), None);
+    let chat = Chat { tool_choice: Some(ToolChoice::Auto), ..plain("gemini-3-pro", false) };
+    assert_eq!(GOOGLE.sent(&chat, Refuses::default()).get("toolConfig"), None);
 }
 
 #[test]
@@ -107,7 +110,7 @@ fn only_models_that_check_signatures_are_told_to_skip_them() {
     {
         let mut chat = plain(model, false);
         chat.messages.push(Message { role: Role::Assistant, parts: vec![call.clone()] });
-        let body = sent(&chat, Refuses::default());
+        let body = GOOGLE.sent(&chat, Refuses::default());
         assert_eq!(body["contents"][1]["parts"][0].get("thoughtSignature").is_some(), told, "{model}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use corbie::providers::Error;
 use serde_json::{Value, json};
 
-use crate::player::{list_models, respond};
+use crate::player::OPENAI;
 
 #[test]
 fn p16_every_status_is_a_situation() {
@@ -50,18 +50,19 @@ fn p16_every_status_is_a_situation() {
         (302, String::new(), away(302)),
     ];
     for (status, body, expected) in cases {
-        let found = respond(status, &[], body.as_bytes()).unwrap_err();
+        let found = OPENAI.answered(status, &[], body.as_bytes()).unwrap_err();
         assert_eq!(found, expected, "{status} {body}");
         assert!(!found.to_string().contains("leak"), "{found}");
-        assert_eq!(list_models(status, body.as_bytes()).unwrap_err(), expected, "{status} {body}");
+        assert_eq!(OPENAI.listed(status, body.as_bytes()).unwrap_err(), expected, "{status} {body}");
     }
 }
 
 #[test]
 fn p14_a_wait_that_is_asked_for_is_known() {
     let wait = |seconds| Some(Duration::from_secs_f64(seconds));
-    let waits =
-        |status, headers: &[(&'static str, &'static str)]| respond(status, headers, b"{}").unwrap_err().retry_after();
+    let waits = |status, headers: &[(&'static str, &'static str)]| {
+        OPENAI.answered(status, headers, b"{}").unwrap_err().retry_after()
+    };
     assert_eq!(waits(429, &[("retry-after", "20")]), wait(20.0));
     assert_eq!(waits(429, &[("retry-after-ms", "125"), ("retry-after", "1")]), wait(0.125));
     assert_eq!(waits(503, &[("retry-after", "1.5")]), wait(1.5));
@@ -83,6 +84,6 @@ fn a_failure_under_a_status_of_success_is_a_failure() {
         ),
     ];
     for (body, expected) in cases {
-        assert_eq!(respond(200, &[], body.to_string().as_bytes()), Err(expected), "{body}");
+        assert_eq!(OPENAI.answered(200, &[], body.to_string().as_bytes()), Err(expected), "{body}");
     }
 }

@@ -1,38 +1,22 @@
 //! Chats, and callers' own requests, as they are sent.
 
-use std::fs;
-
 use corbie::providers::chat::{Message, Part, Protocol, Raw, Role};
 use corbie::providers::{Chat, Endpoint, Error, Refuses, openai};
 use http::HeaderValue;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::player::{body, caller, compare, endpoint, file, files, refuses};
+use crate::player::OPENAI;
 
-#[test]
-fn every_chat_makes_its_request() {
-    for (case, text) in files(".chat.json") {
-        if file(&case, ".caller.json").exists() {
-            continue;
-        }
-        let chat: Chat = serde_json::from_str(&text).unwrap();
-        compare(&case, ".request.json", &body(&openai::request(&chat, &endpoint(), refuses(&case))));
-    }
+fn caller() -> Map<String, Value> {
+    OPENAI.json("caller.caller.json")
 }
 
-#[test]
-fn every_callers_request_is_understood_and_goes_on_as_it_came() {
-    for (case, text) in files(".caller.json") {
-        let caller: Map<String, Value> = serde_json::from_str(&text).unwrap();
-        let chat = openai::parse(caller.clone()).unwrap();
-        compare(&case, ".chat.json", &chat);
-
-        let sent = body(&openai::request(&chat, &endpoint(), Refuses::default()));
-        let mut expected = Value::Object(caller);
-        expected["stream_options"]["include_usage"] = json!(true);
-        assert_eq!(sent, expected, "{case}");
-    }
+/// With a header of the operator's.
+fn endpoint() -> Endpoint {
+    let mut endpoint = OPENAI.endpoint();
+    endpoint.headers.insert("x-team", HeaderValue::from_static("red"));
+    endpoint
 }
 
 #[test]
@@ -43,7 +27,7 @@ fn only_what_was_changed_differs_from_a_callers_request() {
     chat.messages.insert(0, Message::text(Role::System, "You are an expert of the weather."));
     chat.stream = false;
     let refuses = Refuses { temperature: true, stop: true, old_max_tokens: true, ..Refuses::default() };
-    let sent = body(&openai::request(&chat, &endpoint(), refuses));
+    let sent = OPENAI.sent(&chat, refuses);
 
     let mut expected = Value::Object(caller);
     expected["model"] = json!("gpt-5.6-sol");
@@ -62,11 +46,11 @@ fn every_typed_member_can_be_changed_in_a_callers_request() {
     let mut caller = caller();
     caller["messages"][0]["role"] = json!("system");
     let raw = openai::parse(caller).unwrap().raw;
-    let changed: Chat = serde_json::from_str(&fs::read_to_string(file("turns", ".chat.json")).unwrap()).unwrap();
+    let changed: Chat = OPENAI.json("turns.chat.json");
     let chat = Chat { raw, ..changed.clone() };
-    let sent = body(&openai::request(&chat, &endpoint(), Refuses::default()));
+    let sent = OPENAI.sent(&chat, Refuses::default());
 
-    let plain = body(&openai::request(&changed, &endpoint(), Refuses::default()));
+    let plain = OPENAI.sent(&changed, Refuses::default());
     for (name, value) in plain.as_object().unwrap() {
         assert_eq!(&sent[name], value, "{name}");
     }
@@ -81,7 +65,7 @@ fn a_turn_in_the_middle_is_changed_alone() {
     let caller = caller();
     let mut chat = openai::parse(caller.clone()).unwrap();
     chat.messages[1] = Message::text(Role::User, "Look.");
-    let sent = body(&openai::request(&chat, &endpoint(), Refuses::default()));
+    let sent = OPENAI.sent(&chat, Refuses::default());
     let mut expected = caller["messages"].clone();
     expected[1] = json!({"role": "user", "content": "Look."});
     assert_eq!(sent["messages"], expected);
@@ -100,7 +84,7 @@ proptest! {
         } else {
             chat.messages.remove(at);
         }
-        let sent = self::body(&openai::request(&chat, &endpoint(), Refuses::default()));
+        let sent = OPENAI.sent(&chat, Refuses::default());
         let read = openai::parse(sent.as_object().unwrap().clone()).unwrap();
         // Results that stood apart may stand together now, so their parts are compared and not their turns.
         let parts = |chat: &Chat| chat.messages.iter().flat_map(|turn| turn.parts.clone()).map(unnamed).collect::<Vec<_>>();
@@ -141,7 +125,7 @@ fn a_body_of_another_protocol_is_not_sent() {
         raw: Some(raw),
         ..Chat::default()
     };
-    let sent = body(&openai::request(&chat, &endpoint(), Refuses::default()));
+    let sent = OPENAI.sent(&chat, Refuses::default());
     assert_eq!(sent, json!({"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]}));
 }
 
@@ -214,7 +198,7 @@ fn a_request_may_say_no_limit_and_words_of_tomorrow() {
     body.insert("response_format".into(), json!({"type": "haiku"}));
     let chat = openai::parse(body.clone()).unwrap();
     assert_eq!((chat.max_tokens, chat.reasoning, &chat.format), (None, None, &None));
-    let sent = self::body(&openai::request(&chat, &endpoint(), Refuses::default()));
+    let sent = OPENAI.sent(&chat, Refuses::default());
     for name in ["max_tokens", "reasoning_effort", "response_format"] {
         assert_eq!(sent[name], body[name]);
     }

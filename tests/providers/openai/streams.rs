@@ -4,27 +4,14 @@ use corbie::providers::openai::Decoder;
 use corbie::providers::{Delta, Error, Event};
 use serde_json::{Value, json};
 
-use crate::player::{compare, files, play};
-
-#[test]
-fn every_stream_is_read_wherever_it_is_cut() {
-    for (case, text) in files(".stream.txt") {
-        let (deltas, complete) = play(&[text.as_bytes()]).unwrap();
-        compare(&case, ".deltas.json", &deltas);
-        assert!(complete, "{case}");
-        for cut in 0..text.len() {
-            let (front, back) = text.as_bytes().split_at(cut);
-            assert_eq!(play(&[front, back]).unwrap().0, deltas, "{case} cut at {cut}");
-        }
-    }
-}
+use crate::player::OPENAI;
 
 #[test]
 fn a_stream_that_breaks_off_gives_what_came_and_is_not_complete() {
-    for (case, text) in files(".stream.txt") {
-        let (all, _) = play(&[text.as_bytes()]).unwrap();
+    for (case, text) in OPENAI.cases(".stream.txt") {
+        let (all, _) = OPENAI.played([text.as_slice()]).unwrap();
         for end in 0..text.len() {
-            let (deltas, complete) = play(&[&text.as_bytes()[..end]]).unwrap();
+            let (deltas, complete) = OPENAI.played([&text[..end]]).unwrap();
             assert!(all.starts_with(&deltas), "{case} ended at {end}");
             let has_stopped = deltas.iter().any(|delta| matches!(delta, Delta::Stopped { .. }));
             assert_eq!(complete, has_stopped, "{case} ended at {end}");

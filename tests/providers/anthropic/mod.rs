@@ -1,0 +1,6 @@
+//! Anthropic's protocol.
+
+mod answers;
+mod failures;
+mod models;
+mod requests;

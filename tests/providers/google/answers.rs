@@ -1,0 +1,60 @@
+//! Answers, whole and in pieces, and what goes back of them.
+
+use corbie::providers::chat::{Chat, Message, Part, Role};
+use corbie::providers::{Delta, Refuses};
+use serde_json::Value;
+
+use crate::player::GOOGLE;
+
+#[test]
+fn a_stream_without_a_reason_for_its_end_is_not_complete() {
+    for (case, bytes) in GOOGLE.cases(".stream.txt") {
+        let reason = ["\"finishReason\"", "\"blockReason\""];
+        let text = std::str::from_utf8(&bytes).unwrap();
+        let end = reason.iter().find_map(|reason| text.find(*reason)).unwrap();
+        for cut in 0..end {
+            assert!(!GOOGLE.played([&bytes[..cut]]).unwrap().1, "{case} cut at {cut}");
+        }
+    }
+    // A reason that more text follows was none.
+    let event = |reason: &str| format!("data: {{\"candidates\":[{{\"content\":{{}}{reason}}}]}}\n\n");
+    let stream = event(",\"finishReason\":\"STOP\"") + &event("");
+    assert!(!GOOGLE.played([stream.as_bytes()]).unwrap().1);
+}
+
+#[test]
+fn an_answer_goes_back_to_the_model_part_by_part_as_it_came() {
+    for (case, body) in GOOGLE.cases(".response.json") {
+        let completion = GOOGLE.answered(200, &[], &body).unwrap();
+        let mut body: Value = serde_json::from_slice(&body).unwrap();
+        let Some(came) = body.pointer_mut("/candidates/0/content/parts").map(Value::take) else { continue };
+        let messages =
+            vec![Message::text(Role::User, "Go."), Message { role: Role::Assistant, parts: completion.parts.clone() }];
+        let chat = Chat { model: "gemini-2.5-flash".into(), messages, ..Chat::default() };
+        let mut went = GOOGLE.sent(&chat, Refuses::default())["contents"][1]["parts"].take();
+        // Where the answer had no ids and no arguments, we have made some.
+        for (went, came) in went.as_array_mut().unwrap().iter_mut().zip(came.as_array().unwrap()) {
+            if let Some(call) = went.get_mut("functionCall").and_then(Value::as_object_mut) {
+                call.retain(|name, _| came["functionCall"].get(name).is_some());
+            }
+        }
+        assert_eq!(went, came, "{case}");
+    }
+}
+
+#[test]
+fn calls_without_ids_get_the_same_ids_from_an_answer_and_from_its_stream() {
+    let body = GOOGLE.text("calls_without_ids.response.json");
+    let ids = |part: &Part| match part {
+        Part::ToolCall { id, .. } => Some(id.clone()),
+        _ => None,
+    };
+    let whole: Vec<_> = GOOGLE.answered(200, &[], body.as_bytes()).unwrap().parts.iter().filter_map(ids).collect();
+    let stream = GOOGLE.text("calls_without_ids.stream.txt");
+    let pieces = GOOGLE.played([stream.as_bytes()]).unwrap().0.into_iter().filter_map(|delta| match delta {
+        Delta::ToolCall { id, .. } => Some(id),
+        _ => None,
+    });
+    assert_eq!(whole, pieces.collect::<Vec<_>>());
+    assert_ne!(whole[0], whole[1]);
+}

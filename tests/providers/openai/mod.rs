@@ -1,0 +1,7 @@
+//! OpenAI's protocol, and what compatible servers make of it.
+
+mod answers;
+mod failures;
+mod models;
+mod requests;
+mod streams;

@@ -1,0 +1,160 @@
+//! Plays the files of a protocol's folder, and stands in for the network.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use corbie::config::secret::Secret;
+use corbie::providers::chat::Protocol;
+use corbie::providers::provider::Decoder;
+use corbie::providers::{Chat, Completion, Delta, Endpoint, Error, Events, Head, ModelInfo, Refuses, Request};
+use corbie::providers::{anthropic, google, openai};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+pub(crate) const OPENAI: Player =
+    Player { protocol: Protocol::OpenAi, folder: "openai", base: "https://api.openai.com/v1", key: "sk-secret" };
+pub(crate) const ANTHROPIC: Player = Player {
+    protocol: Protocol::Anthropic,
+    folder: "anthropic",
+    base: "https://api.anthropic.com",
+    key: "sk-ant-secret",
+};
+pub(crate) const GOOGLE: Player = Player {
+    protocol: Protocol::Google,
+    folder: "google",
+    base: "https://generativelanguage.googleapis.com",
+    key: "AIza-secret",
+};
+pub(crate) const ALL: [Player; 3] = [OPENAI, ANTHROPIC, GOOGLE];
+
+/// One protocol: its files, and its adapter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Player {
+    pub(crate) protocol: Protocol,
+    folder: &'static str,
+    base: &'static str,
+    key: &'static str,
+}
+
+/// Deltas, and whether the answer came to its end.
+pub(crate) type Played = Result<(Vec<Delta>, bool), Error>;
+
+/// Headers of an answer.
+pub(crate) type Headers<'a> = &'a [(&'static str, &'static str)];
+
+impl Player {
+    /// The cases that have a file with this ending, and the bytes of it.
+    pub(crate) fn cases(&self, ending: &str) -> Vec<(String, Vec<u8>)> {
+        let names = fs::read_dir(self.path("")).unwrap().map(|entry| entry.unwrap().file_name());
+        let case = |name: std::ffi::OsString| name.to_str()?.strip_suffix(ending).map(str::to_owned);
+        let mut cases: Vec<String> = names.filter_map(case).collect();
+        cases.sort();
+        assert!(!cases.is_empty(), "{} has no {ending}", self.folder);
+        cases.into_iter().map(|case| (case.clone(), fs::read(self.path(&format!("{case}{ending}"))).unwrap())).collect()
+    }
+
+    pub(crate) fn text(&self, file: &str) -> String {
+        fs::read_to_string(self.path(file)).unwrap()
+    }
+
+    pub(crate) fn json<T: DeserializeOwned>(&self, file: &str) -> T {
+        serde_json::from_str(&self.text(file)).unwrap()
+    }
+
+    /// Compares what was made with a file. `CORBIE_BLESS=1` writes the file instead.
+    pub(crate) fn check(&self, file: &str, made: impl Serialize) {
+        let made = serde_json::to_string_pretty(&made).unwrap() + "\n";
+        let path = self.path(file);
+        if std::env::var_os("CORBIE_BLESS").is_some() {
+            fs::write(path, made).unwrap();
+            return;
+        }
+        let expected = fs::read_to_string(path).unwrap_or_else(|_| panic!("{file} is missing; set CORBIE_BLESS=1"));
+        assert_eq!(made, expected, "{}/{file}", self.folder);
+    }
+
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        self.endpoint_at(self.base)
+    }
+
+    pub(crate) fn endpoint_at(&self, base: &str) -> Endpoint {
+        Endpoint { base: base.parse().unwrap(), key: Some(Secret::new(self.key)), headers: HeaderMap::new() }
+    }
+
+    pub(crate) fn request(&self, chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
+        match self.protocol {
+            Protocol::OpenAi => openai::request(chat, endpoint, refuses),
+            Protocol::Anthropic => anthropic::request(chat, endpoint, refuses),
+            Protocol::Google => google::request(chat, endpoint, refuses),
+        }
+    }
+
+    /// The body that is sent for a chat.
+    pub(crate) fn sent(&self, chat: &Chat, refuses: Refuses) -> Value {
+        serde_json::from_slice(self.request(chat, &self.endpoint(), refuses).body()).unwrap()
+    }
+
+    /// A caller's request of this protocol, understood.
+    pub(crate) fn parsed(&self, body: Map<String, Value>) -> Result<Chat, Error> {
+        match self.protocol {
+            Protocol::OpenAi => openai::parse(body),
+            Protocol::Anthropic => anthropic::parse(body),
+            Protocol::Google => google::parse(body),
+        }
+    }
+
+    pub(crate) fn answered(&self, status: u16, headers: Headers<'_>, body: &[u8]) -> Result<Completion, Error> {
+        let headers = header_map(headers);
+        let head = head(status, &headers);
+        match self.protocol {
+            Protocol::OpenAi => openai::response(head, body),
+            Protocol::Anthropic => anthropic::response(head, body),
+            Protocol::Google => google::response(head, body),
+        }
+    }
+
+    /// A page of models, and the token of the next.
+    pub(crate) fn listed(&self, status: u16, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
+        let headers = HeaderMap::new();
+        let head = head(status, &headers);
+        match self.protocol {
+            Protocol::OpenAi => openai::models_response(head, body),
+            Protocol::Anthropic => anthropic::models_response(head, body),
+            Protocol::Google => google::models_response(head, body),
+        }
+    }
+
+    /// A stream that comes in these pieces.
+    pub(crate) fn played<'a>(&self, pieces: impl IntoIterator<Item = &'a [u8]>) -> Played {
+        let mut decoder = match self.protocol {
+            Protocol::OpenAi => Decoder::OpenAi(openai::Decoder::default()),
+            Protocol::Anthropic => Decoder::Anthropic(anthropic::Decoder::default()),
+            Protocol::Google => Decoder::Google(google::Decoder::default()),
+        };
+        let (mut events, mut deltas) = (Events::default(), Vec::new());
+        for piece in pieces {
+            for event in events.push(piece).unwrap() {
+                deltas.extend(decoder.event(&event)?);
+            }
+        }
+        Ok((deltas, decoder.is_complete()))
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/providers").join(self.folder).join(file)
+    }
+}
+
+/// When answers come: 2015-10-21 07:28:00, a Wednesday.
+fn head(status: u16, headers: &HeaderMap) -> Head<'_> {
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_445_412_480);
+    Head { status: StatusCode::from_u16(status).unwrap(), headers, at }
+}
+
+fn header_map(headers: Headers<'_>) -> HeaderMap {
+    let pairs = headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    pairs.collect()
+}
