@@ -9,6 +9,8 @@
 
 #[path = "providers/anthropic/mod.rs"]
 mod anthropic;
+#[path = "providers/chunks.rs"]
+mod chunks;
 #[path = "providers/golden.rs"]
 mod golden;
 #[path = "providers/google/mod.rs"]
