@@ -30,6 +30,7 @@ fn members(body: &Value, names: &[&str]) -> Value {
 const OFF: Option<Reasoning> = Some(Reasoning::Off);
 const ON: Option<Reasoning> = Some(Reasoning::On);
 const HIGH: Option<Reasoning> = Some(Reasoning::Effort(Effort::High));
+const MAX: Option<Reasoning> = Some(Reasoning::Effort(Effort::Max));
 const BUDGET: Option<Reasoning> = Some(Reasoning::Budget(4000));
 
 #[test]
@@ -44,6 +45,8 @@ fn openai_gets_a_temperature_only_from_models_that_do_not_think() {
     check("gpt-5", OFF, json!({"reasoning_effort": "low"}));
     check("gpt-5.1", None, json!({"temperature": 0.5}));
     check("gpt-5.1", HIGH, json!({"reasoning_effort": "high"}));
+    check("gpt-5.1", MAX, json!({"reasoning_effort": "high"}));
+    check("gpt-5.2", MAX, json!({"reasoning_effort": "xhigh"}));
     check("gpt-5.1", OFF, json!({"temperature": 0.5, "reasoning_effort": "none"}));
     check("gpt-5.6-terra", None, json!({"stop": stop}));
     check("gpt-5.6-terra", OFF, json!({"temperature": 0.5, "reasoning_effort": "none", "stop": stop}));
@@ -84,12 +87,14 @@ fn anthropic_models_think_in_the_way_they_take() {
     check("claude-opus-5-5", OFF, json!({}));
     check("claude-opus-5-5", BUDGET, json!({"thinking": adaptive, "output_config": effort("medium")}));
     check("claude-sonnet-5-5", OFF, json!({"thinking": {"type": "between_tools"}}));
+    check("claude-opus-4-8", OFF, json!({}));
     check("claude-haiku-5-5", OFF, json!({"thinking": {"type": "disabled"}}));
     // Both ways.
     check("claude-opus-4-6", BUDGET, json!({"thinking": budget(4000)}));
     check("claude-opus-4-6", HIGH, json!({"thinking": adaptive, "output_config": effort("high")}));
     // A budget only; the first also takes an effort.
     check("claude-opus-4-5", HIGH, json!({"thinking": budget(16_384), "output_config": effort("high")}));
+    check("claude-opus-4-5", MAX, json!({"thinking": budget(24_576), "output_config": effort("high")}));
     check("claude-haiku-4-5-20251001", HIGH, json!({"thinking": budget(16_384)}));
     check("claude-haiku-4-5", ON, json!({"thinking": budget(8192)}));
     check("claude-haiku-4-5", None, json!({"temperature": 0.5}));

@@ -53,6 +53,7 @@ fn capabilities(told: &Value) -> Capabilities {
         (Parameter::ReasoningOff, thinking("disabled")),
         (Parameter::ReasoningBetweenTools, thinking("between_tools")),
         (Parameter::ReasoningEffort, takes_effort),
+        (Parameter::ReasoningMax, supported(&told["effort"]["max"])),
         // Effort also shortens the answers of a model that does not think.
         (Parameter::Reasoning, thinks.zip(takes_effort).map(|(thinks, takes_effort)| thinks || takes_effort)),
     ];

@@ -43,7 +43,7 @@ pub(super) fn plan(chat: &Chat, refuses: Refuses) -> Plan {
         && !refuses.forced_tool;
     let adaptive = |effort: Option<Effort>| Plan {
         thinking: (!forced).then(|| json!({"type": "adaptive"})),
-        effort: effort.filter(|_| !refuses.reasoning_effort).map(word),
+        effort: effort.filter(|_| !refuses.reasoning_effort).map(|effort| word(effort, refuses)),
         ..plain()
     };
     let within = |tokens: u32| match forced || turns::goes_on_unproven(&chat.messages) {
@@ -67,8 +67,9 @@ pub(super) fn plan(chat: &Chat, refuses: Refuses) -> Plan {
 /// Whether a body asks to think in a way that the model refuses.
 pub(super) fn is_refused(body: &Map<String, Value>, refuses: Refuses) -> bool {
     let kind = body.get("thinking").and_then(|thinking| thinking.get("type")).and_then(Value::as_str);
-    let config = body.get("output_config").and_then(|config| config.get("effort"));
-    refuses.reasoning_effort && config.is_some()
+    let effort = body.get("output_config").and_then(|config| config.get("effort"));
+    refuses.reasoning_effort && effort.is_some()
+        || refuses.reasoning_max && effort.is_some_and(|effort| effort == "max")
         || match kind {
             Some("adaptive") => refuses.reasoning_adaptive,
             Some("enabled") => refuses.reasoning_budget,
@@ -115,8 +116,9 @@ fn budget(tokens: u32, limit: Option<u32>) -> Option<Plan> {
     (tokens >= LEAST_BUDGET).then_some(Plan { thinking: Some(thinking), effort: None, max_tokens })
 }
 
-fn word(effort: Effort) -> &'static str {
+fn word(effort: Effort, refuses: Refuses) -> &'static str {
     match effort {
+        Effort::Max if refuses.reasoning_max => "high",
         Effort::Minimal | Effort::Low => "low",
         Effort::Medium => "medium",
         Effort::High => "high",

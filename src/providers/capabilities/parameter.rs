@@ -31,6 +31,8 @@ pub enum Parameter {
     ReasoningAdaptive,
     /// How hard to think, as a word.
     ReasoningEffort,
+    /// The highest effort: the next one is sent instead.
+    ReasoningMax,
     /// How much to think, in tokens.
     ReasoningBudget,
     /// To think in a request with tools.
@@ -55,6 +57,7 @@ pub struct Refuses {
     pub reasoning_between_tools: bool,
     pub reasoning_adaptive: bool,
     pub reasoning_effort: bool,
+    pub reasoning_max: bool,
     pub reasoning_budget: bool,
     pub reasoning_with_tools: bool,
     pub forced_tool: bool,
@@ -85,6 +88,7 @@ impl Refuses {
             Parameter::ReasoningBetweenTools => &mut self.reasoning_between_tools,
             Parameter::ReasoningAdaptive => &mut self.reasoning_adaptive,
             Parameter::ReasoningEffort => &mut self.reasoning_effort,
+            Parameter::ReasoningMax => &mut self.reasoning_max,
             Parameter::ReasoningBudget => &mut self.reasoning_budget,
             Parameter::ReasoningWithTools => &mut self.reasoning_with_tools,
             Parameter::ForcedTool => &mut self.forced_tool,

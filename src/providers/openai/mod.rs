@@ -3,6 +3,7 @@
 //! The compatible ones leave out members, so nothing is demanded of an answer but what makes it one.
 
 mod content;
+mod effort;
 mod failure;
 mod messages;
 mod models;

@@ -5,8 +5,8 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Uri};
 use serde_json::{Map, Value, json};
 
-use super::{messages, parse, strict, turns};
-use crate::providers::chat::{Effort, Format, Message, Protocol, Reasoning, Tool, ToolChoice};
+use super::{effort, messages, parse, strict, turns};
+use crate::providers::chat::{Format, Message, Protocol, Tool, ToolChoice};
 use crate::providers::{Chat, Endpoint, Refuses, Request};
 
 /// The body. A caller's own body of this protocol goes on as it came but for what has changed since it was read.
@@ -46,14 +46,9 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     if chat.stop != was.stop {
         put(&mut body, "stop", (!chat.stop.is_empty()).then(|| json!(chat.stop)));
     }
-    // A body that came may ask for what the model refuses.
-    if chat.reasoning != was.reasoning || refuses.reasoning_off && body.get("reasoning_effort") == Some(&json!("none"))
-    {
-        put(
-            &mut body,
-            "reasoning_effort",
-            chat.reasoning.and_then(|reasoning| reasoning_effort(reasoning, refuses)).map(Value::from),
-        );
+    if chat.reasoning != was.reasoning || effort::is_refused(&body, refuses) {
+        let word = chat.reasoning.and_then(|reasoning| effort::word(reasoning, refuses));
+        put(&mut body, "reasoning_effort", word.map(Value::from));
     }
     put_stream(&mut body, chat.stream);
     if refuses.reasoning_with_tools && body.contains_key("tools") {
@@ -151,9 +146,7 @@ fn put_stream(body: &mut Map<String, Value>, stream: bool) {
 }
 
 fn leave_out_refused(body: &mut Map<String, Value>, refuses: Refuses) {
-    let effort = body.get("reasoning_effort").and_then(Value::as_str);
-    let sampling = refuses.sampling_unless_reasoning_off && effort != Some("none")
-        || refuses.sampling_while_reasoning && effort.is_some_and(|effort| effort != "none");
+    let sampling = effort::refuses_sampling(body, refuses);
     let forced = body.get("tool_choice").is_some_and(|choice| choice == "required" || choice.is_object());
     let names = [
         (refuses.temperature || sampling, "temperature"),
@@ -198,24 +191,4 @@ fn format(format: &Format) -> Value {
             json!({"type": "json_schema", "json_schema": wanted})
         }
     }
-}
-
-/// The word for how much to think. Not every model takes every word, so those are used that most models of today do:
-/// `low` for `minimal`, which ended with GPT-5, and `xhigh` for `max`, which began with GPT-5.6.
-fn reasoning_effort(reasoning: Reasoning, refuses: Refuses) -> Option<&'static str> {
-    let effort = match reasoning {
-        // The least that every model takes which cannot be told not to think.
-        Reasoning::Off | Reasoning::Budget(0) if refuses.reasoning_off => Effort::Low,
-        Reasoning::Off | Reasoning::Budget(0) => return Some("none"),
-        // As much as the model finds right, which is what it does when told nothing.
-        Reasoning::On => return None,
-        Reasoning::Effort(effort) => effort,
-        Reasoning::Budget(tokens) => Effort::of_tokens(tokens),
-    };
-    Some(match effort {
-        Effort::Minimal | Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::Max => "xhigh",
-    })
 }

@@ -19,7 +19,7 @@ fn p05_models_come_in_pages_with_what_they_can_do_and_without_retired_ones() {
                     "images": true, "reasoning": true, "structured_output": true,
                     "refuses": {
                         "reasoning": false, "reasoning_off": true, "reasoning_between_tools": true,
-                        "reasoning_adaptive": false, "reasoning_effort": false, "reasoning_budget": true,
+                        "reasoning_adaptive": false, "reasoning_effort": false, "reasoning_max": false, "reasoning_budget": true,
                     },
                 },
             },
