@@ -12,8 +12,18 @@ const FAILURES: u32 = 5;
 const REST: Duration = Duration::from_secs(30);
 
 /// Whether a provider is asked at the moment.
-#[derive(Debug, Default)]
-pub struct Breaker(Mutex<State>);
+#[derive(Debug)]
+pub struct Breaker {
+    /// Failures in a row after which nobody asks.
+    failures: u32,
+    /// For how long.
+    rest: Duration,
+    state: Mutex<State>,
+}
+
+/// Leave to make a call. Going away without telling how it ended leaves the try to the next.
+#[derive(Debug)]
+pub struct Turn<'a>(&'a Breaker);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
@@ -25,9 +35,13 @@ struct State {
 }
 
 impl Breaker {
+    pub fn new(failures: u32, rest: Duration) -> Breaker {
+        Breaker { failures, rest, state: Mutex::default() }
+    }
+
     /// Whether a call may be made now. Whoever is let through must tell how it ended.
     pub fn allows(&self, now: Instant) -> bool {
-        let mut state = locked(&self.0);
+        let mut state = locked(&self.state);
         match state.closed_until {
             None => true,
             Some(until) if now < until || state.trying => false,
@@ -38,20 +52,23 @@ impl Breaker {
         }
     }
 
+    /// The same for a call that may be dropped before its end.
+    pub fn turn(&self, now: Instant) -> Option<Turn<'_>> {
+        self.allows(now).then_some(Turn(self))
+    }
+
     /// Whether it would be asked now; asks for nothing.
     pub fn is_resting(&self, now: Instant) -> bool {
-        locked(&self.0).closed_until.is_some_and(|until| now < until)
+        locked(&self.state).closed_until.is_some_and(|until| now < until)
     }
 
     /// Told that a call was given up by whoever made it, which says nothing about the provider.
     pub fn given_up(&self) {
-        locked(&self.0).trying = false;
+        locked(&self.state).trying = false;
     }
 
     /// Told how a call ended. Only what says something about the provider counts: a refused prompt does not.
     pub fn ended(&self, result: Result<(), &Error>, now: Instant) {
-        let mut state = locked(&self.0);
-        state.trying = false;
         let failed = matches!(
             result,
             Err(Error::Unavailable { .. }
@@ -60,14 +77,39 @@ impl Breaker {
                 | Error::Unreadable(_)
                 | Error::BrokenOff)
         );
+        self.count(failed, now);
+        locked(&self.state).trying = false;
+    }
+
+    fn count(&self, failed: bool, now: Instant) {
+        let mut state = locked(&self.state);
         if !failed {
             *state = State::default();
             return;
         }
         state.failures = state.failures.saturating_add(1);
-        if state.failures >= FAILURES {
-            state.closed_until = Some(now + REST);
+        if state.failures >= self.failures {
+            state.closed_until = Some(now + self.rest);
         }
+    }
+}
+
+impl Default for Breaker {
+    fn default() -> Breaker {
+        Breaker::new(FAILURES, REST)
+    }
+}
+
+impl Turn<'_> {
+    /// Told how a request went; a turn may have several.
+    pub fn count(&self, failed: bool, now: Instant) {
+        self.0.count(failed, now);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.given_up();
     }
 }
 
@@ -113,5 +155,17 @@ mod tests {
             breaker.ended(Err(&Error::RateLimited { retry_after: None, quota: false }), now);
         }
         assert!(breaker.allows(now));
+    }
+
+    #[test]
+    fn c64_a_call_that_is_dropped_while_it_tries_leaves_the_try_to_the_next() {
+        let (breaker, start) = (Breaker::new(1, REST), Instant::now());
+        breaker.turn(start).unwrap().count(true, start);
+        let later = start + REST;
+        drop(breaker.turn(later).unwrap());
+        let next = breaker.turn(later).unwrap();
+        assert!(breaker.turn(later).is_none(), "one is trying already");
+        next.count(false, later);
+        assert!(breaker.turn(later).is_some() && !breaker.is_resting(later));
     }
 }
