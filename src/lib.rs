@@ -12,3 +12,4 @@ mod locked;
 pub mod providers;
 pub mod route;
 pub mod telemetry;
+pub mod upstream;

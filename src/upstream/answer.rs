@@ -1,0 +1,54 @@
+//! What a tool answered: the JSON inside its result, or that it failed. Pure.
+
+use serde_json::{Map, Value};
+
+use super::Error;
+
+/// The members of a tool's answer.
+pub(super) type Answer = Map<String, Value>;
+
+/// Servers write their answer as JSON in the first text; some only as structured content. An error may be flagged, or
+/// be the answer.
+pub(super) fn read(tool: &str, result: &Value) -> Result<Answer, Error> {
+    let failed = || Error::Tool { tool: tool.into() };
+    if result.get("isError").and_then(Value::as_bool) == Some(true) {
+        return Err(failed());
+    }
+    let text = result.pointer("/content/0/text").and_then(Value::as_str);
+    let written = text.and_then(|text| serde_json::from_str::<Answer>(text).ok());
+    let structured = || result.get("structuredContent").and_then(Value::as_object).cloned();
+    let answer = written.or_else(structured).ok_or(Error::Unreadable("it holds no JSON object"))?;
+    if answer.contains_key("error") { Err(failed()) } else { Ok(answer) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(result: Value, expected: Result<Value, Error>) {
+        assert_eq!(read("classify_text", &result).map(Value::Object), expected);
+    }
+
+    #[test]
+    fn c61_the_answer_is_the_json_in_the_first_text_or_else_the_structured_content() {
+        let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+        check(text(r#"{"class": 1}"#), Ok(json!({"class": 1})));
+        check(json!({"content": [], "structuredContent": {"class": 1}}), Ok(json!({"class": 1})));
+        let unreadable = Err(Error::Unreadable("it holds no JSON object"));
+        for result in [text("hello"), text("[1]"), json!({}), json!(null), json!({"content": "x"})] {
+            check(result, unreadable.clone());
+        }
+    }
+
+    #[test]
+    fn c61_an_error_is_one_whether_flagged_or_written() {
+        let text = r#"{"error": "the disk of db-7 is full"}"#;
+        let error = Error::Tool { tool: "classify_text".into() };
+        assert!(!error.to_string().contains("db-7"));
+        let failed = Err(error);
+        check(json!({"content": [{"type": "text", "text": text}], "isError": false}), failed.clone());
+        check(json!({"content": [{"type": "text", "text": "{}"}], "isError": true}), failed);
+    }
+}

@@ -1,0 +1,73 @@
+//! A classification server that is a program of its own, asked over its standard streams.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+
+use rmcp::RoleClient;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use super::{Error, MOST_BYTES};
+use crate::config::secret::SecretLine;
+
+/// What a program needs to find its own parts. Others of corbie's variables may hold keys.
+const INHERITED: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "TEMP",
+    "SystemRoot",
+    "USERPROFILE",
+    "APPDATA",
+    "LOCALAPPDATA",
+];
+/// How much of a line of the program's log is repeated.
+const LONGEST_LINE: u64 = 4096;
+
+/// The program's stdout and stdin.
+pub(super) type Streams = AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>;
+
+/// Starts the program. It ends when the child is dropped.
+pub(super) fn start(
+    command: &str,
+    args: &[String],
+    env: &BTreeMap<String, SecretLine>,
+) -> Result<(Child, Streams), Error> {
+    let inherited = INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    let mut child = Command::new(command)
+        .args(args)
+        .env_clear()
+        .envs(inherited)
+        .envs(env.iter().map(|(name, value)| (name, value.expose())))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| Error::NotStarted(error.kind()))?;
+    let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(Error::NotStarted(std::io::ErrorKind::BrokenPipe));
+    };
+    // It ends with the program, which ends with the child.
+    tokio::spawn(repeat(stderr));
+    Ok((child, AsyncRwTransport::new(stdout, stdin).with_max_line_length(MOST_BYTES)))
+}
+
+/// The program's own log goes to ours; its stdout belongs to the protocol, as does corbie's.
+async fn repeat(stderr: ChildStderr) {
+    let mut lines = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => tracing::debug!(line = %String::from_utf8_lossy(&line).trim_end(), "classification server"),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! How asking a classification server fails. No variant carries what the server wrote.
+
+use crate::providers;
+
+/// Why there is no verdict.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the classification server cannot be reached: {0}")]
+    Unreachable(&'static str),
+    #[error("the classification server did not answer in time; raise its timeout if it is only slow")]
+    Timeout,
+    /// 401, 403.
+    #[error("the classification server refused the request (status {status}); check its `headers`")]
+    Refused { status: u16 },
+    #[error("the classification server cannot answer (status {status}); check its `url` and its own log")]
+    Status { status: u16 },
+    #[error("the classification server's answer could not be read: {0}")]
+    Unreadable(&'static str),
+    /// The tool ran and failed. Another text may do better.
+    #[error("the tool `{tool}` of the classification server reported an error; its own log says which")]
+    Tool { tool: String },
+    #[error("the classification server has no tool `{tool}`; name the one it has in `{key}`")]
+    MissingTool { tool: String, key: &'static str },
+    /// An answer that breaks the rules is never used.
+    #[error("the classification server's answer breaks the protocol: {0}")]
+    Invalid(String),
+    #[error(
+        "the classification server has {found} categories, not {expected}; correct `classification.num_categories`"
+    )]
+    WrongCount { expected: usize, found: usize },
+    #[error("the classification server could not be started: {0}; check its `command`")]
+    NotStarted(std::io::ErrorKind),
+    #[error("the classification server failed several times and is left alone for a moment")]
+    Resting,
+}
+
+impl Error {
+    /// Whether the same question may be answered in a moment.
+    pub fn retryable(&self) -> bool {
+        matches!(self, Error::Unreachable(_) | Error::Timeout)
+    }
+
+    /// Whether it says something about the server, and not about the text or about us.
+    pub(super) fn is_the_servers(&self) -> bool {
+        !matches!(self, Error::Tool { .. } | Error::Resting)
+    }
+
+    /// The situation that a status makes.
+    pub(super) fn of_status(status: http::StatusCode) -> Error {
+        match status.as_u16() {
+            status @ (401 | 403) => Error::Refused { status },
+            408 | 504 => Error::Timeout,
+            status => Error::Status { status },
+        }
+    }
+}
+
+/// What the shared client says, in terms of this server.
+impl From<providers::Error> for Error {
+    fn from(error: providers::Error) -> Error {
+        use providers::NetworkFault;
+        match error {
+            providers::Error::Network(NetworkFault::Name) => {
+                Error::Unreachable("its name is not known; check its `url`")
+            }
+            providers::Error::Network(NetworkFault::Refused) => {
+                Error::Unreachable("nothing listens there; check its `url` and that it runs")
+            }
+            providers::Error::Network(NetworkFault::Tls) => {
+                Error::Unreachable("the secure connection failed; check its `url` and its certificate")
+            }
+            providers::Error::Timeout => Error::Timeout,
+            providers::Error::Unreadable(why) => Error::Unreadable(why),
+            _ => Error::Unreachable("the connection was closed"),
+        }
+    }
+}

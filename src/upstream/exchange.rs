@@ -1,0 +1,95 @@
+//! Requests to a server over the client that all of corbie shares, with bounds on time and size.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tokio::time::Instant;
+use url::Url;
+
+use super::{Error, MOST_BYTES};
+use crate::providers::client::{Client, Opened};
+
+/// How one server is sent to.
+#[derive(Debug, Clone)]
+pub(super) struct Exchange {
+    pub(super) client: Client,
+    /// Those of the operator.
+    pub(super) headers: HeaderMap,
+    /// How long one request may take, with its answer.
+    pub(super) timeout: Duration,
+}
+
+/// An answer whose body is still coming.
+pub(super) struct Reply {
+    opened: Opened,
+    taken: usize,
+    deadline: Instant,
+}
+
+impl Exchange {
+    pub(super) async fn post(
+        &self,
+        url: &Url,
+        accept: &'static str,
+        more: HeaderMap,
+        body: impl Into<Bytes>,
+    ) -> Result<Reply, Error> {
+        let mut headers = more;
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.send(Method::POST, url, headers, body.into()).await
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Reply, Error> {
+        let mut request = http::Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = url.as_str().parse().map_err(|_| Error::Unreachable("its `url` cannot be asked"))?;
+        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().extend(headers);
+        let deadline = Instant::now() + self.timeout;
+        let opened = self.client.open(request, deadline).await?;
+        Ok(Reply { opened, taken: 0, deadline })
+    }
+}
+
+impl Reply {
+    pub(super) fn status(&self) -> StatusCode {
+        self.opened.status
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.opened.headers
+    }
+
+    pub(super) fn is(&self, kind: &str) -> bool {
+        let given = self.opened.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        given.is_some_and(|given| given.starts_with(kind))
+    }
+
+    /// The next bytes of the body; none at its end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let bytes = self.opened.next(left).await?;
+        self.taken += bytes.as_ref().map_or(0, Bytes::len);
+        if self.taken > MOST_BYTES {
+            return Err(Error::Unreadable("it is larger than 4 MiB"));
+        }
+        Ok(bytes)
+    }
+
+    pub(super) async fn whole(mut self) -> Result<Bytes, Error> {
+        let mut whole = BytesMut::new();
+        while let Some(bytes) = self.next().await? {
+            whole.extend_from_slice(&bytes);
+        }
+        Ok(whole.freeze())
+    }
+}

@@ -1,0 +1,95 @@
+//! JSON-RPC with a server, over HTTP or over the standard streams of a program.
+
+use std::time::Duration;
+
+use rmcp::model::{CallToolRequestParams, ClientConfig, Implementation, PaginatedRequestParams};
+use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
+use rmcp::transport::{DynamicTransportError, IntoTransport, StreamableHttpClientTransport};
+use rmcp::{RoleClient, ServiceError, ServiceExt};
+use serde_json::{Map, Value};
+use tokio::process::Child;
+use url::Url;
+
+use super::exchange::Exchange;
+use super::{Error, child};
+
+/// A conversation that was begun with `initialize`.
+pub(super) struct Session {
+    service: RunningService<RoleClient, ClientConfig>,
+    timeout: Duration,
+    /// Ends with the session.
+    _program: Option<Child>,
+}
+
+/// Requests under way; more wait for their turn.
+const AT_ONCE: usize = 64;
+
+impl Session {
+    pub(super) async fn over_http(exchange: Exchange, url: &Url) -> Result<Session, Error> {
+        let timeout = exchange.timeout;
+        let config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_concurrent_requests(AT_ONCE);
+        let transport = StreamableHttpClientTransport::with_client(exchange, config);
+        begin(transport, timeout, None).await
+    }
+
+    pub(super) async fn over_stdio(program: (Child, child::Streams), timeout: Duration) -> Result<Session, Error> {
+        let (child, streams) = program;
+        begin(streams, timeout, Some(child)).await
+    }
+
+    /// One page of the names of the tools, and where the next begins.
+    pub(super) async fn tools(&self, cursor: Option<String>) -> Result<(Vec<String>, Option<String>), Error> {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = self.wait(self.service.list_tools(Some(params))).await?;
+        let page = page.ok_or(Error::Unreadable("its tools cannot be listed"))?;
+        Ok((page.tools.into_iter().map(|tool| tool.name.into_owned()).collect(), page.next_cursor))
+    }
+
+    /// The result of a tool. None where the call itself failed.
+    pub(super) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Option<Value>, Error> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let result = self.wait(self.service.call_tool(params)).await?;
+        let result = result.map(serde_json::to_value).transpose();
+        result.map_err(|_| Error::Unreadable("it is no result of a tool"))
+    }
+
+    /// None where the server answered with an error.
+    async fn wait<T>(&self, answer: impl Future<Output = Result<T, ServiceError>>) -> Result<Option<T>, Error> {
+        match tokio::time::timeout(self.timeout, answer).await {
+            Err(_) => Err(Error::Timeout),
+            Ok(Ok(answer)) => Ok(Some(answer)),
+            Ok(Err(ServiceError::McpError(_))) => Ok(None),
+            Ok(Err(ServiceError::TransportSend(error))) => Err(of_transport(&error)),
+            Ok(Err(ServiceError::UnexpectedResponse)) => Err(Error::Unreadable("it answers another question")),
+            Ok(Err(ServiceError::Timeout { .. })) => Err(Error::Timeout),
+            Ok(Err(_)) => Err(CLOSED),
+        }
+    }
+}
+
+const CLOSED: Error = Error::Unreachable("the connection was closed");
+
+async fn begin<T, E, A>(transport: T, timeout: Duration, program: Option<Child>) -> Result<Session, Error>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let identity = Implementation::new("corbie", env!("CARGO_PKG_VERSION"));
+    let begun = ClientConfig::new(Default::default(), identity).serve(transport);
+    match tokio::time::timeout(timeout, begun).await {
+        Ok(Ok(service)) => Ok(Session { service, timeout, _program: program }),
+        Ok(Err(ClientInitializeError::TransportError { error, .. })) => Err(of_transport(&error)),
+        Ok(Err(ClientInitializeError::ConnectionClosed(_))) => Err(CLOSED),
+        Ok(Err(_)) => Err(Error::Unreadable("it does not begin a conversation")),
+        Err(_) => Err(Error::Timeout),
+    }
+}
+
+/// What [`Exchange`] said, if it was it.
+fn of_transport(error: &DynamicTransportError) -> Error {
+    match error.error.downcast_ref::<StreamableHttpError<Error>>() {
+        Some(StreamableHttpError::Client(error)) => error.clone(),
+        _ => CLOSED,
+    }
+}

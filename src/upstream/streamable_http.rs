@@ -1,0 +1,128 @@
+//! Lets the protocol's client library send over the client that all of corbie shares.
+//!
+//! A server may answer a request as a stream of events. Of those only the response matters here, so it is waited for
+//! and handed on like any other; what a server tells or asks on the way is passed over, as this client offers nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::common::http_header::HEADER_SESSION_ID;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse as Posted,
+};
+use url::Url;
+
+use super::Error;
+use super::exchange::{Exchange, Reply};
+use crate::providers::Events;
+
+type Failure = StreamableHttpError<Error>;
+
+const ACCEPTED: &str = "application/json, text/event-stream";
+/// How long the end of a stream may lag behind its response.
+const END: Duration = Duration::from_millis(10);
+
+impl StreamableHttpClient for Exchange {
+    type Error = Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<Posted, Failure> {
+        let in_session = session.is_some();
+        let body = serde_json::to_vec(&message)?;
+        let reply = self.post(&address(&uri)?, ACCEPTED, with_session(headers, session)?, body).await.map_err(fail)?;
+        let status = reply.status();
+        let session = reply.headers().get(HEADER_SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        match status {
+            StatusCode::ACCEPTED | StatusCode::NO_CONTENT => return Ok(Posted::Accepted),
+            StatusCode::NOT_FOUND if in_session => return Err(StreamableHttpError::SessionExpired),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(fail(Error::of_status(status))),
+            _ => {}
+        }
+        let response = response(reply).await.map_err(fail)?;
+        match response {
+            Some(ServerJsonRpcMessage::Response(_)) if !status.is_success() => Err(fail(Error::of_status(status))),
+            Some(response) => Ok(Posted::Json(response, session)),
+            None if !status.is_success() => Err(fail(Error::of_status(status))),
+            // Nothing needs to be said to a notification, and some servers say it with 200.
+            None if !matches!(message, ClientJsonRpcMessage::Request(_)) => Ok(Posted::Accepted),
+            None => Err(fail(Error::Unreadable("it is no JSON-RPC response"))),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        _: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failure> {
+        // Whether the server keeps sessions is its own matter.
+        let headers = with_session(headers, Some(session))?;
+        self.send(Method::DELETE, &address(&uri)?, headers, Bytes::new()).await.map_err(fail)?;
+        Ok(())
+    }
+
+    /// There is nothing to hear between requests.
+    async fn get_stream(
+        &self,
+        _: Arc<str>,
+        _: Option<Arc<str>>,
+        _: Option<String>,
+        _: Option<String>,
+        _: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxedSseResponse, Failure> {
+        Err(StreamableHttpError::ServerDoesNotSupportSse)
+    }
+}
+
+/// The first response in a body, which is JSON or a stream of events.
+async fn response(mut reply: Reply) -> Result<Option<ServerJsonRpcMessage>, Error> {
+    let answers = |message: &ServerJsonRpcMessage| {
+        matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_))
+    };
+    if !reply.is("text/event-stream") {
+        let body = reply.whole().await?;
+        return Ok(serde_json::from_slice(&body).ok().filter(answers));
+    }
+    let mut events = Events::default();
+    while let Some(bytes) = reply.next().await? {
+        let complete = events.push(&bytes).map_err(|_| Error::Unreadable("an event is too large"))?;
+        let mut messages = complete.iter().filter_map(|event| serde_json::from_str(&event.data).ok());
+        if let Some(response) = messages.find(answers) {
+            // A stream that ends here leaves its connection to the next request; one that goes on is not waited for.
+            let rest = async { while let Ok(Some(_)) = reply.next().await {} };
+            let _ = tokio::time::timeout(END, rest).await;
+            return Ok(Some(response));
+        }
+    }
+    Ok(None)
+}
+
+fn with_session(headers: HashMap<HeaderName, HeaderValue>, session: Option<Arc<str>>) -> Result<HeaderMap, Failure> {
+    let mut headers: HeaderMap = headers.into_iter().collect();
+    if let Some(session) = session {
+        let session =
+            HeaderValue::from_str(&session).map_err(|_| fail(Error::Unreadable("its session has no name")))?;
+        headers.insert(HEADER_SESSION_ID, session);
+    }
+    Ok(headers)
+}
+
+fn address(uri: &str) -> Result<Url, Failure> {
+    uri.parse().map_err(|_| fail(Error::Unreachable("its `url` cannot be asked")))
+}
+
+fn fail(error: Error) -> Failure {
+    StreamableHttpError::Client(error)
+}
