@@ -7,6 +7,8 @@ mod commands;
 mod environment;
 #[path = "config/expansion.rs"]
 mod expansion;
+#[path = "config/external.rs"]
+mod external;
 #[path = "config/formats.rs"]
 mod formats;
 #[path = "config/hostile.rs"]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::not_yet::NotYet;
+use super::mcp_server::McpServer;
 
 /// Which categories there are, and how texts are sorted into them.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -34,21 +34,35 @@ pub struct Classification {
     /// A category keeps its number when the file is read again: new ones come last, and the place of one that is gone
     /// stays empty until the next start.
     pub stable_indices: bool,
-    /// Accepted, but not used by this version yet.
-    #[serde(rename = "type", skip_serializing)]
-    source: NotYet,
-    /// Accepted, but not used by this version yet.
-    #[serde(skip_serializing)]
-    mcp_server: NotYet,
-    /// Accepted, but not used by this version yet.
-    #[serde(skip_serializing)]
-    num_categories: NotYet,
-    /// Accepted, but not used by this version yet.
-    #[serde(skip_serializing)]
-    confidence_threshold: NotYet,
-    /// Accepted, but not used by this version yet.
-    #[serde(skip_serializing)]
-    fallback_category: NotYet,
+    /// Who sorts the prompts that the router routes: `builtin`, which is corbie itself, or `mcp`, the server in
+    /// `mcp_server`. It is `builtin` if left out.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// The server that sorts prompts with `type: mcp`. While it is down, corbie does it.
+    #[serde(skip_serializing_if = "McpServer::is_absent")]
+    pub mcp_server: McpServer,
+    /// How many categories the server must have. One with another number is not used. Any number, if left out.
+    #[schemars(range(min = 1, max = 10_000))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub num_categories: Option<usize>,
+    /// A prompt whose category is less sure than this, from 0 to 1, counts as one of `fallback_category`. It is 0.6 if
+    /// left out.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence_threshold: Option<f64>,
+    /// The category of prompts that fit no other well enough.
+    #[schemars(length(min = 1, max = 1024))]
+    pub fallback_category: String,
+}
+
+/// Who sorts the prompts that the router routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// corbie itself.
+    Builtin,
+    /// A classification server that speaks MCP.
+    Mcp,
 }
 
 /// How texts are sorted into categories.
@@ -91,11 +105,11 @@ impl Default for Classification {
             cache_entries: 4096,
             watch: true,
             stable_indices: true,
-            source: NotYet,
-            mcp_server: NotYet,
-            num_categories: NotYet,
-            confidence_threshold: NotYet,
-            fallback_category: NotYet,
+            source: None,
+            mcp_server: McpServer::default(),
+            num_categories: None,
+            confidence_threshold: None,
+            fallback_category: "general".into(),
         }
     }
 }

@@ -9,15 +9,18 @@
 
 pub mod address;
 pub mod classification;
+pub mod classifier;
 pub(crate) mod document;
 pub mod duration;
 mod environment;
 mod expand;
+mod external;
+pub mod headers;
 pub mod inference;
 mod layers;
 pub mod limits;
 pub mod log;
-mod not_yet;
+pub mod mcp_server;
 mod problem;
 pub mod providers;
 mod read;
@@ -38,6 +41,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use external::{ClassificationPolicy, Mistake};
 pub use layers::{Layer, Scope, Sources, State, search};
 pub use problem::{ConfigError, KeyPath, Origin, Position, Problem, Segment, Source};
 pub(crate) use read::Kind;
@@ -46,7 +50,6 @@ pub(crate) use schema::derive;
 pub use schema::schema;
 
 use expand::expand;
-use not_yet::NotYet;
 use problem::Findings;
 use tree::{Data, Node};
 use typed::typed;
@@ -66,9 +69,8 @@ pub struct Config {
     pub defaults: providers::Defaults,
     pub router: router::Router,
     pub log: log::Log,
-    /// Accepted, but not used by this version yet.
-    #[serde(skip_serializing)]
-    classifier: NotYet,
+    #[serde(skip_serializing_if = "classifier::Classifier::is_absent")]
+    pub classifier: classifier::Classifier,
 }
 
 /// A configuration that can be used, and how it came about.
@@ -83,7 +85,7 @@ pub struct Loaded {
 }
 
 impl Config {
-    /// Reads, merges and checks all sources.
+    /// Reads, merges and checks all sources; also what one setting says about another.
     pub fn load(sources: Sources) -> Result<Loaded, ConfigError> {
         let schema = schema();
         let layers = search(&sources);
@@ -102,7 +104,14 @@ impl Config {
             message: "the settings fit the schema but cannot be read; please report this".into(),
             suggestion: None,
         })?;
-        Ok(Loaded { config, warnings, layers, tree })
+        let loaded = Loaded { config, warnings, layers, tree };
+        match loaded.config.external_classifier() {
+            Ok(_) => Ok(loaded),
+            Err(mistakes) => {
+                let problems = mistakes.into_iter().map(|mistake| loaded.problem(mistake.path, mistake.message));
+                Err(ConfigError::sorted(problems.collect()))
+            }
+        }
     }
 }
 
@@ -110,10 +119,13 @@ impl Loaded {
     /// A mistake that shows only when a setting is used, such as a port that is taken: names the key
     /// (`server.listen`) and where it is written.
     pub fn mistake(&self, key: &str, message: impl Into<String>) -> ConfigError {
-        let path = KeyPath::dotted(key);
+        self.problem(KeyPath::dotted(key), message.into()).into()
+    }
+
+    fn problem(&self, path: KeyPath, message: String) -> Problem {
         let written = self.tree.get(&path.0).is_some();
         let origin = written.then(|| self.tree.key_origin(&path));
-        Problem { origin, path, message: message.into(), suggestion: None }.into()
+        Problem { origin, path, message, suggestion: None }
     }
 }
 
@@ -122,7 +134,7 @@ fn gather(sources: &Sources, layers: &[Layer], schema: &Value) -> (Node, Finding
     let mut merged = Node::empty(Origin::command_line());
     let mut findings = Findings::default();
     let mut add = |mut tree: Node, findings: &mut Findings| {
-        set_aside(&mut tree, schema, findings);
+        set_aside(&mut tree);
         if matches!(tree.origin.source, Source::File(_)) {
             findings.mistakes.extend(expand(&mut tree, &sources.variables, schema));
         }
@@ -156,28 +168,9 @@ fn gather(sources: &Sources, layers: &[Layer], schema: &Value) -> (Node, Finding
     (merged, findings)
 }
 
-/// Takes out what is accepted but not used: keys of later versions, and an editor's `$schema`.
-///
-/// This comes before variables are put in, as a section that is not used needs none of them.
-fn set_aside(tree: &mut Node, schema: &Value, findings: &mut Findings) {
+/// An editor's `$schema` is no setting.
+fn set_aside(tree: &mut Node) {
     if let Data::Map(entries) = &mut tree.data {
         entries.remove("$schema");
     }
-    set_aside_unused(tree, schema, &KeyPath::default(), findings);
-}
-
-fn set_aside_unused(tree: &mut Node, schema: &Value, path: &KeyPath, findings: &mut Findings) {
-    let Data::Map(entries) = &mut tree.data else {
-        return;
-    };
-    entries.retain(|key, entry| {
-        let Some(schema) = schema::member(schema, key) else { return true };
-        let unused = schema.get(schema::NOT_YET).is_some();
-        if unused {
-            findings.warnings.push(Problem::at(entry.key.clone(), path.key(key), "is not used by this version yet"));
-        } else {
-            set_aside_unused(&mut entry.node, schema, &path.key(key), findings);
-        }
-        !unused
-    });
 }

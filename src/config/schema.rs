@@ -10,9 +10,6 @@ use serde_json::Value;
 use super::problem::Segment;
 use super::{Config, address, duration, secret, size};
 
-/// Marks a section that is accepted but not used by this version.
-pub(super) const NOT_YET: &str = "x-not-used-yet";
-
 /// A `format` that JSON Schema does not know (and must not: editors check the ones they know): its check, and how to say it to a person.
 pub(super) struct Format {
     pub(super) name: &'static str,

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Secret(String);
 
 /// The value of a header that is sent to others, such as `Bearer ${MCP_API_KEY}`. As unseen as a [`Secret`], but it may
-/// hold spaces.
-#[derive(Clone, Deserialize)]
+/// hold spaces. It can be compared, as it is sent out and nobody is let in by it.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct SecretLine(String);
 

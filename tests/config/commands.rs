@@ -71,6 +71,7 @@ classification:
   cache_entries: 4096
   watch: true
   stable_indices: true
+  fallback_category: general
 providers:
   required: false
   detect_ports:
@@ -111,10 +112,14 @@ fn a17_show_of_a_bad_configuration_prints_nothing_and_tells_the_mistakes() {
 
 #[test]
 fn a17_validate_prints_ok_after_the_warnings() {
-    let machine = Machine::new().project("classifier: {}\n");
+    let machine = Machine::new().project("classifier: {category_modle: {}}\n");
     let (code, text) = output(&machine, Command::Validate(Validate::default()));
     assert_eq!(code, ExitCode::SUCCESS);
-    assert_eq!(text, "warning: project/corbie.yaml:1:1: classifier: is not used by this version yet\nOK\n");
+    assert_eq!(
+        text,
+        "warning: project/corbie.yaml:1:14: classifier.category_modle: is not a setting; \
+         did you mean `category_model`?\nOK\n"
+    );
 }
 
 #[test]

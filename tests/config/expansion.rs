@@ -86,15 +86,15 @@ fn s02_variables_and_flags_are_not_expanded() {
 }
 
 #[test]
-fn s02_the_snippet_of_an_unused_section_needs_no_variables() {
+fn s02_a_header_of_the_classification_server_takes_its_token_from_a_variable() {
     let snippet =
         "classification:\n  type: mcp\n  mcp_server:\n    headers:\n      Authorization: \"Bearer ${MCP_API_KEY}\"\n";
     let machine = Machine::new().project(snippet);
     assert_eq!(
-        machine.warnings(),
-        [
-            "project/corbie.yaml:3:3: classification.mcp_server: is not used by this version yet",
-            "project/corbie.yaml:2:3: classification.type: is not used by this version yet",
-        ]
+        machine.mistakes(),
+        ["project/corbie.yaml:5:22: classification.mcp_server.headers.Authorization: needs the environment variable \
+             `MCP_API_KEY`, which is not set"]
     );
+    let config = machine.variable("MCP_API_KEY", "sk-1").load();
+    assert_eq!(config.classification.mcp_server.headers["Authorization"].expose(), "Bearer sk-1");
 }

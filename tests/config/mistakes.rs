@@ -35,16 +35,13 @@ fn f12_sections_of_later_versions_are_unknown() {
 }
 
 #[test]
-fn f12_classification_and_classifier_are_accepted_with_a_warning() {
-    let machine = Machine::new()
-        .project("classifier:\n  category_model: {model_id: ''}\nclassification: {any: thing}\n")
-        .variable("CORBIE_CLASSIFICATION__TYPE", "mcp");
+fn f12_unknown_keys_of_classification_and_classifier_are_warned_about() {
+    let machine = Machine::new().project("classifier: {any: thing}\nclassification:\n  mcp_server: {any: thing}\n");
     assert_eq!(
         machine.warnings(),
         [
-            "project/corbie.yaml:1:1: classifier: is not used by this version yet",
-            "environment variable CORBIE_CLASSIFICATION__TYPE: classification.type: is not used by this version yet",
-            "project/corbie.yaml:3:18: classification.any: is not a setting",
+            "project/corbie.yaml:3:16: classification.mcp_server.any: is not a setting",
+            "project/corbie.yaml:1:14: classifier.any: is not a setting",
         ]
     );
 }

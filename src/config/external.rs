@@ -1,0 +1,168 @@
+//! Brings `classification` and `classifier` together (F-32, X-24): one form for the classification server, whichever
+//! section names it.
+//!
+//! A key that only one of them has counts. A key that both have must say the same in both.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use url::Url;
+
+use super::Config;
+use super::classification::Source;
+use super::classifier::McpCategoryModel;
+use super::headers::{NotAHeader, header_map};
+use super::mcp_server::{McpServer, TransportKind};
+use super::problem::KeyPath;
+use crate::upstream::{Settings, Transport};
+
+/// What counts as a category, whoever sorted the prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassificationPolicy {
+    /// Below this confidence the fallback category counts.
+    pub threshold: f32,
+    pub fallback: String,
+    /// Whether corbie may sort prompts itself. Without it, and without a server, prompts go to the default model.
+    pub builtin: bool,
+}
+
+/// Settings that do not fit together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    pub path: KeyPath,
+    pub message: String,
+}
+
+const THRESHOLD: f64 = 0.6;
+const URL: &str = "http://localhost:8090/mcp";
+const CLASSIFY: &str = "classify_text";
+/// Each section keeps the timeout it always had.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const OLDER_TIMEOUT: Duration = Duration::from_secs(30);
+
+const NEWER: &str = "classification";
+const OLDER: &str = "classifier.mcp_category_model";
+
+impl Config {
+    /// The classification server that sorts prompts in corbie's place, if one is asked for.
+    pub fn external_classifier(&self) -> Result<Option<Settings>, Vec<Mistake>> {
+        let older = self.classifier.mcp_category_model.clone();
+        let asked = self.classification.source.map(|source| source == Source::Mcp);
+        let enabled = older.as_ref().map(|older| older.enabled);
+        let mut both = Both::default();
+        let wanted = both.one(("type", asked), ("enabled", enabled)).unwrap_or(false);
+        let settings = match wanted {
+            true => self.settings(older.unwrap_or_default(), enabled.is_some() && asked.is_none(), &mut both),
+            false => None,
+        };
+        if both.mistakes.is_empty() { Ok(settings) } else { Err(both.mistakes) }
+    }
+
+    /// What counts as a category. Settings that disagree do not get past [`Config::load`].
+    pub fn classification_policy(&self) -> ClassificationPolicy {
+        let older = self.classifier.mcp_category_model.as_ref().filter(|older| older.enabled);
+        let threshold = self.classification.confidence_threshold.or(older.and_then(|older| older.threshold));
+        ClassificationPolicy {
+            threshold: threshold.unwrap_or(THRESHOLD) as f32,
+            fallback: self.classification.fallback_category.clone(),
+            builtin: self.classifier.category_model.is_on(),
+        }
+    }
+
+    /// `older_only` says that the server is asked for by the older section alone.
+    fn settings(&self, older: McpCategoryModel, older_only: bool, both: &mut Both) -> Option<Settings> {
+        let server = &self.classification.mcp_server;
+        both.one(("confidence_threshold", self.classification.confidence_threshold), ("threshold", older.threshold));
+        let kind = both.one(("mcp_server.transport", server.transport), ("transport_type", older.transport_type));
+        let timeout = both.one(
+            ("mcp_server.timeout", server.timeout.map(Duration::from)),
+            ("timeout_seconds", older.timeout_seconds.map(Duration::from)),
+        );
+        let classify = both
+            .one(("mcp_server.tools.classify", server.tools.classify.clone()), ("tool_name", older.tool_name.clone()));
+        let transport = transport(kind.unwrap_or(TransportKind::Http), server, &older, both)?;
+        Some(Settings {
+            transport,
+            classify_tool: classify.unwrap_or_else(|| CLASSIFY.into()),
+            list_tool: server.tools.list_categories.clone(),
+            timeout: timeout.unwrap_or(if older_only { OLDER_TIMEOUT } else { TIMEOUT }),
+            max_retries: server.max_retries,
+            cache_categories: server.cache_categories,
+            refresh_interval: server.refresh_interval.get(),
+            num_categories: self.classification.num_categories,
+        })
+    }
+}
+
+fn transport(kind: TransportKind, server: &McpServer, older: &McpCategoryModel, both: &mut Both) -> Option<Transport> {
+    match kind {
+        TransportKind::Stdio => program(server, older, both),
+        TransportKind::Http => web(server, older, both).map(|(url, headers)| Transport::Http { url, headers }),
+        TransportKind::StreamableHttp => {
+            web(server, older, both).map(|(url, headers)| Transport::StreamableHttp { url, headers })
+        }
+    }
+}
+
+fn program(server: &McpServer, older: &McpCategoryModel, both: &mut Both) -> Option<Transport> {
+    let command = both.one(("mcp_server.command", server.command.clone()), ("command", older.command.clone()));
+    let args = both.one(("mcp_server.args", filled(&server.args)), ("args", filled(&older.args)));
+    let env = both.one(("mcp_server.env", filled(&server.env)), ("env", filled(&older.env)));
+    let Some(command) = command else {
+        let (section, transport) = match server.transport {
+            Some(_) => ("classification.mcp_server", "transport"),
+            None => (OLDER, "transport_type"),
+        };
+        let message = format!("is `stdio`, which needs a program to start; set `{section}.command`");
+        both.wrong(KeyPath::dotted(section).key(transport), message);
+        return None;
+    };
+    Some(Transport::Stdio { command, args: args.unwrap_or_default(), env: env.unwrap_or_default() })
+}
+
+fn web(server: &McpServer, older: &McpCategoryModel, both: &mut Both) -> Option<(Url, HeaderMap)> {
+    let url = both.one(("mcp_server.url", server.url.clone()), ("url", older.url.clone()));
+    let url: Url = url.map_or_else(|| URL.parse().expect("a URL"), |url| url.expose().clone());
+    if !url.username().is_empty() || url.password().is_some() {
+        let key =
+            if server.url.is_some() { "classification.mcp_server.url" } else { "classifier.mcp_category_model.url" };
+        both.wrong(KeyPath::dotted(key), "names a user or a password; send them in `headers`".into());
+        return None;
+    }
+    both.one(("mcp_server.headers", filled(&server.headers)), ("headers", filled(&older.headers)));
+    let newer = both.headers("classification.mcp_server.headers", header_map(&server.headers))?;
+    let older = both.headers("classifier.mcp_category_model.headers", header_map(&older.headers))?;
+    Some((url, if newer.is_empty() { older } else { newer }))
+}
+
+/// An empty list counts as left out.
+fn filled<T: Clone + Default + PartialEq>(list: &T) -> Option<T> {
+    (*list != T::default()).then(|| list.clone())
+}
+
+/// Collects what does not fit together.
+#[derive(Default)]
+struct Both {
+    mistakes: Vec<Mistake>,
+}
+
+impl Both {
+    /// The value of a setting that has a key in each of the sections.
+    fn one<T: PartialEq>(&mut self, newer: (&str, Option<T>), older: (&str, Option<T>)) -> Option<T> {
+        if let (Some(one), Some(other)) = (&newer.1, &older.1)
+            && one != other
+        {
+            let message = format!("does not say the same as `{NEWER}.{}`; remove one of the two", newer.0);
+            self.wrong(KeyPath::dotted(&format!("{OLDER}.{}", older.0)), message);
+        }
+        newer.1.or(older.1)
+    }
+
+    fn headers(&mut self, key: &str, headers: Result<HeaderMap, NotAHeader>) -> Option<HeaderMap> {
+        headers.map_err(|error| self.wrong(KeyPath::dotted(key).key(error.name()), error.to_string())).ok()
+    }
+
+    fn wrong(&mut self, path: KeyPath, message: String) {
+        self.mistakes.push(Mistake { path, message });
+    }
+}

@@ -1,0 +1,74 @@
+//! Headers that the operator adds to requests to others.
+
+use std::collections::BTreeMap;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::secret::SecretLine;
+
+/// Set by the protocol; a second value would break it or leave the receiver to choose.
+const RESERVED: [&str; 9] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
+];
+
+/// A name that cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAHeader {
+    #[error("is not the name of a header; use letters, digits and `-`")]
+    Name(String),
+    #[error("is set by the protocol; leave it out")]
+    Reserved(String),
+}
+
+/// The headers, ready to be sent; their values show nowhere.
+pub fn header_map(headers: &BTreeMap<String, SecretLine>) -> Result<HeaderMap, NotAHeader> {
+    let ready = headers.iter().map(|(name, line)| {
+        let key: HeaderName = name.parse().map_err(|_| NotAHeader::Name(name.clone()))?;
+        if RESERVED.contains(&key.as_str()) {
+            return Err(NotAHeader::Reserved(name.clone()));
+        }
+        // A value is checked when it is read; one made by hand that is none takes the blame to its name.
+        let mut value = HeaderValue::from_str(line.expose()).map_err(|_| NotAHeader::Name(name.clone()))?;
+        value.set_sensitive(true);
+        Ok((key, value))
+    });
+    ready.collect()
+}
+
+impl NotAHeader {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Name(name) | Self::Reserved(name) => name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(name: &str) -> Result<HeaderMap, NotAHeader> {
+        header_map(&[(name.to_owned(), SecretLine::new("Bearer sk-1"))].into())
+    }
+
+    #[test]
+    fn f26_a_header_keeps_its_value_and_shows_it_nowhere() {
+        let headers = map("Authorization").unwrap();
+        assert_eq!(headers["authorization"], "Bearer sk-1");
+        assert!(!format!("{headers:?}").contains("sk-1"));
+    }
+
+    #[test]
+    fn f26_names_that_cannot_be_sent_are_told() {
+        assert_eq!(map("a b"), Err(NotAHeader::Name("a b".into())));
+        assert_eq!(map("Content-Length"), Err(NotAHeader::Reserved("Content-Length".into())));
+    }
+}
