@@ -1,0 +1,61 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! The router's client for external classification servers: against corbie itself, and against servers made by hand
+//! that are slow, down, wrong or guarded.
+
+#[path = "upstream/answers.rs"]
+mod answers;
+#[path = "upstream/bounds.rs"]
+mod bounds;
+#[path = "upstream/corbie.rs"]
+mod corbie_itself;
+#[path = "upstream/fake.rs"]
+mod fake;
+#[path = "upstream/recovery.rs"]
+mod recovery;
+#[path = "upstream/start.rs"]
+mod start;
+
+use std::time::Duration;
+
+use corbie::config::{Config, Sources};
+use corbie::providers::client::Client;
+use corbie::upstream::{RemoteClassifier, State};
+
+/// How long anything may take before a test gives up; far more than it needs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The client that this configuration asks for.
+#[track_caller]
+fn client(yaml: &str, variables: &[(&str, &str)]) -> RemoteClassifier {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("corbie.yaml"), yaml).unwrap();
+    let sources = Sources {
+        folder: folder.path().into(),
+        system: folder.path().join("etc"),
+        variables: variables.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        ..Sources::default()
+    };
+    let config = Config::load(sources).expect("a good configuration").config;
+    let settings = config.external_classifier().expect("settings that fit together").expect("a server");
+    RemoteClassifier::new(settings, Client::new())
+}
+
+/// The client of the server at this URL, with more keys of `mcp_server`.
+#[track_caller]
+fn client_of(url: &str, more: &str) -> RemoteClassifier {
+    client(&format!("classification: {{type: mcp, mcp_server: {{url: '{url}', {more}}}}}"), &[])
+}
+
+/// Waits for a state.
+async fn reached(remote: &RemoteClassifier, wanted: impl Fn(&State) -> bool) -> State {
+    let mut changes = remote.changes();
+    let state = tokio::time::timeout(PATIENCE, changes.wait_for(wanted)).await.expect("the state in time");
+    state.expect("a client that lives").clone()
+}
+
+/// Lets time pass without waiting for it.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}

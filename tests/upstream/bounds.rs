@@ -1,0 +1,107 @@
+//! C-62: time, retries, and what is remembered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use corbie::upstream::Error;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::fake::{Behaviour, Classify, Fake, verdict};
+use crate::{client_of, pass, reached};
+
+#[tokio::test]
+async fn c62_f23_a_slow_server_holds_a_prompt_up_for_twice_its_timeout_at_most() {
+    let fake = Fake::start(Behaviour::default()).await;
+    let remote = client_of(&fake.url(), "timeout: 200ms");
+    remote.categories().await.unwrap();
+    fake.change(Classify::Never);
+    fake.asked();
+    let start = Instant::now();
+    assert_eq!(remote.classify("hello").await.unwrap_err(), Error::Timeout);
+    let took = start.elapsed();
+    assert!((Duration::from_millis(200)..Duration::from_millis(1000)).contains(&took), "{took:?}");
+    assert_eq!(fake.asked(), ["tools/call classify_text"; 2], "three retries were allowed, but not the time for them");
+}
+
+/// A listener that closes every connection, and how many there were.
+async fn hangs_up() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = count.clone();
+    tokio::spawn(async move {
+        while listener.accept().await.is_ok() {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    (url, count)
+}
+
+#[tokio::test]
+async fn c62_f24_a_request_that_could_not_be_sent_is_sent_again_as_often_as_allowed() {
+    for (more, tries) in [("", 4), ("max_retries: 0", 1), ("max_retries: 2", 3)] {
+        let (url, count) = hangs_up().await;
+        assert_eq!(
+            client_of(&url, more).classify("hello").await.unwrap_err(),
+            Error::Unreachable("the connection was closed")
+        );
+        assert_eq!(count.load(Ordering::Relaxed), tries);
+    }
+}
+
+#[tokio::test]
+async fn c62_f24_what_trying_again_cannot_help_is_told_at_once() {
+    let fake = Fake::start(Behaviour::default()).await;
+    let remote = client_of(&fake.url(), "");
+    remote.categories().await.unwrap();
+    for classify in [Classify::Status(500), Classify::Answers(json!({"error": "no"}))] {
+        fake.asked();
+        fake.change(classify);
+        assert!(remote.classify("hello").await.is_err());
+        assert_eq!(fake.asked(), ["tools/call classify_text"]);
+    }
+}
+
+#[tokio::test]
+async fn c62_f25_the_list_is_asked_for_again_after_the_interval_and_verdicts_are_forgotten_with_it() {
+    let fake = Fake::start(Behaviour::default()).await;
+    let remote = client_of(&fake.url(), "refresh_interval: 1m");
+    let following = tokio::spawn(remote.clone().follow());
+    reached(&remote, |state| state.is_ready()).await;
+    remote.classify("hello").await.unwrap();
+    remote.classify("hello").await.unwrap();
+    assert_eq!(fake.asked().iter().filter(|asked| asked.contains("classify_text")).count(), 1, "it was remembered");
+
+    fake.list(json!(["math", "law", "general", "cooking"]));
+    pass(Duration::from_secs(59)).await;
+    assert_eq!(fake.asked(), [""; 0]);
+    pass(Duration::from_secs(1)).await;
+    reached(&remote, |state| *state == corbie::upstream::State::Ready { categories: 4 }).await;
+    assert_eq!(remote.categories().await.unwrap().names().len(), 4);
+    remote.classify("hello").await.unwrap();
+    assert_eq!(fake.asked(), ["tools/call list_categories", "tools/call classify_text"]);
+    following.abort();
+}
+
+#[tokio::test]
+async fn c62_f25_without_remembering_the_list_is_asked_for_with_every_text() {
+    let fake = Fake::start(Behaviour::default()).await;
+    let remote = client_of(&fake.url(), "cache_categories: false");
+    remote.classify("hello").await.unwrap();
+    fake.asked();
+    fake.list(json!(["law", "math", "general"]));
+    assert_eq!(remote.classify("hello").await.unwrap().category(), "math");
+    assert_eq!(fake.asked(), ["tools/call list_categories", "tools/call classify_text"]);
+}
+
+#[tokio::test]
+async fn c62_long_texts_are_not_remembered() {
+    let fake = Fake::start(Behaviour::default()).await;
+    let remote = client_of(&fake.url(), "");
+    let long = "x".repeat(4097);
+    remote.classify(&long).await.unwrap();
+    fake.change(Classify::Answers(verdict(0)));
+    assert_eq!(remote.classify(&long).await.unwrap().class, 0);
+}

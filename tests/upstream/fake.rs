@@ -1,0 +1,202 @@
+//! A classification server made by hand: it does what a test tells it to, and remembers what it was asked.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// A server that runs; dropped, it is gone at once.
+pub(crate) struct Fake {
+    address: SocketAddr,
+    behaviour: Arc<Behaviour>,
+    task: JoinHandle<()>,
+}
+
+/// What it does. Any part can change while it runs.
+pub(crate) struct Behaviour {
+    /// Whether it serves paths below `/mcp`, or only JSON-RPC.
+    pub(crate) style: Style,
+    pub(crate) tools: Vec<&'static str>,
+    pub(crate) authorization: Option<&'static str>,
+    pub(crate) categories: Mutex<Value>,
+    pub(crate) classify: Mutex<Classify>,
+    /// The methods it was asked for, with the tool of a call.
+    pub(crate) asked: Mutex<Vec<String>>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Style {
+    Rest,
+    JsonRpc,
+    /// JSON-RPC whose responses are streams of events.
+    Events,
+}
+
+/// What happens to a text.
+#[derive(Clone)]
+pub(crate) enum Classify {
+    /// This is the JSON in the first text.
+    Answers(Value),
+    /// This is the whole result.
+    Results(Value),
+    /// An error of the protocol.
+    Fails,
+    Status(u16),
+    Never,
+}
+
+impl Default for Behaviour {
+    fn default() -> Behaviour {
+        Behaviour {
+            style: Style::Rest,
+            tools: vec!["list_categories", "classify_text"],
+            authorization: None,
+            categories: Mutex::new(json!(["math", "law", "general"])),
+            classify: Mutex::new(Classify::Answers(verdict(1))),
+            asked: Mutex::default(),
+        }
+    }
+}
+
+/// A good answer.
+pub(crate) fn verdict(class: usize) -> Value {
+    json!({"class": class, "confidence": 0.9, "model": "acme/lawyer", "use_reasoning": true})
+}
+
+impl Fake {
+    pub(crate) async fn start(behaviour: Behaviour) -> Fake {
+        Fake::at("127.0.0.1:0".parse().unwrap(), Arc::new(behaviour)).await
+    }
+
+    async fn at(address: SocketAddr, behaviour: Arc<Behaviour>) -> Fake {
+        let listener = TcpListener::bind(address).await.expect("a free port");
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().fallback(answer).with_state(behaviour.clone());
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("it serves") });
+        Fake { address, behaviour, task }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// Goes away; what comes back later is at the same address.
+    pub(crate) async fn stop(mut self) -> Stopped {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+        Stopped(self.address, self.behaviour.clone())
+    }
+
+    pub(crate) fn change(&self, classify: Classify) {
+        *self.behaviour.classify.lock().unwrap() = classify;
+    }
+
+    pub(crate) fn list(&self, categories: Value) {
+        *self.behaviour.categories.lock().unwrap() = categories;
+    }
+
+    /// What it was asked since the last time.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.behaviour.asked.lock().unwrap())
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A server that is down.
+pub(crate) struct Stopped(SocketAddr, Arc<Behaviour>);
+
+impl Stopped {
+    pub(crate) async fn start(self) -> Fake {
+        Fake::at(self.0, self.1).await
+    }
+}
+
+async fn answer(State(fake): State<Arc<Behaviour>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if fake.authorization.is_some() && fake.authorization != given {
+        return (StatusCode::UNAUTHORIZED, "who is sk-wrong?").into_response();
+    }
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let below = uri.path().strip_prefix("/mcp").unwrap_or_default();
+    match (fake.style, below.strip_prefix('/')) {
+        (Style::Rest, Some(method)) => match fake.result(method, &body).await {
+            Ok(Some(result)) => json_response(&result),
+            Ok(None) => json_response(&json!({"error": {"code": -32603, "message": "the disk of db-7 is full"}})),
+            Err(status) => status.into_response(),
+        },
+        (Style::Rest, None) | (_, Some(_)) => (StatusCode::NOT_FOUND, "<h1>no such page</h1>").into_response(),
+        (style, None) => fake.json_rpc(style, &body).await,
+    }
+}
+
+impl Behaviour {
+    async fn json_rpc(&self, style: Style, body: &Value) -> Response {
+        let Some(id) = body.get("id") else { return StatusCode::ACCEPTED.into_response() };
+        let mut response = json!({"jsonrpc": "2.0", "id": id});
+        match self.result(body["method"].as_str().unwrap_or_default(), &body["params"]).await {
+            Ok(Some(result)) => response["result"] = result,
+            Ok(None) => response["error"] = json!({"code": -32603, "message": "the disk of db-7 is full"}),
+            Err(status) => return status.into_response(),
+        }
+        if style == Style::JsonRpc {
+            return json_response(&response);
+        }
+        let told =
+            json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "hm"}});
+        let events = format!(": hello\n\nevent: message\ndata: {told}\n\nevent: message\ndata: {response}\n\n");
+        ([(header::CONTENT_TYPE, "text/event-stream"), (header::CONNECTION, "close")], events).into_response()
+    }
+
+    /// The result of a method; none if it fails.
+    async fn result(&self, method: &str, params: &Value) -> Result<Option<Value>, StatusCode> {
+        let tool = params["name"].as_str();
+        let asked = tool.map_or_else(|| method.to_owned(), |tool| format!("{method} {tool}"));
+        self.asked.lock().unwrap().push(asked);
+        let text =
+            |answer: &Value| json!({"content": [{"type": "text", "text": answer.to_string()}], "isError": false});
+        Ok(match (method, tool) {
+            ("initialize", _) => Some(json!({
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "fake", "version": "1"},
+            })),
+            ("tools/list", _) => {
+                let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
+                Some(json!({"tools": self.tools.iter().map(tool).collect::<Vec<_>>()}))
+            }
+            ("tools/call", Some("list_categories" | "drawers")) => {
+                let categories = self.categories.lock().unwrap().clone();
+                Some(text(&json!({"categories": categories, "category_system_prompts": {"law": "You know the law."}})))
+            }
+            ("tools/call", _) => {
+                let classify = self.classify.lock().unwrap().clone();
+                match classify {
+                    Classify::Answers(answer) => Some(text(&answer)),
+                    Classify::Results(result) => Some(result),
+                    Classify::Fails => None,
+                    Classify::Status(status) => return Err(StatusCode::from_u16(status).unwrap()),
+                    Classify::Never => std::future::pending().await,
+                }
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Closed after each answer, so that a server that is gone is gone at once.
+fn json_response(body: &Value) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CONNECTION, "close")];
+    (headers, body.to_string()).into_response()
+}
