@@ -17,11 +17,29 @@ pub fn start(level: Level) {
         Level::Warn => LevelFilter::WARN,
         Level::Error => LevelFilter::ERROR,
     };
-    // The library that speaks to other MCP servers logs whole messages; what matters of them is told by `upstream`.
-    let filter = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
-    let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
+    let _ = tracing_subscriber::registry().with(lines).with(filter(level)).try_init();
+}
+
+/// The library that speaks to other MCP servers logs whole messages, with the texts of users in them. What matters of
+/// it is told by `upstream`.
+fn filter(level: LevelFilter) -> Targets {
+    Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn s01_messages_of_other_servers_are_not_logged_at_any_level() {
+        let filter = filter(LevelFilter::DEBUG);
+        assert!(!filter.would_enable("rmcp::service", &Level::ERROR));
+        assert!(filter.would_enable("corbie::upstream::state", &Level::DEBUG));
+        assert!(!filter.would_enable("corbie::upstream::state", &Level::TRACE));
+    }
 }
