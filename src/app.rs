@@ -14,6 +14,7 @@ use crate::inference::Inference;
 use crate::providers::pool::Pool;
 use crate::route::classifier::Classifier;
 use crate::route::{self, Router};
+use crate::upstream::{RemoteClassifier, State};
 
 /// Guidance for models, told to every client that asks.
 const INSTRUCTIONS: &str = "corbie sorts texts into categories and recommends a model for each: `list_categories`, \
@@ -48,11 +49,15 @@ pub fn build(config: &Config) -> Result<App, Error> {
     let classification = Classification::new(config.classification.clone(), inference.clone())?;
     let router = router(config, &classification)?;
     let health = {
-        let classification = classification.clone();
+        let (classification, router) = (classification.clone(), router.clone());
         move || {
             let (members, impaired) = classification.health();
             let impaired = impaired.map(|why| ("classification".to_owned(), why));
-            Health { members, impaired: impaired.into_iter().collect() }
+            let external = router.external_classifier().and_then(|external| match external.state() {
+                State::Down(error) => Some(("external_classifier".to_owned(), error.to_string())),
+                State::Starting | State::Ready { .. } => None,
+            });
+            Health { members, impaired: impaired.into_iter().chain(external).collect() }
         }
     };
     let builder = Server::builder(&config.server.name, env!("CARGO_PKG_VERSION"))
@@ -79,8 +84,12 @@ fn router(config: &Config, classification: &Classification) -> Result<Router, Er
     if config.providers.required && pool.providers().is_empty() {
         return Err(Error::NoProvider(route::Error::NoProvider));
     }
-    let classifier = Classifier::new(classification.clone(), Some("general".into()));
-    Ok(Router::new(config.router.clone(), 0.6, classifier, pool))
+    let policy = config.classification_policy();
+    let external = config.external_classifier().ok().flatten();
+    let external = external.map(|settings| RemoteClassifier::new(settings, pool.client().clone()));
+    let own = policy.builtin.then(|| classification.clone());
+    let classifier = Classifier::new(external, own, policy.fallback);
+    Ok(Router::new(config.router.clone(), policy.threshold, classifier, pool))
 }
 
 /// What all HTTP listeners have in common.

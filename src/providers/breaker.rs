@@ -62,11 +62,6 @@ impl Breaker {
         locked(&self.state).closed_until.is_some_and(|until| now < until)
     }
 
-    /// Told that a call was given up by whoever made it, which says nothing about the provider.
-    pub fn given_up(&self) {
-        locked(&self.state).trying = false;
-    }
-
     /// Told how a call ended. Only what says something about the provider counts: a refused prompt does not.
     pub fn ended(&self, result: Result<(), &Error>, now: Instant) {
         let failed = matches!(
@@ -109,7 +104,7 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.given_up();
+        locked(&self.0.state).trying = false;
     }
 }
 

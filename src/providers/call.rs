@@ -74,37 +74,19 @@ async fn with_retries<T, Once: Future<Output = Result<T, Error>>>(
 ) -> Outcome<T> {
     let mut attempts = 0;
     loop {
-        if !provider.breaker.allows(Clock::now()) {
+        // Dropped with the call, it leaves the try to the next: a caller who gives up says nothing about the provider.
+        let Some(turn) = provider.breaker.turn(Clock::now()) else {
             return Outcome { result: Err(Error::Resting), attempts };
-        }
+        };
         attempts += 1;
         let started = Instant::now();
-        let trying = Trying(Some(provider));
         let result = once().await;
-        trying.ended();
+        drop(turn);
         provider.answered(model, result.as_ref().map(drop), started.elapsed());
         let left = deadline.saturating_duration_since(Instant::now());
         match result.as_ref().err().and_then(|error| retry::wait(error, attempts - 1, left)) {
             Some(wait) => tokio::time::sleep(wait).await,
             None => return Outcome { result, attempts },
-        }
-    }
-}
-
-/// Holds the breaker's place of a call that is under way. Dropped with the call, it gives the place back: a caller who
-/// gives up says nothing about the provider.
-struct Trying<'a>(Option<&'a Provider>);
-
-impl Trying<'_> {
-    fn ended(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Trying<'_> {
-    fn drop(&mut self) {
-        if let Some(provider) = self.0 {
-            provider.breaker.given_up();
         }
     }
 }

@@ -6,6 +6,7 @@ use super::decide::{Advice, Seen};
 use crate::classify::advice::Facts;
 use crate::classify::taxonomy::Category;
 use crate::classify::{self, Classification};
+use crate::upstream::{RemoteClassifier, RemoteVerdict};
 
 /// What the router is told of a prompt.
 #[derive(Debug, Clone)]
@@ -19,32 +20,79 @@ pub struct Looked {
     pub took: std::time::Duration,
 }
 
-/// Who classifies.
+/// Who classifies: a server elsewhere if there is one, and corbie itself where that cannot (C-64).
 #[derive(Debug, Clone)]
 pub struct Classifier {
-    own: Classification,
+    external: Option<RemoteClassifier>,
+    own: Option<Classification>,
     /// The category of prompts that nobody is sure of.
-    fallback: Option<String>,
+    fallback: String,
 }
 
 /// How many categories are told.
 const TOP: usize = 5;
+/// How many characters of a prompt a server elsewhere is sent.
+const LONGEST: usize = 32_768;
 
 impl Classifier {
-    pub fn new(own: Classification, fallback: Option<String>) -> Classifier {
-        Classifier { own, fallback }
+    pub fn new(external: Option<RemoteClassifier>, own: Option<Classification>, fallback: String) -> Classifier {
+        Classifier { external, own, fallback }
+    }
+
+    pub fn external(&self) -> Option<&RemoteClassifier> {
+        self.external.as_ref()
     }
 
     /// Classifies a prompt. One that cannot be, such as one without words, is not.
     pub async fn look(&self, prompt: &str) -> Option<Looked> {
         let started = Instant::now();
+        if let Some(external) = &self.external {
+            // Its servers take no longer texts than ours.
+            match external.classify(clip(prompt, LONGEST)).await {
+                Ok(verdict) => return Some(self.told(&verdict, started)),
+                // The server's own state is told when it changes.
+                Err(error) => tracing::debug!(%error, "the external classifier did not answer"),
+            }
+        }
+        let own = self.own.as_ref()?;
         // A long prompt says in its first pages what it is about.
-        let text = clip(prompt, self.own.settings().max_text_length);
-        self.own(text, started).await
+        self.found(own, clip(prompt, own.settings().max_text_length), started).await
     }
 
-    async fn own(&self, text: &str, started: Instant) -> Option<Looked> {
-        let classify::Classified { text, published, verdict } = self.own.classify(text).await.ok()?;
+    /// What a server elsewhere said. Its advice on the model holds for a doubtful category too: it knows of the doubt.
+    fn told(&self, verdict: &RemoteVerdict, started: Instant) -> Looked {
+        let categories = &verdict.categories;
+        let advise = |category: &str| Advice {
+            category: category.to_owned(),
+            system_prompt: categories.system_prompt(category).map(str::to_owned),
+            model: Some(verdict.model.clone()),
+            use_reasoning: verdict.use_reasoning,
+            rule: None,
+        };
+        let known = categories.index(&self.fallback).is_some() && self.fallback != verdict.category();
+        let mut top: Vec<(String, f32)> = match &verdict.probabilities {
+            Some(probabilities) => categories.names().iter().cloned().zip(probabilities.iter().copied()).collect(),
+            None => vec![(verdict.category().to_owned(), verdict.confidence)],
+        };
+        top.sort_by(|a, b| b.1.total_cmp(&a.1));
+        top.truncate(TOP);
+        Looked {
+            seen: Seen {
+                advice: advise(verdict.category()),
+                confidence: verdict.confidence,
+                fallback: known.then(|| advise(&self.fallback)),
+            },
+            class: verdict.class,
+            entropy: verdict.entropy.map(f64::from),
+            top,
+            method: "external",
+            took: started.elapsed(),
+        }
+    }
+
+    /// What corbie itself finds.
+    async fn found(&self, own: &Classification, text: &str, started: Instant) -> Option<Looked> {
+        let classify::Classified { text, published, verdict } = own.classify(text).await.ok()?;
         let taxonomy = &published.taxonomy;
         let advise = |category: &Category| {
             let facts =
@@ -59,8 +107,8 @@ impl Classifier {
             }
         };
         let category = &taxonomy.categories[verdict.class()];
-        let named = |name: &String| taxonomy.categories.iter().find(|category| category.name == *name);
-        let fallback = self.fallback.as_ref().and_then(named).filter(|fallback| fallback.name != category.name);
+        let named = taxonomy.categories.iter().find(|category| category.name == self.fallback);
+        let fallback = named.filter(|fallback| fallback.name != category.name);
         let top = verdict.top(TOP).into_iter();
         Some(Looked {
             seen: Seen { advice: advise(category), confidence: verdict.confidence(), fallback: fallback.map(advise) },

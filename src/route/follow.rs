@@ -1,4 +1,4 @@
-//! Keeps what is known of the models up to date while a server runs (P-06).
+//! Keeps what the router knows of others up to date while a server runs: their models (P-06), their categories (C-62).
 
 use std::time::Duration;
 
@@ -33,7 +33,12 @@ pub async fn follow(router: Router, server: Server) {
             server.publish(Event::Other { method, params, owner: None });
         }
     };
-    tokio::join!(keep, tell);
+    let look_after = async {
+        if let Some(external) = router.external_classifier() {
+            external.clone().follow().await;
+        }
+    };
+    tokio::join!(keep, tell, look_after);
 }
 
 /// How soon a local server that was just started is found.

@@ -25,6 +25,7 @@ use crate::providers::pool::{FRESH, Pool, offers};
 use crate::providers::provider::Provider;
 use crate::providers::stream::Stream;
 use crate::providers::{self, Chat, Completion};
+use crate::upstream::RemoteClassifier;
 
 /// The router of one program. Cheap to clone; all clones are the same.
 #[derive(Debug, Clone)]
@@ -105,6 +106,11 @@ impl Router {
 
     pub fn pool(&self) -> &Pool {
         &self.0.pool
+    }
+
+    /// The server elsewhere that classifies prompts, if there is one.
+    pub fn external_classifier(&self) -> Option<&RemoteClassifier> {
+        self.0.classifier.external()
     }
 
     pub fn records(&self) -> &Records {

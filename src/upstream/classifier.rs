@@ -194,7 +194,7 @@ impl Shared {
     /// One failure is no news while the server is known and not left alone. When it is, its connection is dropped too:
     /// what hangs may do better from the start.
     fn note_failure(&self, error: &Error) {
-        if self.known.load().is_none() || self.breaker.rests() {
+        if self.known.load().is_none() || self.breaker.is_resting(Instant::now().into_std()) {
             self.known.store(None);
             self.state.send_if_modified(|state| state.change_to(State::Down(error.clone())));
         }
