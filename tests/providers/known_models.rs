@@ -79,9 +79,9 @@ fn anthropic_models_think_in_the_way_they_take() {
         let body = sent(ANTHROPIC, chat(model, reasoning));
         assert_eq!(members(&body, &["temperature", "thinking", "output_config"]), expected, "{model} {reasoning:?}");
     };
-    let adaptive = json!({"type": "adaptive"});
+    let adaptive = json!({"type": "adaptive", "display": "summarized"});
     let effort = |word: &str| json!({"effort": word});
-    let budget = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
+    let budget = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens, "display": "summarized"});
     // Thinking is always on.
     check("claude-opus-5-5", None, json!({}));
     check("claude-opus-5-5", OFF, json!({}));
@@ -106,7 +106,10 @@ fn anthropic_models_that_cannot_be_forced_to_a_tool_are_left_to_choose() {
         let body = sent(ANTHROPIC, with_tool(chat(model, ON), ToolChoice::Tool("look".into())));
         members(&body, &["tool_choice", "thinking"])
     };
-    assert_eq!(choice("claude-opus-5-5"), json!({"tool_choice": {"type": "auto"}, "thinking": {"type": "adaptive"}}));
+    assert_eq!(
+        choice("claude-opus-5-5"),
+        json!({"tool_choice": {"type": "auto"}, "thinking": {"type": "adaptive", "display": "summarized"}})
+    );
     // A model that must call a tool may not think first.
     assert_eq!(choice("claude-opus-5"), json!({"tool_choice": {"type": "tool", "name": "look"}}));
 }
@@ -125,7 +128,7 @@ fn a_callers_own_request_is_changed_where_the_model_refuses_it() {
     chat.model = "claude-opus-5-5".into();
     let mut expected = caller;
     expected["model"] = json!("claude-opus-5-5");
-    expected["thinking"] = json!({"type": "adaptive"});
+    expected["thinking"] = json!({"type": "adaptive", "display": "summarized"});
     expected["output_config"] = json!({"effort": "medium"});
     expected["tool_choice"] = json!({"type": "auto", "disable_parallel_tool_use": true});
     let members = expected.as_object_mut().unwrap();

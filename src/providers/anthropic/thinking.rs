@@ -17,6 +17,9 @@ use crate::providers::chat::{Chat, Effort, Reasoning, ToolChoice};
 /// ten minutes), since most of our callers want a whole answer.
 const DEFAULT_MAX_TOKENS: u32 = 16_384;
 
+/// Whoever asks for thoughts wants to see them; some models keep them to themselves unless told.
+const DISPLAY: &str = "summarized";
+
 /// The API takes no smaller budget.
 const LEAST_BUDGET: u32 = 1024;
 
@@ -42,7 +45,7 @@ pub(super) fn plan(chat: &Chat, refuses: Refuses) -> Plan {
         && !chat.tools.is_empty()
         && !refuses.forced_tool;
     let adaptive = |effort: Option<Effort>| Plan {
-        thinking: (!forced).then(|| json!({"type": "adaptive"})),
+        thinking: (!forced).then(|| json!({"type": "adaptive", "display": DISPLAY})),
         effort: effort.filter(|_| !refuses.reasoning_effort).map(|effort| word(effort, refuses)),
         ..plain()
     };
@@ -112,7 +115,7 @@ fn budget(tokens: u32, limit: Option<u32>) -> Option<Plan> {
         Some(limit) => (tokens.min(limit.saturating_sub(1)), limit),
         None => (tokens, tokens.saturating_add(DEFAULT_MAX_TOKENS)),
     };
-    let thinking = json!({"type": "enabled", "budget_tokens": tokens});
+    let thinking = json!({"type": "enabled", "budget_tokens": tokens, "display": DISPLAY});
     (tokens >= LEAST_BUDGET).then_some(Plan { thinking: Some(thinking), effort: None, max_tokens })
 }
 

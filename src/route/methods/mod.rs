@@ -3,7 +3,7 @@
 mod completion_complete;
 pub(super) mod models_list;
 
-use corbie_mcp::ServerBuilder;
+use corbie_mcp::{Effect, ServerBuilder};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -23,7 +23,10 @@ pub(super) fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder
             let router = models.clone();
             async move { Ok(models_list::list(&router).await) }
         })
-        .method("completion/complete", move |_, params| completion_complete::complete(completions.clone(), params))
+        // It costs money.
+        .gated_method("completion/complete", Effect::Changes, move |_, params| {
+            completion_complete::complete(completions.clone(), params)
+        })
 }
 
 /// Tokens, as spec 002 names them.

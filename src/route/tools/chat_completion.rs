@@ -83,7 +83,8 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
         .title("Ask a model")
         .description(DESCRIPTION)
         .module("corbie::route")
-        .effect(Effect::Reads)
+        // It costs money.
+        .effect(Effect::Changes)
         .timeout(limit)
         .input::<Input>()
         .output::<corbie_mcp::Json<Output>>()

@@ -29,7 +29,7 @@ fn only_what_was_changed_is_changed() {
     let mut expected = Value::Object(caller("caller_plain"));
     expected["system"] =
         json!([{"type": "text", "text": "You know greetings."}, {"type": "text", "text": "You are terse."}]);
-    expected["thinking"] = json!({"type": "adaptive"});
+    expected["thinking"] = json!({"type": "adaptive", "display": "summarized"});
     expected["output_config"] = json!({"effort": "low"});
     expected.as_object_mut().unwrap().remove("temperature");
     assert_eq!(ANTHROPIC.sent(&chat, Refuses::default()), expected);
