@@ -1,4 +1,4 @@
-//! corbie: one program that is an MCP server and a text classifier, and will be a router and a knowledge base.
+//! corbie: one program that is an MCP server, a text classifier and a router, and will be a knowledge base.
 //!
 //! The library exists so that tests can reach in; the product is the binary.
 
