@@ -2,6 +2,7 @@
 //!
 //! The compatible ones leave out members, so nothing is demanded of an answer but what makes it one.
 
+mod chunks;
 mod content;
 mod effort;
 mod failure;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 use super::{Chat, Completion, Endpoint, Error, Head, ModelInfo, Refuses, Request};
 
+pub use chunks::Encoder;
 pub use stream::Decoder;
 
 /// Asks for an answer.

@@ -41,7 +41,7 @@ fn choice(completion: &Completion) -> Value {
     json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(&completion.stop)})
 }
 
-fn finish_reason(stop: &Stop) -> &'static str {
+pub(super) fn finish_reason(stop: &Stop) -> &'static str {
     match stop {
         // Clients accept no other word than these.
         Stop::Finished | Stop::StopWord | Stop::Other(_) => "stop",
@@ -51,7 +51,7 @@ fn finish_reason(stop: &Stop) -> &'static str {
     }
 }
 
-fn usage(usage: Usage) -> Value {
+pub(super) fn usage(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.completion,

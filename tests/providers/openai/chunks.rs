@@ -1,0 +1,57 @@
+//! Answers in pieces, written for a caller: what our own decoder reads is what was written.
+
+use corbie::providers::Delta;
+use corbie::providers::openai::Encoder;
+
+use crate::player::{ALL, OPENAI};
+
+/// Every golden stream of every protocol, written as OpenAI's and read again.
+#[test]
+fn what_is_written_for_a_caller_reads_as_what_came() {
+    for player in ALL {
+        for (case, bytes) in player.cases(".stream.txt") {
+            let Ok((deltas, true)) = player.played([&*bytes]) else { continue };
+            let mut encoder = Encoder::new("auto", 5, true);
+            let mut out = Vec::new();
+            deltas.iter().for_each(|delta| encoder.delta(delta, &mut out));
+            encoder.end(&mut out);
+            let (again, complete) = OPENAI.played([&*out]).unwrap();
+            assert!(complete, "{case}");
+            assert_eq!(said(&again), said(&deltas), "{case}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_broke_off_has_no_end() {
+    let mut encoder = Encoder::new("auto", 5, false);
+    let mut out = Vec::new();
+    encoder.delta(&Delta::Started { id: "x".into(), model: "m".into() }, &mut out);
+    encoder.delta(&Delta::Text { text: "half".into() }, &mut out);
+    let (_, complete) = OPENAI.played([&*out]).unwrap();
+    assert!(!complete && !String::from_utf8(out).unwrap().contains("[DONE]"));
+}
+
+/// What a caller is told: all but the provider's own name for the model, proofs of thoughts, and words for an end that
+/// OpenAI does not have. Pieces may be cut elsewhere.
+fn said(deltas: &[Delta]) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    let mut usage = None;
+    for delta in deltas {
+        match delta {
+            // One that has no id gets one.
+            Delta::Started { id, .. } if id.is_empty() => said.push("started chatcmpl-5".into()),
+            Delta::Started { id, .. } => said.push(format!("started {id}")),
+            Delta::Text { text } | Delta::Reasoning { text } if text.is_empty() => {}
+            Delta::Text { text } => said.push(format!("text {text}")),
+            Delta::Reasoning { text } => said.push(format!("thinks {text}")),
+            Delta::ToolCall { index, id, name } => said.push(format!("call {index} {id} {name}")),
+            Delta::Arguments { index, json } => said.push(format!("arguments {index} {json}")),
+            Delta::Proof { index: Some(index), proof } => said.push(format!("proof {index} {proof}")),
+            Delta::Proof { index: None, .. } | Delta::Stopped { .. } => {}
+            Delta::Used { usage: told } => usage = Some(*told),
+        }
+    }
+    said.push(format!("{usage:?}"));
+    said
+}
