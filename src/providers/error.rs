@@ -29,13 +29,13 @@ pub enum Error {
     #[error("the provider could not be reached: {0}")]
     Network(NetworkFault),
     /// 408, 504, or our own deadline.
-    #[error("the provider did not answer in time")]
+    #[error("the provider did not answer in time; try again later, raise its `timeout` or use another model")]
     Timeout,
     /// An answer that is no answer.
-    #[error("the provider's answer could not be read: {0}")]
+    #[error("the provider's answer could not be read: {0}; check its `base_url`, or use another model")]
     Unreadable(&'static str),
     /// A stream that ended before the answer was complete.
-    #[error("the provider's answer broke off before its end")]
+    #[error("the provider's answer broke off before its end; try again or use another model")]
     BrokenOff,
 }
 
@@ -48,7 +48,7 @@ pub enum NetworkFault {
     Refused,
     #[error("the secure connection failed; check `base_url` and the certificates of this machine")]
     Tls,
-    #[error("the connection was closed")]
+    #[error("the connection was closed; try again later, or check its `base_url`")]
     Closed,
 }
 
