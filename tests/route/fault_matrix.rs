@@ -1,0 +1,199 @@
+//! P-14…P-17: every way in which a provider fails, in every wire format, and what is made of it.
+//!
+//! The waits before retries are real, 1, 2 and 4 seconds, so all cases run at the same time.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+
+use corbie::app::App;
+use corbie_mcp::{Code, Era, ErrorObject};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::fixture::{app, complete};
+use crate::upstream::{FORMATS, Upstream};
+
+/// What a caller is told of a failure, and what was done about it before.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    code: Code,
+    error_type: &'static str,
+    /// One word for all wire formats, or one for each.
+    kind: [&'static str; 3],
+    /// Four where it is tried again.
+    requests: usize,
+    /// Somebody else is asked.
+    fails_over: bool,
+}
+
+const fn once(code: Code, error_type: &'static str, kind: &'static str) -> Told {
+    Told { code, error_type, kind: [kind; 3], requests: 1, fails_over: true }
+}
+
+const fn again(code: Code, error_type: &'static str, kind: &'static str) -> Told {
+    Told { requests: 4, ..once(code, error_type, kind) }
+}
+
+const fn callers_fault(kind: [&'static str; 3]) -> Told {
+    Told { kind, fails_over: false, ..once(Code::InvalidParams, "InvalidParams", "") }
+}
+
+const AUTHENTICATION: Told = once(Code::Authentication, "AuthenticationError", "authentication");
+const NO_MODEL: Told = once(Code::ModelNotFound, "ModelNotFound", "model_not_found");
+const LIMITED: Told = again(Code::RateLimited, "RateLimited", "rate_limited");
+const SPENT: Told = once(Code::RateLimited, "RateLimited", "quota_exhausted");
+const UNAVAILABLE: Told = once(Code::ProviderUnavailable, "ProviderUnavailable", "unavailable");
+const UNREADABLE: Told = once(Code::ProviderUnavailable, "ProviderUnavailable", "unreadable");
+const NETWORK: Told = again(Code::Network, "NetworkError", "network");
+const TIMEOUT: Told = again(Code::Timeout, "TimeoutError", "timeout");
+
+/// By the upstream's name for the fault.
+const FAULTS: [(&str, Told); 32] = [
+    ("status-401", AUTHENTICATION),
+    ("status-403", AUTHENTICATION),
+    ("status-404", NO_MODEL),
+    ("status-408", TIMEOUT),
+    ("status-504", TIMEOUT),
+    ("status-429", LIMITED),
+    ("status-429-after-2", LIMITED),
+    ("status-429-ms-1500", LIMITED),
+    ("status-429-date", LIMITED),
+    ("status-429-retryinfo", LIMITED),
+    // Longer than the time there is: nobody waits for it.
+    ("status-429-after-90", Told { requests: 1, ..LIMITED }),
+    ("quota", SPENT),
+    ("status-500", UNAVAILABLE),
+    ("status-502", UNAVAILABLE),
+    ("status-503", UNAVAILABLE),
+    ("status-529", UNAVAILABLE),
+    ("html-502", UNAVAILABLE),
+    ("status-400", callers_fault(["invalid_request_error", "invalid_request_error", "invalid_argument"])),
+    ("status-413", callers_fault(["invalid_request_error", "request_too_large", "invalid_argument"])),
+    ("status-422", callers_fault(["invalid_request_error", "invalid_request_error", "invalid_argument"])),
+    ("reset", NETWORK),
+    ("cut-0", NETWORK),
+    ("cut-1", NETWORK),
+    ("cut-3", NETWORK),
+    ("lying-length", NETWORK),
+    ("stall", TIMEOUT),
+    ("stall-mid", TIMEOUT),
+    ("endless", TIMEOUT),
+    ("not-json", UNREADABLE),
+    ("html", UNREADABLE),
+    ("empty", UNREADABLE),
+    ("error-mid", UNAVAILABLE),
+];
+
+/// By what is at the address.
+const PLACES: [(&str, Told); 3] = [("unknown-name", NETWORK), ("refused", NETWORK), ("no-tls", NETWORK)];
+
+/// What is seen of one case.
+#[derive(Debug)]
+struct Seen {
+    error: Option<ErrorObject>,
+    modern: Option<ErrorObject>,
+    /// As the decision tells it.
+    attempts: Vec<Value>,
+    provider: Value,
+    seconds: f64,
+}
+
+/// Each case has a provider of its own, `FORMAT-FAULT`, so none of them rests because of another.
+fn settings(upstreams: &BTreeMap<&str, Upstream>) -> Value {
+    let mut providers = json!({ "backup": { "type": "mock" } });
+    let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for format in FORMATS {
+        for (fault, _) in FAULTS {
+            let silent = matches!(fault, "stall" | "stall-mid" | "endless");
+            let timeout = if silent { "300ms" } else { "20s" };
+            providers[format!("{format}-{fault}")] =
+                upstreams[format].provider_with(format, json!({ "timeout": timeout }));
+        }
+        for (place, base) in [
+            ("unknown-name", "http://nobody.invalid/v1".to_owned()),
+            ("refused", format!("http://127.0.0.1:{refusing}/v1")),
+            ("no-tls", format!("https://127.0.0.1:{}/v1", upstreams[format].port)),
+        ] {
+            providers[format!("{format}-{place}")] = json!({ "type": format, "base_url": base, "api_key": "k" });
+        }
+    }
+    json!({ "providers": providers, "defaults": { "model": "backup/mock" }, "router": { "timeout": "60s" } })
+}
+
+async fn play(app: &App, format: &str, fault: &str) -> Seen {
+    let model = format!("{format}-{fault}/{fault}");
+    let result = complete(app, json!({ "prompt": "Hello, world!", "model": model })).await;
+    let record = app.router.records().newest(1000).into_iter().find(|record| record.asked.as_ref() == Some(&model));
+    let record = json!(record.expect("a record of every prompt"));
+    Seen {
+        error: result.as_ref().err().map(|error| error.to_object(Era::Legacy)),
+        modern: result.as_ref().err().map(|error| error.to_object(Era::Modern)),
+        attempts: record["attempts"].as_array().unwrap().clone(),
+        provider: record["provider"].clone(),
+        seconds: record["latency_ms"].as_f64().unwrap() / 1e3,
+    }
+}
+
+fn cases() -> impl Iterator<Item = (usize, &'static str, &'static str, Told)> {
+    let all = || FAULTS.into_iter().chain(PLACES);
+    FORMATS.into_iter().enumerate().flat_map(move |(place, format)| all().map(move |(f, told)| (place, format, f, told)))
+}
+
+/// The upstreams keep a hundred requests each, which is enough for the faults of one format.
+fn upstreams() -> BTreeMap<&'static str, Upstream> {
+    FORMATS.into_iter().map(|format| (format, Upstream::start())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p14_p15_p16_x22_e17_every_failure_has_its_code_its_word_and_its_number_of_tries() {
+    let upstreams = upstreams();
+    let app = app(settings(&upstreams));
+    let seen = join_all(cases().map(|(_, format, fault, _)| play(&app, format, fault))).await;
+    for ((place, format, fault, told), seen) in cases().zip(seen) {
+        let case = format!("{format} {fault}: {seen:#?}");
+        let (error, modern) = (seen.error.as_ref().expect(&case), seen.modern.as_ref().expect(&case));
+        let data = error.data.as_ref().expect(&case);
+        assert_eq!(error.code, told.code.legacy_number(), "{case}");
+        assert_eq!(modern.code, told.code.number(Era::Modern), "{case}");
+        assert_eq!((&data["error_type"], &data["kind"]), (&json!(told.error_type), &json!(told.kind[place])), "{case}");
+        assert_eq!(data["details"]["provider"], format!("{format}-{fault}"), "{case}");
+        assert!(says_what_to_do(&error.message), "{case}");
+        assert_eq!(seen.attempts.len(), 1, "{case}");
+        assert_eq!(seen.attempts[0]["requests"], told.requests, "{case}");
+        let waited = if told.requests == 4 { least_wait(format, fault)..59.0 } else { 0.0..6.0 };
+        assert!(waited.contains(&seen.seconds), "{case}");
+        if FAULTS.iter().any(|(known, _)| *known == fault) {
+            assert_eq!(upstreams[format].asked(fault).len(), told.requests, "{case}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p17_somebody_else_is_asked_after_the_retries_unless_the_request_is_at_fault() {
+    let upstreams = upstreams();
+    let mut settings = settings(&upstreams);
+    settings["router"]["replace_pinned"] = true.into();
+    let app = app(settings);
+    let seen = join_all(cases().map(|(_, format, fault, _)| play(&app, format, fault))).await;
+    for ((_, format, fault, told), seen) in cases().zip(seen) {
+        let case = format!("{format} {fault}: {seen:#?}");
+        assert_eq!(seen.error.is_none(), told.fails_over, "{case}");
+        assert_eq!(seen.attempts.len(), if told.fails_over { 2 } else { 1 }, "{case}");
+        assert_eq!(seen.attempts[0]["requests"], told.requests, "{case}");
+        assert_eq!(seen.provider, if told.fails_over { json!("backup") } else { Value::Null }, "{case}");
+    }
+}
+
+/// 1, 2 and 4 seconds, and longer where the provider asks for it.
+fn least_wait(format: &str, fault: &str) -> f64 {
+    match (format, fault) {
+        (_, "status-429-after-2") | ("google", "status-429-retryinfo") => 8.0,
+        (_, "status-429-ms-1500") => 7.5,
+        _ => 7.0,
+    }
+}
+
+/// E-17: the reader's next step.
+fn says_what_to_do(message: &str) -> bool {
+    ["try again", "check ", "use another", "shows those", "add credit"].iter().any(|advice| message.contains(advice))
+}

@@ -1,0 +1,185 @@
+//! The fake upstream as a process, and hand-made peers for what it does not do.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, Once};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::http::Client;
+
+/// The wire formats, by the names of the providers that speak them.
+pub(crate) const FORMATS: [&str; 3] = ["openai", "anthropic", "google"];
+
+pub(crate) const KEY: &str = "test-key";
+
+/// The example `upstream`, on a port of its own.
+pub(crate) struct Upstream {
+    child: Child,
+    pub(crate) port: u16,
+}
+
+impl Upstream {
+    pub(crate) fn start() -> Upstream {
+        let product = Path::new(env!("CARGO_BIN_EXE_corbie"));
+        let built = product.parent().expect("the folder of the build profile");
+        let program = built.join("examples").join(format!("upstream{}", std::env::consts::EXE_SUFFIX));
+        build_once(&program, product, built);
+        let mut child =
+            Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the example starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line).expect("a first line");
+        let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
+        Upstream { child, port: port.unwrap_or_else(|| panic!("no port in {line:?}")) }
+    }
+
+    /// Settings of a provider of this wire format that is here.
+    pub(crate) fn provider(&self, format: &str) -> Value {
+        self.provider_with(format, json!({}))
+    }
+
+    /// The same, with more settings, or others.
+    pub(crate) fn provider_with(&self, format: &str, more: Value) -> Value {
+        let mut settings = json!({ "type": format, "base_url": self.base(format), "api_key": KEY });
+        let more = more.as_object().unwrap().clone();
+        settings.as_object_mut().unwrap().extend(more);
+        settings
+    }
+
+    pub(crate) fn base(&self, format: &str) -> String {
+        match format {
+            "anthropic" | "google" => format!("http://127.0.0.1:{}", self.port),
+            _ => format!("http://127.0.0.1:{}/v1", self.port),
+        }
+    }
+
+    /// The last hundred requests, oldest first.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.client().get("/_requests").json().as_array().unwrap().clone()
+    }
+
+    /// The requests for answers of a model.
+    pub(crate) fn asked(&self, model: &str) -> Vec<Value> {
+        let is_for = |request: &Value| {
+            let path = request["path"].as_str().unwrap();
+            request["body"]["model"] == model || path.contains(&format!("/models/{model}:"))
+        };
+        self.requests().into_iter().filter(is_for).collect()
+    }
+
+    pub(crate) fn forget(&self) {
+        assert_eq!(self.client().call("DELETE", "/_requests", &[], "").status, 204);
+    }
+
+    fn client(&self) -> Client {
+        Client::v4(self.port)
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Testing one file does not build the examples; one that is older than the product may be of older sources.
+fn build_once(program: &Path, product: &Path, built: &Path) {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let age = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+        if age(program) >= age(product) {
+            return;
+        }
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.current_dir(env!("CARGO_MANIFEST_DIR"));
+        build.args(["build", "--quiet", "-p", "corbie", "--example", "upstream", "--target-dir"]);
+        build.arg(built.parent().expect("the folder of all builds"));
+        if built.ends_with("release") {
+            build.arg("--release");
+        }
+        let output = build.output().expect("cargo");
+        assert!(output.status.success(), "the example can be built: {}", String::from_utf8_lossy(&output.stderr));
+    });
+}
+
+/// A request as a hand-made peer reads it: the head as it came, and the body.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+/// A peer that reads requests and does what a test says with each; it ends with the test.
+pub(crate) struct Peer {
+    pub(crate) port: u16,
+    seen: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Peer {
+    pub(crate) fn start(answer: impl Fn(&Request, &mut TcpStream) + Send + Sync + 'static) -> Peer {
+        Peer::on(TcpListener::bind("127.0.0.1:0").unwrap(), answer)
+    }
+
+    pub(crate) fn on(listener: TcpListener, answer: impl Fn(&Request, &mut TcpStream) + Send + Sync + 'static) -> Peer {
+        let port = listener.local_addr().unwrap().port();
+        let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
+        let (kept, answer) = (seen.clone(), Arc::new(answer));
+        thread::spawn(move || {
+            for mut connection in listener.incoming().map_while(Result::ok) {
+                let (kept, answer) = (kept.clone(), answer.clone());
+                thread::spawn(move || {
+                    while let Some(request) = read(&mut connection) {
+                        kept.lock().unwrap().push(request.clone());
+                        answer(&request, &mut connection);
+                    }
+                });
+            }
+        });
+        Peer { port, seen }
+    }
+
+    /// One that answers everything with this JSON.
+    pub(crate) fn answering(body: impl Fn(&Request) -> Value + Send + Sync + 'static) -> Peer {
+        Peer::start(move |request, connection| write_json(connection, &body(request)))
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Request> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+pub(crate) fn write_json(connection: &mut TcpStream, body: &Value) {
+    let body = body.to_string();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json";
+    let _ = connection.write_all(format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
+}
+
+/// The least that an OpenAI-compatible server says.
+pub(crate) fn listing(models: &[&str]) -> Value {
+    let model = |id: &&str| json!({ "id": id, "object": "model" });
+    json!({ "object": "list", "data": models.iter().map(model).collect::<Vec<_>>() })
+}
+
+/// Reads one request; none where the connection ends or what comes is no HTTP.
+fn read(connection: &mut TcpStream) -> Option<Request> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() > 64 * 1024 || connection.read(&mut byte).ok()? == 0 {
+            return None;
+        }
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+    });
+    let mut body = vec![0; length.unwrap_or(0)];
+    connection.read_exact(&mut body).ok()?;
+    Some(Request { head, body: String::from_utf8_lossy(&body).into_owned() })
+}
