@@ -21,9 +21,10 @@ pub async fn follow(router: Router, server: Server) {
         }
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;
-            match pool.was_listed().await {
-                true => pool.list(FRESH).await,
-                false => pool.detect().await,
+            // Also while the lists are fresh: who was just started is in none of them.
+            pool.detect().await;
+            if pool.was_listed().await {
+                pool.list(FRESH).await;
             }
         }
     };
