@@ -96,7 +96,7 @@ impl Client {
         let request = http::Request::from_parts(head, Full::new(body));
         let sent = match &self.0 {
             Way::Direct(pooled) => pooled.request(request),
-            Way::Tunnel(pooled) => pooled.request(request),
+            Way::Tunnel(pooled) => pooled.request(with_port(request)),
         };
         let answer = match tokio::time::timeout_at(deadline, sent).await {
             Ok(answer) => answer.map_err(|error| Error::Network(fault(&error)))?,
@@ -155,6 +155,19 @@ fn pool() -> legacy::Builder {
     let mut builder = legacy::Client::builder(TokioExecutor::new());
     builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).pool_max_idle_per_host(CONNECTIONS_PER_HOST);
     builder
+}
+
+/// A tunnel leads to port 443 where an address names none, also where nothing is encrypted.
+fn with_port(mut request: http::Request<Full<Bytes>>) -> http::Request<Full<Bytes>> {
+    let uri = request.uri();
+    if uri.scheme_str() == Some("http") && uri.port().is_none() {
+        let mut parts = uri.clone().into_parts();
+        parts.authority = parts.authority.and_then(|host| format!("{host}:80").parse().ok());
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
 }
 
 /// The user and the password in an address, as a header says them.
