@@ -1,6 +1,14 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 //! The router with real sockets: prompts in, the fake upstream of all three wire formats and its faults at the far end.
 
+#[path = "route/bad_input.rs"]
+mod bad_input;
+#[path = "route/cancelling.rs"]
+mod cancelling;
+#[path = "route/connecting.rs"]
+mod connecting;
+#[path = "route/failover.rs"]
+mod failover;
 #[path = "route/fault_matrix.rs"]
 mod fault_matrix;
 #[path = "route/fixture.rs"]
@@ -8,8 +16,18 @@ mod fixture;
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod http;
+#[path = "route/listing.rs"]
+mod listing;
+#[path = "route/no_keys.rs"]
+mod no_keys;
 #[path = "cli/process.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod process;
+#[path = "route/routing.rs"]
+mod routing;
+#[path = "route/secrets.rs"]
+mod secrets;
+#[path = "route/spec_002.rs"]
+mod spec_002;
 #[path = "route/upstream.rs"]
 mod upstream;

@@ -136,7 +136,10 @@ async fn play(app: &App, format: &str, fault: &str) -> Seen {
 
 fn cases() -> impl Iterator<Item = (usize, &'static str, &'static str, Told)> {
     let all = || FAULTS.into_iter().chain(PLACES);
-    FORMATS.into_iter().enumerate().flat_map(move |(place, format)| all().map(move |(f, told)| (place, format, f, told)))
+    FORMATS
+        .into_iter()
+        .enumerate()
+        .flat_map(move |(place, format)| all().map(move |(f, told)| (place, format, f, told)))
 }
 
 /// The upstreams keep a hundred requests each, which is enough for the faults of one format.

@@ -1,0 +1,125 @@
+//! P-07, P-13, X-03: what is asked wrongly is told so, and nobody is asked.
+
+use corbie_mcp::Era;
+use serde_json::{Value, json};
+
+use crate::fixture::{app, call, complete};
+use crate::process::{corbie, request};
+use crate::upstream::Upstream;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p07_x03_params_of_a_wrong_type_are_refused_and_nobody_is_asked() {
+    let upstream = Upstream::start();
+    let app = app(json!({ "providers": { "openai": upstream.provider("openai") } }));
+    let reference = json!({ "type": "ref/prompt", "name": "x" });
+    let argument = json!({ "name": "a", "value": "b" });
+    let wrong = [
+        json!({}),
+        json!({ "prompt": null }),
+        json!({ "prompt": 5 }),
+        json!({ "prompt": ["Hello"] }),
+        json!({ "prompt": { "text": "Hello" } }),
+        json!({ "prompt": "" }),
+        json!({ "prompt": " \n\t" }),
+        json!({ "prompt": "Hello", "model": 5 }),
+        json!({ "prompt": "Hello", "model": ["gpt-4o"] }),
+        json!({ "prompt": "Hello", "model": "" }),
+        json!({ "prompt": "Hello", "model": " " }),
+        json!({ "prompt": "Hello", "model": "gpt-4o", "maxTokens": 0 }),
+        json!({ "prompt": "Hello", "model": "gpt-4o", "maxTokens": -1 }),
+        json!({ "prompt": "Hello", "model": "gpt-4o", "maxTokens": 1.5 }),
+        json!({ "prompt": "Hello", "model": "gpt-4o", "maxTokens": "5" }),
+        json!({ "prompt": "Hello", "model": "gpt-4o", "maxTokens": true }),
+        json!({ "prompt": "Hello", "model": "gpt-4o", "maxTokens": 4_294_967_296_u64 }),
+        json!({ "prompt": "Hello", "model": "gpt-4o", "ref": reference, "argument": argument }),
+        json!({ "ref": reference }),
+    ];
+    for params in wrong {
+        let error = complete(&app, params.clone()).await.unwrap_err().to_object(Era::Legacy);
+        assert_eq!(error.code, -32602, "{params}: {error:?}");
+        assert!(error.message.len() > 10, "{params}: {error:?}");
+    }
+    assert!(upstream.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p07_a_limit_goes_on_to_the_provider() {
+    let upstream = Upstream::start();
+    let app = app(json!({ "providers": { "openai": upstream.provider("openai") } }));
+    for limit in [json!(2), Value::Null] {
+        let params = json!({ "prompt": "one two three", "model": "gpt-4o", "maxTokens": limit });
+        complete(&app, params).await.unwrap();
+    }
+    let [limited, unlimited] = &upstream.asked("gpt-4o")[..] else { panic!("two requests") };
+    let of = |request: &Value| {
+        let body = request["body"].as_object().unwrap();
+        body.get("max_completion_tokens").or(body.get("max_tokens")).cloned()
+    };
+    assert_eq!((of(limited), of(unlimited)), (Some(json!(2)), None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p13_an_unknown_model_is_told_with_names_that_are_near() {
+    let upstream = Upstream::start();
+    let app = app(json!({ "providers": { "house": upstream.provider("openai-compatible") } }));
+    let error = complete(&app, json!({ "prompt": "Hello", "model": "ecko-smal" })).await.unwrap_err();
+    let error = error.to_object(Era::Legacy);
+    assert_eq!(error.code, -32003);
+    assert!(error.message.contains("did you mean `echo-small`"), "{error:?}");
+    assert_eq!(error.data.unwrap()["details"]["near"][0], "echo-small");
+    assert!(upstream.asked("ecko-smal").is_empty(), "nobody is asked for it");
+    // A name that is like nothing gets no suggestion, and a very long one does not come back whole.
+    let error = complete(&app, json!({ "prompt": "Hello", "model": "z".repeat(5000) })).await.unwrap_err();
+    let message = error.to_string();
+    assert!(!message.contains("did you mean") && message.len() < 400, "{message}");
+    assert!(message.contains("models/list"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p19_the_tool_refuses_what_the_method_refuses() {
+    let upstream = Upstream::start();
+    let app = app(json!({ "providers": { "openai": upstream.provider("openai") } }));
+    let unreadable = json!([{ "role": "nobody", "content": "hi" }]);
+    for arguments in [
+        json!({}),
+        json!({ "prompt": "" }),
+        json!({ "prompt": "a", "messages": [{ "role": "user", "content": "b" }] }),
+        json!({ "messages": [] }),
+        json!({ "messages": unreadable }),
+        json!({ "prompt": "a", "max_tokens": 0 }),
+        json!({ "prompt": "a", "temperature": 3 }),
+    ] {
+        let params = json!({ "name": "chat_completion", "arguments": arguments });
+        match crate::fixture::request(&app, "tools/call", params).await {
+            Ok(result) => assert_eq!(result["isError"], true, "{arguments}: {result}"),
+            Err(error) => assert_eq!(error.to_object(Era::Legacy).code, -32602, "{arguments}"),
+        }
+    }
+    assert!(upstream.requests().is_empty());
+    let failed = call(&app, "chat_completion", json!({ "prompt": "a", "model": "status-503" }));
+    let unknown = failed.await;
+    assert_eq!(unknown["error"]["details"]["code"], -32003, "{unknown}");
+}
+
+/// Five megabytes are more than a message may have by default, and no problem where the operator says so.
+#[test]
+fn p07_a_prompt_of_five_megabytes_meets_the_limit_or_reaches_the_provider() {
+    let upstream = Upstream::start();
+    let provider = format!("providers: {{detect_ports: [], openai: {{base_url: '{}'}}}}\n", upstream.base("openai"));
+    let long = request(1, "completion/complete", json!({ "prompt": "word ".repeat(1_000_000), "model": "gpt-4o" }));
+    let setup = |more: &str| {
+        corbie("stdio").file("corbie.yaml", &format!("{provider}{more}")).variable("OPENAI_API_KEY", "sk-one")
+    };
+    let mut server = setup("").start();
+    let refused = server.ask(&long);
+    assert!(refused["error"]["code"].is_i64(), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("max_message_bytes"), "{refused}");
+    assert_eq!(server.ask(&request(2, "ping", json!({})))["result"], json!({}), "it goes on");
+    assert!(upstream.requests().is_empty());
+
+    let mut server = setup("server: {limits: {max_message_bytes: 16MiB}}\n").start();
+    let answer = server.ask(&long);
+    assert_eq!(answer["result"]["usage"]["promptTokens"], 1_000_000, "{:.300}", answer.to_string());
+    let [sent] = &upstream.requests()[..] else { panic!("one request") };
+    assert!(sent["body"]["length"].as_u64().unwrap() > 5_000_000, "{sent}");
+}

@@ -1,0 +1,292 @@
+//! P-01, P-11, P-12, X-41: which model answers, what it is told, and what is told about it.
+
+use corbie::app::App;
+use corbie_mcp::Era;
+use serde_json::{Value, json};
+
+use crate::fixture::{TAXONOMY, app, app_with_categories, call, complete, last_decision, request};
+use crate::process::{corbie, request as message};
+use crate::upstream::{FORMATS, Peer, Upstream, listing};
+
+/// Nobody's list is known yet, so every model that is advised is asked for.
+fn house(upstream: &Upstream) -> Value {
+    json!({
+        "providers": { "house": upstream.provider("openai-compatible") },
+        "defaults": { "provider": "house", "model": "default-model" },
+    })
+}
+
+async fn answered_by(app: &App, params: Value) -> (String, String) {
+    let answered = complete(app, params).await.unwrap();
+    let text = |name: &str| answered[name].as_str().unwrap().to_owned();
+    (text("provider"), text("model"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p01_p11_a_prompt_without_a_model_gets_its_categorys_model_and_prompt() {
+    let upstream = Upstream::start();
+    let app = app_with_categories(house(&upstream));
+    let answered = complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap();
+    assert_eq!((&answered["provider"], &answered["model"]), (&json!("house"), &json!("billing-model")));
+    let [sent] = &upstream.asked("billing-model")[..] else { panic!("one request") };
+    assert_eq!(
+        sent["body"]["messages"],
+        json!([
+            { "role": "system", "content": "You know all about bills." },
+            { "role": "user", "content": "INV-7 is wrong" },
+        ])
+    );
+    let decision = &answered["_meta"]["corbie/decision"];
+    assert_eq!((&decision["why"], &decision["classified"]["category"]), (&json!("category"), &json!("billing")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p11_p19_the_categorys_prompt_goes_before_the_callers_own() {
+    let upstream = Upstream::start();
+    let app = app_with_categories(house(&upstream));
+    let messages = json!([
+        { "role": "system", "content": "Be brief." },
+        { "role": "user", "content": "PARCEL-1 is late" },
+    ]);
+    let said = call(&app, "chat_completion", json!({ "messages": messages })).await;
+    assert_eq!((&said["provider"], &said["model"]), (&json!("house"), &json!("delivery-model")), "{said}");
+    assert_eq!(said["message"]["content"], "echo: PARCEL-1 is late");
+    let sent = &upstream.asked("delivery-model")[0]["body"]["messages"];
+    let told: Vec<_> = sent.as_array().unwrap().iter().map(|message| message["content"].clone()).collect();
+    assert_eq!(told, [json!("You know all about parcels."), json!("Be brief."), json!("PARCEL-1 is late")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p11_the_caller_goes_before_advice_before_the_default_before_the_providers_own() {
+    let upstream = Upstream::start();
+    let prompt = "INV-7 is wrong";
+    let app = app_with_categories(house(&upstream));
+    let house_and = |model: &str| ("house".to_owned(), model.to_owned());
+    assert_eq!(answered_by(&app, json!({ "prompt": prompt, "model": "mine" })).await, house_and("mine"));
+    assert_eq!(answered_by(&app, json!({ "prompt": prompt })).await, house_and("billing-model"));
+
+    let mut off = house(&upstream);
+    off["router"] = json!({ "enabled": false });
+    let unrouted = app_with_categories(off.clone());
+    assert_eq!(answered_by(&unrouted, json!({ "prompt": prompt })).await, house_and("default-model"));
+    let [sent] = &upstream.asked("default-model")[..] else { panic!("one request") };
+    assert_eq!(sent["body"]["messages"], json!([{ "role": "user", "content": prompt }]));
+
+    off["defaults"] = json!({});
+    off["providers"]["house"]["default_model"] = "own-model".into();
+    let unnamed = app_with_categories(off.clone());
+    assert_eq!(answered_by(&unnamed, json!({ "prompt": prompt })).await, house_and("own-model"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p11_p13_where_nobody_names_a_model_the_operator_is_told_to() {
+    let upstream = Upstream::start();
+    let app = app(json!({ "providers": { "openai": upstream.provider("openai") }, "router": { "enabled": false } }));
+    let error = complete(&app, json!({ "prompt": "Hello" })).await.unwrap_err().to_object(Era::Legacy);
+    assert_eq!((error.code, &error.data.unwrap()["kind"]), (-32005, &json!("no_model")));
+    assert!(error.message.contains("DEFAULT_MODEL"), "{}", error.message);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p02_p12_x41_the_provider_is_found_by_prefix_family_list_and_default() {
+    let upstream = Upstream::start();
+    let local = Peer::answering(|request| match request.head.starts_with("GET") {
+        true => listing(&["llama3", "gpt-oss:20b"]),
+        false => {
+            json!({ "model": "llama3", "choices": [{ "message": { "role": "assistant", "content": "hi" }, "finish_reason": "stop" }] })
+        }
+    });
+    let app = app(json!({
+        "providers": {
+            "openai": upstream.provider("openai"),
+            "anthropic": upstream.provider("anthropic"),
+            "google": upstream.provider("google"),
+            "local": { "base_url": format!("http://127.0.0.1:{}/v1", local.port) },
+            "try": { "type": "mock" },
+        },
+        "defaults": { "provider": "anthropic" },
+    }));
+    request(&app, "models/list", json!({})).await.unwrap();
+    for (model, provider, its_own) in [
+        ("gpt-4o", "openai", "gpt-4o"),
+        ("o4-mini", "openai", "o4-mini"),
+        ("claude-sonnet-5", "anthropic", "claude-sonnet-5"),
+        ("gemini-3-pro", "google", "gemini-3-pro"),
+        ("openai/gpt-oss-20b", "openai", "gpt-oss-20b"),
+        ("google/gpt-4o", "google", "gpt-4o"),
+        ("llama3", "local", "llama3"),
+        ("mock", "try", "mock"),
+        ("somebody/unheard-of", "anthropic", "somebody/unheard-of"),
+    ] {
+        let found = answered_by(&app, json!({ "prompt": "Hello", "model": model })).await;
+        assert_eq!(found, (provider.to_owned(), its_own.to_owned()), "{model}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p11_a_category_that_reasons_tells_each_provider_in_its_own_words() {
+    let upstream = Upstream::start();
+    for format in FORMATS {
+        let knows = json!({ "capabilities": { "reasoning": true } });
+        let models = json!({ "billing-model": knows, "delivery-model": knows });
+        let app = app_with_categories(json!({
+            "providers": { "main": upstream.provider_with(format, json!({ "models": models })) },
+            "defaults": { "provider": "main" },
+        }));
+        upstream.forget();
+        let thinks = complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap();
+        assert_eq!(thinks["_meta"]["corbie/decision"]["use_reasoning"], true, "{format}");
+        let plain = complete(&app, json!({ "prompt": "PARCEL-1 is late" })).await.unwrap();
+        assert_eq!(plain["_meta"]["corbie/decision"]["use_reasoning"], false, "{format}");
+        let thinking = |model: &str| {
+            let body = upstream.asked(model)[0]["body"].clone();
+            match format {
+                "openai" => body["reasoning_effort"].clone(),
+                "anthropic" => body["thinking"]["type"].clone(),
+                _ => body["generationConfig"]["thinkingConfig"].clone(),
+            }
+        };
+        let (on, off) = (thinking("billing-model"), thinking("delivery-model"));
+        match format {
+            "openai" => assert_eq!((on, off), (json!("medium"), json!("none"))),
+            "anthropic" => {
+                assert!(on == "enabled" || on == "adaptive", "{on}");
+                assert!(off.is_null() || off == "disabled", "{off}");
+            }
+            _ => assert!(on.is_object() && on != off, "{on} {off}"),
+        }
+    }
+    // A model of which nothing is known is told nothing, as it may refuse the word.
+    let app = app_with_categories(house(&upstream));
+    upstream.forget();
+    complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap();
+    assert_eq!(upstream.asked("billing-model")[0]["body"].get("reasoning_effort"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p11_a_prompt_that_nobody_is_sure_of_gets_the_fallback_category() {
+    let upstream = Upstream::start();
+    let app = app_with_categories(house(&upstream));
+    let unsure = "money for a broken package";
+    let explained = call(&app, "explain_route", json!({ "prompt": unsure })).await;
+    assert!(explained["confidence"].as_f64().unwrap() < 0.6, "{explained}");
+    assert_eq!((&explained["fell_back"], &explained["category"]), (&json!(true), &json!("general")), "{explained}");
+    complete(&app, json!({ "prompt": unsure })).await.unwrap();
+    let [sent] = &upstream.asked("general-model")[..] else { panic!("one request") };
+    assert_eq!(sent["body"]["messages"][0]["content"], "You are friendly.");
+    assert_eq!(last_decision(&app).await["classified"]["fell_back"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p19_explain_route_tells_what_would_be_done_and_asks_nobody() {
+    let upstream = Upstream::start();
+    let mut settings = house(&upstream);
+    settings["router"] = json!({ "fallbacks": { "billing": ["clerk-model"] } });
+    settings["providers"]["house"]["models"] = json!({ "billing-model": { "price": { "input": 2, "output": 8 } } });
+    let app = app_with_categories(settings);
+    let explained = call(&app, "explain_route", json!({ "prompt": "INV-7 is wrong" })).await;
+    assert!(upstream.requests().is_empty());
+    let asked: Vec<_> = explained["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["model"].clone(), one["why"].clone()))
+        .collect();
+    assert_eq!(
+        json!(asked),
+        json!([["billing-model", "category"], ["clerk-model", "fallback"], ["default-model", "default"]])
+    );
+    assert_eq!(explained["candidates"][0]["price"]["output"], 8.0, "{explained}");
+    assert_eq!(explained["system_prompt"], "You know all about bills.");
+    assert_eq!(explained["use_reasoning"], true);
+    // What is then done is what was explained.
+    let decision =
+        complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap()["_meta"]["corbie/decision"].clone();
+    assert_eq!(decision["candidates"], json!(["house/billing-model", "house/clerk-model", "house/default-model"]));
+    assert_eq!(decision["classified"]["category"], explained["category"]);
+}
+
+#[test]
+fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning() {
+    let upstream = Upstream::start();
+    let settings = json!({
+        "providers": { "detect_ports": [], "house": { "base_url": upstream.base("openai"), "api_key": "k" } },
+        "classification": { "taxonomy": "taxonomy.yaml", "watch": false },
+    });
+    let mut server = corbie("stdio")
+        .file("corbie.json", &settings.to_string())
+        .file("taxonomy.yaml", TAXONOMY)
+        .variable("DEFAULT_PROVIDER", "house")
+        .variable("DEFAULT_MODEL", "echo-small")
+        .start();
+    // From now on it is known what the house has.
+    server.ask(&message(1, "models/list", json!({})));
+    for id in 2..4 {
+        let answer = server.ask(&message(id, "completion/complete", json!({ "prompt": "INV-7 is wrong" })));
+        let decision = &answer["result"]["_meta"]["corbie/decision"];
+        assert_eq!(
+            (&answer["result"]["model"], &decision["why"]),
+            (&json!("echo-small"), &json!("default")),
+            "{answer}"
+        );
+        assert_eq!(decision["unserved"], json!(["billing-model"]), "{answer}");
+    }
+    // What the caller names is asked for all the same: a list may be incomplete.
+    let named =
+        server.ask(&message(4, "completion/complete", json!({ "prompt": "Hello", "model": "house/status-404" })));
+    assert_eq!(named["error"]["code"], -32003, "{named}");
+    server.close_stdin();
+    let ended = server.end();
+    let warnings = ended.err.lines().filter(|line| line.contains("nobody serves a model that was advised"));
+    let warnings: Vec<_> = warnings.collect();
+    assert_eq!(warnings.len(), 1, "{}", ended.err);
+    assert!(warnings[0].contains("WARN") && warnings[0].contains("billing-model"), "{warnings:?}");
+    // The category's own prompt still goes with it.
+    assert_eq!(upstream.asked("echo-small")[0]["body"]["messages"][0]["content"], "You know all about bills.");
+}
+
+#[test]
+fn p08_p19_the_answer_the_decisions_and_the_metrics_tell_the_same() {
+    let upstream = Upstream::start();
+    let mut house = upstream.provider("openai-compatible");
+    house["models"] = json!({ "echo-small": { "price": { "input": 1000, "output": 3000 } } });
+    let settings = json!({ "providers": { "detect_ports": [], "house": house }, "defaults": { "provider": "house" } });
+    let mut server = corbie("serve --port 0").file("corbie.json", &settings.to_string()).start();
+    let client = server.client();
+    let ask = |method: &str, params: Value| client.post(&format!("/mcp/{method}"), &params).json();
+    let answered = ask("completion/complete", json!({ "prompt": "one two three", "model": "echo-small" }));
+    let failed = ask("completion/complete", json!({ "prompt": "one", "model": "house/status-503" }));
+    assert!(failed.to_string().contains("ProviderUnavailable"), "{failed}");
+
+    let decision = &answered["_meta"]["corbie/decision"];
+    assert_eq!(decision["usage"]["prompt"], answered["usage"]["promptTokens"]);
+    assert_eq!(decision["usage"]["completion"], answered["usage"]["completionTokens"]);
+    // Three words are read, and `echo:` makes four that are written.
+    let cost = (3.0 * 1000.0 + 4.0 * 3000.0) / 1e6;
+    assert!((decision["cost"].as_f64().unwrap() - cost).abs() < 1e-12, "{decision}");
+
+    let text = |read: Value| -> Value { serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap() };
+    let all = text(ask("resources/read", json!({ "uri": "corbie://decisions" })));
+    assert_eq!(&all["decisions"][1], decision, "newest first");
+    assert_eq!(
+        (&all["decisions"][0]["outcome"], &all["decisions"][0]["error"]),
+        (&json!("failed"), &json!("unavailable"))
+    );
+    let one = text(ask("resources/read", json!({ "uri": format!("corbie://decisions/{}", decision["id"]) })));
+    assert_eq!(one, *decision);
+    assert!(!all.to_string().contains("one two three"), "a prompt is not kept");
+
+    let metrics = client.get("/metrics").body;
+    let value = |name: &str, labels: &[&str]| -> f64 {
+        let fits = |line: &&str| line.contains(name) && labels.iter().all(|label| line.contains(label));
+        let line = metrics.lines().filter(|line| !line.starts_with('#')).find(fits);
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok())
+            .unwrap_or_else(|| panic!("{name} {labels:?}: {metrics}"))
+    };
+    assert_eq!(value("route_requests_total", &["provider=\"house\"", "result=\"ok\""]), 1.0);
+    assert_eq!(value("route_requests_total", &["provider=\"house\"", "result=\"unavailable\""]), 1.0);
+    assert_eq!(value("route_decisions_total", &["why=\"asked\"", "outcome=\"answered\""]), 1.0);
+    assert_eq!(value("route_tokens_total", &["direction=\"read\""]), 3.0);
+    assert_eq!(value("route_tokens_total", &["direction=\"written\""]), 4.0);
+    assert!((value("route_cost_total", &["provider=\"house\""]) - cost).abs() < 1e-12);
+}

@@ -1,0 +1,166 @@
+//! S-01, S-02, V-12: keys in every place there is for one, every failure there is, and not one of them in any output.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::http::Client;
+use crate::process::{Running, Setup, call, corbie, free_port, request};
+use crate::upstream::{FORMATS, Upstream};
+
+/// Part of every secret.
+const MARK: &str = "sk-marker";
+
+/// A secret for each place: variables, settings, headers, passwords.
+fn with_secrets(arguments: &str, upstream: &Upstream, closed: u16) -> Setup {
+    let base = |format: &str| upstream.base(format);
+    let with_password = base("openai").replace("http://", "http://user:sk-marker-password@");
+    let settings = json!({
+        "providers": {
+            "detect_ports": [],
+            "openai": {
+                "base_url": base("openai"),
+                "api_keys": ["sk-marker-second", "${THIRD_KEY}"],
+                "headers": { "x-gateway": "Bearer ${GATEWAY_KEY}" },
+            },
+            "anthropic": { "base_url": base("anthropic") },
+            "google": { "base_url": base("google") },
+            "password": { "type": "openai-compatible", "base_url": with_password },
+            "lost": { "base_url": "http://user:sk-marker-lost@nobody.invalid/v1", "api_key": "sk-marker-lost" },
+            "proxied": {
+                "base_url": base("openai"),
+                "api_key": "sk-marker-proxied",
+                "proxy": format!("http://user:sk-marker-proxy@127.0.0.1:{closed}"),
+            },
+            "secure": { "base_url": base("openai").replace("http://", "https://"), "api_key": "sk-marker-secure" },
+        },
+        "router": { "timeout": "900ms" },
+    });
+    corbie(arguments)
+        .file("corbie.json", &settings.to_string())
+        .variable("OPENAI_API_KEY", "sk-marker-openai")
+        .variable("ANTHROPIC_API_KEY", "sk-marker-anthropic")
+        .variable("GOOGLE_API_KEY", "sk-marker-google")
+        .variable("THIRD_KEY", "sk-marker-third")
+        .variable("GATEWAY_KEY", "sk-marker-gateway")
+}
+
+/// Every model that fails, for everybody who can be asked.
+fn models() -> Vec<String> {
+    let faults = [
+        "leak",
+        "leak-401",
+        "leak-404",
+        "leak-429",
+        "leak-500",
+        "status-401",
+        "quota",
+        "reset",
+        "html",
+        "not-json",
+        "error-mid",
+        "echo-small",
+    ];
+    let of_formats = FORMATS.iter().flat_map(|format| faults.map(|fault| format!("{format}/{fault}")));
+    let elsewhere = [
+        "password/leak",
+        "password/echo-small",
+        "lost/model",
+        "proxied/model",
+        "secure/model",
+        "nobody/model",
+        "sk-mark",
+    ];
+    of_formats.chain(elsewhere.map(str::to_owned)).collect()
+}
+
+/// Everything that can be read from a running server.
+fn look_around(server: &mut Running, client: &Client) -> Vec<String> {
+    let mut read = Vec::new();
+    for (tool, arguments) in [
+        ("list_models", json!({})),
+        ("list_providers", json!({})),
+        ("explain_route", json!({ "prompt": "Hello", "model": "openai/leak" })),
+        ("inspect_server", json!({})),
+        ("list_registered_tools", json!({})),
+        ("chat_completion", json!({ "prompt": "Hello", "model": "openai/leak" })),
+    ] {
+        read.push(server.ask(&call(tool, tool, arguments)).to_string());
+    }
+    for (method, params) in [
+        ("models/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/read", json!({ "uri": "corbie://decisions" })),
+        ("resources/read", json!({ "uri": "corbie://decisions/1" })),
+    ] {
+        read.push(server.ask(&request(method, method, params)).to_string());
+    }
+    read.extend(["/metrics", "/health", "/ready"].map(|path| client.get(path).body));
+    read
+}
+
+#[test]
+fn v12_s01_s02_no_key_header_or_password_is_in_any_output_whatever_goes_wrong() {
+    let (upstream, closed) = (Upstream::start(), free_port());
+    let mut server = with_secrets("serve --stdio --port 0 --log-level debug", &upstream, closed).start();
+    let client = server.client();
+    let mut read = Vec::new();
+    let mut sent = String::new();
+    for model in models() {
+        let params = json!({ "prompt": "Hello", "model": model });
+        read.push(server.ask(&request(1, "completion/complete", params.clone())).to_string());
+        read.push(client.post("/mcp/completion/complete", &params).body);
+        // The upstream keeps the last hundred.
+        sent += &Value::from(upstream.requests()).to_string();
+    }
+    read.extend(look_around(&mut server, &client));
+    server.signal_to_end();
+    let ended = server.end();
+    read.extend([ended.out, ended.err.clone()]);
+    for arguments in ["config show", "config show --json", "config validate"] {
+        let ended = with_secrets(arguments, &upstream, closed).run("");
+        assert_eq!(ended.code, Some(0), "{arguments}: {ended:?}");
+        read.extend([ended.out, ended.err]);
+    }
+
+    // The test is worth something: each secret that has a way to the upstream was there, and the log is a full one.
+    for secret in ["openai", "second", "third", "gateway", "anthropic", "google"] {
+        assert!(sent.contains(&format!("{MARK}-{secret}")), "{secret} was not sent");
+    }
+    let encoded = |secret: &str| STANDARD.encode(format!("user:{MARK}-{secret}"));
+    assert!(sent.contains(&encoded("password")));
+    assert!(ended.err.contains("DEBUG") && ended.err.contains("no answer"), "{}", ended.err);
+
+    for text in &read {
+        assert!(!text.contains(MARK), "{text}");
+        for secret in ["password", "lost", "proxy"] {
+            assert!(!text.contains(&encoded(secret)), "{text}");
+        }
+        // What else an upstream says that is nobody's business.
+        assert!(!text.contains("billing.py"), "{text}");
+    }
+}
+
+#[test]
+fn v12_s01_a_mistake_in_the_settings_does_not_repeat_a_key() {
+    for settings in [
+        json!({ "providers": { "openai": { "api_key": ["sk-marker-list"] } } }),
+        json!({ "providers": { "openai": { "api_keys": "sk-marker-text" } } }),
+        json!({ "providers": { "openai": { "api_key": "sk-marker with spaces\n" } } }),
+        json!({ "providers": { "openai": { "headers": { "x": ["sk-marker-header"] } } } }),
+        json!({ "providers": { "openai": { "headers": { "x": "sk-marker\nheader" } } } }),
+        json!({ "providers": { "openai": { "base_url": "ftp://user:sk-marker-password@host" } } }),
+        json!({ "providers": { "openai": { "base_url": "user:sk-marker-password@host" } } }),
+        json!({ "providers": { "openai": { "proxy": "socks5://user:sk-marker-password@host" } } }),
+        json!({ "providers": { "openai": "sk-marker-instead" } }),
+        json!({ "providers": { "openai": { "timeout": "sk-marker-elsewhere" } } }),
+        json!({ "defaults": { "provider": { "openai": "sk-marker-elsewhere" } } }),
+    ] {
+        for arguments in ["config show", "config validate", "stdio"] {
+            let ended = corbie(arguments).file("corbie.json", &settings.to_string()).run("");
+            for text in [&ended.out, &ended.err] {
+                assert!(!text.contains(MARK), "{settings}: {text}");
+            }
+        }
+    }
+}
