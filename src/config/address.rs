@@ -28,7 +28,8 @@ pub struct WebOrigin(String);
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
 
-/// Where a server is that we ask: `https://api.example/v1`. It may name a user and a password, which are never shown.
+/// Where a server is that we ask: `https://api.example/v1`. It may name a user, a password and a query such as
+/// `?key=…`, which are never shown.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HttpUrl(Url);
@@ -145,6 +146,9 @@ impl fmt::Display for HttpUrl {
         if !url.username().is_empty() || url.password().is_some() {
             // Both can be set wherever there is a host.
             let _ = url.set_username("***").and_then(|()| url.set_password(None));
+        }
+        if url.query().is_some() {
+            url.set_query(Some("***"));
         }
         out.write_str(url.as_str())
     }

@@ -83,9 +83,20 @@ impl ModelInfo {
     }
 }
 
+impl Endpoint {
+    /// Where it is, for people: a query may carry a key.
+    pub fn shown(&self) -> String {
+        let mut base = self.base.clone();
+        if base.query().is_some() {
+            base.set_query(Some("***"));
+        }
+        base.into()
+    }
+}
+
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Headers may carry keys.
-        f.debug_struct("Endpoint").field("base", &self.base.as_str()).finish_non_exhaustive()
+        f.debug_struct("Endpoint").field("base", &self.shown()).finish_non_exhaustive()
     }
 }

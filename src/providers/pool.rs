@@ -153,7 +153,7 @@ impl Pool {
     pub async fn detect(&self) {
         let before = self.providers();
         let configured: Vec<_> = before.iter().filter(|provider| !provider.detected).cloned().collect();
-        let taken = |port: u16| configured.iter().any(|provider| is_local(provider.address(), port));
+        let taken = |port: u16| configured.iter().any(|provider| is_local(provider.address().as_deref(), port));
         let ports = self.0.detect_ports.iter().copied().filter(|port| !taken(*port));
         let answers = join_all(ports.map(|port| async move { (port, look(port, &self.0.client).await) })).await;
         let mut now = configured.clone();

@@ -136,8 +136,8 @@ impl Provider {
     }
 
     /// Where it is; nothing of a key.
-    pub fn address(&self) -> Option<&str> {
-        self.protocol().map(|_| self.endpoints[0].base.as_str())
+    pub fn address(&self) -> Option<String> {
+        self.protocol().map(|_| self.endpoints[0].shown())
     }
 
     pub fn keys(&self) -> usize {

@@ -86,7 +86,7 @@ impl Listed {
         Listed {
             name: provider.name.clone(),
             kind: provider.kind.as_str(),
-            url: provider.address().map(str::to_owned),
+            url: provider.address(),
             detected: provider.detected,
             status,
             error: state.failing.as_ref().map(ToString::to_string),
