@@ -15,6 +15,7 @@ use super::{Chat, Completion, Delta, Endpoint, Error, Event, Head, ModelInfo, Re
 use super::{anthropic, google, mock, openai};
 use crate::config::providers as config;
 use crate::config::providers::{Kind, Price};
+use crate::config::secret::Secret;
 use crate::locked::locked;
 
 /// One provider.
@@ -238,10 +239,22 @@ impl Provider {
     }
 
     pub fn response(&self, head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {
-        match self.protocol() {
+        let response = match self.protocol() {
             Some(Protocol::OpenAi) | None => openai::response(head, body),
             Some(Protocol::Anthropic) => anthropic::response(head, body),
             Some(Protocol::Google) => google::response(head, body),
+        };
+        response.map_err(|error| self.scrubbed(error))
+    }
+
+    /// The provider's own word for a failure goes out to callers, and must not be a key that it repeats (S-01).
+    pub(super) fn scrubbed(&self, error: Error) -> Error {
+        let keys = || self.endpoints.iter().filter_map(|endpoint| endpoint.key.as_ref()).map(Secret::expose);
+        match error {
+            Error::BadRequest { kind } if keys().any(|key| key == kind || key.len() >= 8 && kind.contains(key)) => {
+                Error::BadRequest { kind: "bad request".into() }
+            }
+            error => error,
         }
     }
 
@@ -267,11 +280,12 @@ impl Provider {
 
     /// The models of a page, and the token of the next.
     pub fn models_response(&self, head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
-        match self.protocol() {
+        let page = match self.protocol() {
             Some(Protocol::OpenAi) | None => openai::models_response(head, body),
             Some(Protocol::Anthropic) => anthropic::models_response(head, body),
             Some(Protocol::Google) => google::models_response(head, body),
-        }
+        };
+        page.map_err(|error| self.scrubbed(error))
     }
 }
 

@@ -96,7 +96,8 @@ impl Stream {
             Ok(Some(bytes)) => {
                 let complete = events.push(&bytes).map_err(|_| Error::Unreadable("an event is larger than 16 MiB"))?;
                 for event in complete {
-                    self.ready.extend(decoder.event(&event)?.into_iter().map(Ok));
+                    let deltas = decoder.event(&event).map_err(|error| self.provider.scrubbed(error))?;
+                    self.ready.extend(deltas.into_iter().map(Ok));
                 }
                 Ok(())
             }
