@@ -75,6 +75,37 @@ async fn p13_an_unknown_model_is_told_with_names_that_are_near() {
     assert!(message.contains("models/list"), "{message}");
 }
 
+/// Google has the model in the path, where a name could lead elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn p12_a_models_name_stays_one_part_of_the_path() {
+    let upstream = Upstream::start();
+    let app = app(json!({ "providers": { "google": upstream.provider("google") }, "router": { "timeout": "900ms" } }));
+    for name in ["../../v1/models", "..", "a/b", "a?key=x", "a#b", "a b", "a%2e%2e/b", "ä", "a\r\nx: y"] {
+        upstream.forget();
+        let _ = complete(&app, json!({ "prompt": "Hello", "model": format!("google/{name}") })).await;
+        for request in upstream.requests() {
+            let path = request["path"].as_str().unwrap();
+            let rest = path.strip_prefix("/v1beta/models/").and_then(|rest| rest.strip_suffix(":generateContent"));
+            let plain = rest.is_some_and(|rest| !rest.contains(['/', '?', '#', ' ']) && !rest.is_empty());
+            assert!(plain || request["method"] == "GET" && path.starts_with("/v1beta/models?"), "{name}: {path}");
+        }
+    }
+}
+
+/// The standard's own completion has the same method; its params tell it apart.
+#[tokio::test(flavor = "multi_thread")]
+async fn p20_x03_an_argument_is_completed_and_nobody_is_asked() {
+    let upstream = Upstream::start();
+    let app = app(json!({ "providers": { "openai": upstream.provider("openai") } }));
+    let params = json!({
+        "ref": { "type": "ref/resource", "uri": "corbie://decisions/{id}" },
+        "argument": { "name": "id", "value": "1" },
+    });
+    let completed = complete(&app, params).await.unwrap();
+    assert!(completed["completion"]["values"].is_array() && completed.get("message").is_none(), "{completed}");
+    assert!(upstream.requests().is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn p19_the_tool_refuses_what_the_method_refuses() {
     let upstream = Upstream::start();

@@ -94,6 +94,19 @@ fn p18_the_tool_is_cancelled_like_the_method() {
     assert_eq!(told.recv_timeout(PATIENCE), Ok(Seen::Left));
 }
 
+/// Between two tries nobody is connected, and the next one is not made.
+#[tokio::test(flavor = "multi_thread")]
+async fn p18_a_caller_who_leaves_while_a_retry_is_waited_for_is_not_retried_for() {
+    let upstream = Upstream::start();
+    let app = app(json!({ "providers": { "openai": upstream.provider("openai") } }));
+    let waiting = app.router.ask(ask(Some("openai/status-429"), "Hello"));
+    assert!(tokio::time::timeout(Duration::from_millis(700), waiting).await.is_err());
+    // Longer than what was left of the first wait.
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(upstream.asked("status-429").len(), 1);
+    assert_eq!(json!(app.router.records().newest(1)[0].outcome), "cancelled");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn p18_a_stream_that_is_dropped_counts_as_cancelled_and_a_caller_who_leaves_is_no_failure() {
     let upstream = Upstream::start();

@@ -167,7 +167,7 @@ async fn p11_a_category_that_reasons_tells_each_provider_in_its_own_words() {
 async fn p11_a_prompt_that_nobody_is_sure_of_gets_the_fallback_category() {
     let upstream = Upstream::start();
     let app = app_with_categories(house(&upstream));
-    let unsure = "money for a broken package";
+    let unsure = "pay on arrival";
     let explained = call(&app, "explain_route", json!({ "prompt": unsure })).await;
     assert!(explained["confidence"].as_f64().unwrap() < 0.6, "{explained}");
     assert_eq!((&explained["fell_back"], &explained["category"]), (&json!(true), &json!("general")), "{explained}");
