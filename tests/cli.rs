@@ -30,5 +30,8 @@ mod small_model;
 mod spec_examples;
 #[path = "cli/taxonomy.rs"]
 mod taxonomy;
+#[cfg(unix)]
+#[path = "cli/terminal.rs"]
+mod terminal;
 #[path = "cli/websocket.rs"]
 mod websocket;

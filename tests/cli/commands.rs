@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::process::{Setup, call, corbie, request};
+use crate::process::{call, corbie, request};
+#[cfg(unix)]
+use crate::terminal::in_a_terminal;
 
 const LIST: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
 
@@ -30,26 +32,6 @@ fn a02_the_stdio_command_does_the_same() {
     let ended = corbie("stdio").run(LIST);
     assert_eq!(ended.code, Some(0));
     assert_eq!(ended.messages()[0]["id"], 1);
-}
-
-/// Runs a shell's command line with a terminal for its three streams.
-#[cfg(unix)]
-fn in_a_terminal(command_line: &str, input: &str) -> Option<crate::process::Ended> {
-    let exists = |program: &str| {
-        let looked = std::process::Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
-        looked.is_ok_and(|looked| looked.status.success())
-    };
-    if exists("script") {
-        let script = Setup::new("script".into()).arguments("-qec").argument(command_line).argument("/dev/null");
-        return Some(script.run(input));
-    }
-    if exists("python3") {
-        let program = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(['sh', '-c', sys.argv[1]])))";
-        let python = Setup::new("python3".into()).argument("-c").argument(program).argument(command_line);
-        return Some(python.run(input));
-    }
-    crate::process::skip("neither `script` nor `python3` is there to make a terminal");
-    None
 }
 
 #[cfg(unix)]

@@ -1,0 +1,22 @@
+//! The program in a terminal.
+
+use crate::process::{Ended, Setup, skip};
+
+/// Runs a shell's command line with a terminal for its three streams.
+pub(crate) fn in_a_terminal(command_line: &str, input: &str) -> Option<Ended> {
+    let exists = |program: &str| {
+        let looked = std::process::Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        looked.is_ok_and(|looked| looked.status.success())
+    };
+    if exists("script") {
+        let script = Setup::new("script".into()).arguments("-qec").argument(command_line).argument("/dev/null");
+        return Some(script.run(input));
+    }
+    if exists("python3") {
+        let program = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(['sh', '-c', sys.argv[1]])))";
+        let python = Setup::new("python3".into()).argument("-c").argument(program).argument(command_line);
+        return Some(python.run(input));
+    }
+    skip("neither `script` nor `python3` is there to make a terminal");
+    None
+}
