@@ -11,17 +11,25 @@ use crate::config::log::Level;
 
 /// Starts logging. Later calls change nothing, so tests may call it too.
 pub fn start(level: Level) {
-    let level = match level {
+    start_with(filter(match level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
         Level::Warn => LevelFilter::WARN,
         Level::Error => LevelFilter::ERROR,
-    };
+    }));
+}
+
+/// Starts logging warnings of everything but one module, of which only errors are told.
+pub fn start_without(module: &str) {
+    start_with(filter(LevelFilter::WARN).with_target(module, LevelFilter::ERROR));
+}
+
+fn start_with(filter: Targets) {
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
-    let _ = tracing_subscriber::registry().with(lines).with(filter(level)).try_init();
+    let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
 }
 
 /// The library that speaks to other MCP servers logs whole messages, with the texts of users in them. What matters of

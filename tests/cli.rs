@@ -22,6 +22,8 @@ mod logging;
 mod models;
 #[path = "cli/process.rs"]
 mod process;
+#[path = "cli/providers.rs"]
+mod providers;
 #[path = "cli/settings.rs"]
 mod settings;
 #[path = "../crates/infer/tests/support/mod.rs"]
@@ -33,5 +35,7 @@ mod taxonomy;
 #[cfg(unix)]
 #[path = "cli/terminal.rs"]
 mod terminal;
+#[path = "cli/upstream.rs"]
+mod upstream;
 #[path = "cli/websocket.rs"]
 mod websocket;

@@ -7,6 +7,7 @@ mod eval;
 mod lines;
 mod models;
 mod progress;
+mod providers;
 mod serve;
 mod taxonomy;
 mod tools;
@@ -19,7 +20,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use corbie_mcp::TrustLevel;
 use serde_json::json;
 
-use crate::config::{Config, Loaded, Sources};
+use crate::config::{Config, ConfigError, Loaded, Sources};
+use crate::telemetry;
 
 /// One program for MCP clients: tools, classification, routing and knowledge, offline.
 ///
@@ -66,6 +68,8 @@ enum Command {
         #[arg(long)]
         stdio: bool,
     },
+    /// Show who can be asked, and how each provider is doing
+    Providers(providers::Providers),
     /// List tools and call them
     #[command(subcommand)]
     Tools(tools::Command),
@@ -110,6 +114,9 @@ pub fn run(cli: Cli) -> End {
             let ports = [listen.port, own.port].concat();
             serve::serve(&load(sources)?, &ports, if stdio { serve::With::Both } else { serve::With::Http })
         }
+        Some(Command::Providers(command)) => {
+            providers::run(&command, &load_for(sources, providers::TOLD)?, &mut std::io::stdout().lock())
+        }
         Some(Command::Tools(command)) => tools::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Taxonomy(command)) => taxonomy::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Classify(command)) => classify::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
@@ -126,11 +133,27 @@ fn one_line(text: &str) -> String {
 }
 
 /// Reads the settings and starts logging as they say.
-fn load(sources: Sources) -> Result<Loaded, crate::config::ConfigError> {
+fn load(sources: Sources) -> Result<Loaded, ConfigError> {
     let loaded = Config::load(sources)?;
-    crate::telemetry::start(loaded.config.log.level);
+    telemetry::start(loaded.config.log.level);
+    warn(&loaded);
+    Ok(loaded)
+}
+
+/// The same for a command that people wait for, and that tells what happens in `module` by itself: unless the settings
+/// name a level, only warnings of all others are logged.
+fn load_for(sources: Sources, module: &str) -> Result<Loaded, ConfigError> {
+    let loaded = Config::load(sources)?;
+    match loaded.is_set("log.level") {
+        true => telemetry::start(loaded.config.log.level),
+        false => telemetry::start_without(module),
+    }
+    warn(&loaded);
+    Ok(loaded)
+}
+
+fn warn(loaded: &Loaded) {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    Ok(loaded)
 }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
-    /// The least important messages that are still written. The variable `LOG_LEVEL` sets it too.
+    /// The least important messages that are still written. The variable `LOG_LEVEL` sets it too. Where nothing sets it,
+    /// `corbie providers` writes warnings alone.
     pub level: Level,
 }
 

@@ -116,6 +116,11 @@ impl Config {
 }
 
 impl Loaded {
+    /// Whether any source names a setting, such as `log.level`.
+    pub fn is_set(&self, key: &str) -> bool {
+        self.tree.get(&KeyPath::dotted(key).0).is_some()
+    }
+
     /// A mistake that shows only when a setting is used, such as a port that is taken: names the key
     /// (`server.listen`) and where it is written.
     pub fn mistake(&self, key: &str, message: impl Into<String>) -> ConfigError {

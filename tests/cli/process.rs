@@ -257,6 +257,12 @@ impl Running {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("stdout has {line:?}, which is not JSON: {error}"))
     }
 
+    /// The next line on stdout, with its end.
+    #[track_caller]
+    pub(crate) fn line(&mut self) -> String {
+        self.read_stdout().next().expect("one more line on stdout")
+    }
+
     /// Sends a request and gives back the message that follows.
     #[track_caller]
     pub(crate) fn ask(&mut self, message: &Value) -> Value {

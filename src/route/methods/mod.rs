@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
+pub(crate) use models_list::listing;
+
 use super::router::Router;
 use crate::providers::chat;
 

@@ -49,7 +49,8 @@ pub(in crate::route) async fn list(router: &Router) -> Value {
     listing(pool)
 }
 
-fn listing(pool: &Pool) -> Value {
+/// The models as far as they are known.
+pub(crate) fn listing(pool: &Pool) -> Value {
     let Listing { models, failed } = pool.known();
     let listed: Vec<_> = models.iter().map(listed).collect();
     let mut listing = json!({ "models": listed });

@@ -1,0 +1,184 @@
+//! `corbie providers`: who can be asked, and how each is doing right now.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use futures_util::{StreamExt, stream};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::progress::Progress;
+use super::{End, one_line};
+use crate::config::{self, Loaded};
+use crate::providers::call;
+use crate::providers::capabilities::{Capabilities, Known};
+use crate::providers::pool::Pool;
+use crate::providers::provider::{Provider, Unusable};
+use crate::route;
+use crate::route::methods::listing;
+use crate::route::tools::Listed;
+
+#[derive(Debug, Args)]
+pub(super) struct Providers {
+    /// List the models of each, with what they read and can do
+    #[arg(long)]
+    models: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everybody, for programs; as `list_providers` and `models/list` put it.
+#[derive(Serialize)]
+struct Told<'a> {
+    providers: Vec<&'a Listed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_provider: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    models: Option<Value>,
+}
+
+/// What this command tells by itself, so that the log need not.
+pub(super) const TOLD: &str = "corbie::providers";
+
+/// How many are asked at once.
+const AT_ONCE: usize = 16;
+/// How long one may take to list its models.
+const MOST: Duration = Duration::from_secs(10);
+
+pub(super) fn run(command: &Providers, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let pool = Pool::new(&loaded.config.providers, &loaded.config.defaults);
+    let listed = runtime.block_on(async {
+        let progress = Progress::new();
+        progress.tell("asking for models …");
+        pool.detect().await;
+        ask(&pool).await
+    });
+    let unusable = unusable(&loaded.config.providers, &pool);
+    if command.json {
+        let told = Told {
+            providers: listed.iter().chain(&unusable).collect(),
+            default_provider: pool.default_provider(),
+            default_model: pool.default_model(),
+            models: command.models.then(|| listing(&pool)["models"].take()),
+        };
+        writeln!(out, "{:#}", json!(told))?;
+    } else if listed.is_empty() && unusable.is_empty() {
+        writeln!(out, "{}", route::Error::NoProvider)?;
+    } else {
+        let models = |name: &str| if command.models { lines_of_models(&pool, name) } else { Vec::new() };
+        write_table(listed.iter().chain(&unusable), models, out)?;
+    }
+    let nobody_fails = listed.is_empty() && unusable.is_empty();
+    let somebody_answers = listed.iter().any(|listed| listed.error.is_none());
+    Ok(if nobody_fails || somebody_answers { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Asks everybody for their models, and takes the time of it.
+async fn ask(pool: &Pool) -> Vec<Listed> {
+    let one = |provider: Arc<Provider>| async move {
+        let started = Instant::now();
+        let result = call::models(&provider, (started + MOST).into()).await;
+        let took = started.elapsed();
+        let timed = result.is_ok() && provider.protocol().is_some();
+        provider.listed(result);
+        Listed { latency_ms: timed.then_some(took.as_secs_f64() * 1e3), ..Listed::of(&provider) }
+    };
+    let providers = pool.providers();
+    stream::iter(providers.iter().cloned()).map(one).buffered(AT_ONCE).collect().await
+}
+
+/// Those of the settings that cannot be asked as they are.
+fn unusable(settings: &config::providers::Providers, pool: &Pool) -> Vec<Listed> {
+    let row = |(name, settings): (&String, &config::providers::Provider)| {
+        let why = Provider::new(name, settings, pool.client()).err()?;
+        Some(Listed {
+            name: name.clone(),
+            kind: settings.kind(name).as_str(),
+            url: None,
+            detected: false,
+            status: if matches!(why, Unusable::NoKey { .. }) { "no key" } else { "unusable" },
+            error: Some(why.to_string()),
+            keys: 0,
+            models: None,
+            latency_ms: None,
+            default_model: settings.default_model.clone(),
+        })
+    };
+    settings.named.iter().filter_map(row).collect()
+}
+
+/// A table, with what there is to say of one provider below it.
+fn write_table<'a>(
+    providers: impl Iterator<Item = &'a Listed>,
+    models: impl Fn(&str) -> Vec<String>,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let head = ["NAME", "TYPE", "STATUS", "LATENCY", "MODELS", "DEFAULT", "URL"].map(str::to_owned);
+    let row = |listed: &Listed| {
+        let or_dash = |text: Option<String>| text.map_or_else(|| "-".into(), |text| one_line(&text));
+        [
+            listed.name.clone(),
+            listed.kind.to_owned(),
+            listed.status.to_owned(),
+            or_dash(listed.latency_ms.map(|latency| format!("{latency:.0} ms"))),
+            or_dash(listed.models.map(|models| models.to_string())),
+            or_dash(listed.default_model.clone()),
+            or_dash(listed.url.clone()),
+        ]
+    };
+    let below = |listed: &Listed| {
+        let error = listed.error.iter().map(|error| format!("  {error}"));
+        error.chain(models(&listed.name)).map(|line| one_line(&line)).collect()
+    };
+    let rows = providers.map(|listed| (row(listed), below(listed)));
+    let rows: Vec<([String; 7], Vec<String>)> = [(head, Vec::new())].into_iter().chain(rows).collect();
+    let widths: Vec<usize> = (0..7).map(|column| widest(rows.iter().map(|(row, _)| row[column].as_str()))).collect();
+    for (row, below) in rows {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        writeln!(out, "{}", cells.join("  ").trim_end())?;
+        below.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    }
+    Ok(())
+}
+
+/// One line for each model of a provider.
+fn lines_of_models(pool: &Pool, provider: &str) -> Vec<String> {
+    let providers = pool.providers();
+    let Some(provider) = providers.iter().find(|known| known.name == provider) else { return Vec::new() };
+    let models = provider.models();
+    let width = widest(models.iter().map(|model| model.id.as_str()));
+    let line = |id: &String| {
+        let Known { context, capabilities, .. } = provider.known(id);
+        let context = context.map_or_else(|| "-".into(), tokens);
+        format!("  {id:<width$}  {context:>5}  {}", abilities(&capabilities)).trim_end().to_owned()
+    };
+    models.iter().map(|model| line(&model.id)).collect()
+}
+
+fn abilities(capabilities: &Capabilities) -> String {
+    let Capabilities { images, tools, reasoning, structured_output, .. } = capabilities;
+    let all =
+        [(images, "images"), (tools, "tools"), (reasoning, "reasoning"), (structured_output, "structured output")];
+    let known = all.into_iter().filter(|(can, _)| **can == Some(true)).map(|(_, name)| name);
+    known.collect::<Vec<_>>().join(", ")
+}
+
+/// A number of tokens, roughly, as people say it.
+fn tokens(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..1_000_000 => format!("{}k", number / 1_000),
+        _ => format!("{}M", number / 1_000_000),
+    }
+}
+
+fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+}
