@@ -3,6 +3,8 @@
 
 #[path = "cli/access.rs"]
 mod access;
+#[path = "cli/ask.rs"]
+mod ask;
 #[path = "cli/classification.rs"]
 mod classification;
 #[path = "cli/commands.rs"]

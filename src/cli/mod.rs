@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod ask;
 mod classify;
 pub mod config;
 mod embed;
@@ -68,6 +69,8 @@ enum Command {
         #[arg(long)]
         stdio: bool,
     },
+    /// Ask the model that suits a prompt
+    Ask(ask::Ask),
     /// Show who can be asked, and how each provider is doing
     Providers(providers::Providers),
     /// List tools and call them
@@ -113,6 +116,9 @@ pub fn run(cli: Cli) -> End {
         Some(Command::Serve { listen: own, stdio }) => {
             let ports = [listen.port, own.port].concat();
             serve::serve(&load(sources)?, &ports, if stdio { serve::With::Both } else { serve::With::Http })
+        }
+        Some(Command::Ask(command)) => {
+            ask::run(&command, &load_for(sources, ask::TOLD)?, &mut std::io::stdout().lock())
         }
         Some(Command::Providers(command)) => {
             providers::run(&command, &load_for(sources, providers::TOLD)?, &mut std::io::stdout().lock())

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     /// The least important messages that are still written. The variable `LOG_LEVEL` sets it too. Where nothing sets it,
-    /// `corbie providers` writes warnings alone.
+    /// `corbie ask` and `corbie providers` write warnings alone.
     pub level: Level,
 }
 

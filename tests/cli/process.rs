@@ -263,6 +263,22 @@ impl Running {
         self.read_stdout().next().expect("one more line on stdout")
     }
 
+    /// Everything on stdout from here on, in the pieces it is written in; the sender is gone at its end.
+    pub(crate) fn pieces(&mut self) -> mpsc::Receiver<String> {
+        let mut stdout = self.unread.take().expect("nobody reads stdout yet");
+        let (sender, pieces) = mpsc::channel();
+        self.out = Some(Lines::of(std::io::empty()));
+        thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(length @ 1..) = stdout.read(&mut piece) {
+                if sender.send(String::from_utf8_lossy(&piece[..length]).into_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+        pieces
+    }
+
     /// Sends a request and gives back the message that follows.
     #[track_caller]
     pub(crate) fn ask(&mut self, message: &Value) -> Value {

@@ -1,11 +1,18 @@
 //! The fake upstream of `examples/upstream`, and a program that knows no other provider.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc;
+use std::thread;
+
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::http::Client;
 use crate::process::{Running, Setup, corbie, example};
 
 /// The key of every provider. Nothing that is written may hold it.
-const KEY: &str = "sk-marker-7c1e40";
+pub(crate) const KEY: &str = "sk-marker-7c1e40";
 
 pub(crate) struct Upstream {
     port: u16,
@@ -38,7 +45,44 @@ impl Upstream {
     }
 
     /// Where the settings are.
-    fn settings(&self) -> String {
+    pub(crate) fn settings(&self) -> String {
         self.folder.path().join("corbie.yaml").display().to_string()
     }
+
+    /// What was asked so far.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        serde_json::from_str(&Client::v4(self.port).get("/_requests").body).unwrap()
+    }
+}
+
+/// A server without keys that lists one model, `small`, and answers this; it closes the connection only if it `ends`.
+/// Says when a connection on which it answered is closed.
+pub(crate) fn local_server(answer: &str, ends: bool) -> (u16, mpsc::Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let chunk = |delta: Value, finish: Value| {
+        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
+        format!("data: {}\n\n", json!({ "id": "1", "model": "small", "choices": [choice] }))
+    };
+    let mut events = chunk(json!({ "content": answer }), Value::Null);
+    if ends {
+        events += &(chunk(json!({}), json!("stop")) + "data: [DONE]\n\n");
+    }
+    let models = json!({ "object": "list", "data": [{ "id": "small", "object": "model" }] }).to_string();
+    let (closed, is_closed) = mpsc::channel();
+    let reply = move |mut connection: TcpStream| {
+        let mut request = [0; 65536];
+        let length = connection.read(&mut request)?;
+        if request[..length].starts_with(b"GET ") {
+            let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", models.len());
+            return connection.write_all(format!("{head}{models}").as_bytes());
+        }
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        connection.write_all(format!("{head}{events}").as_bytes())?;
+        while !ends && connection.read(&mut request).is_ok_and(|length| length > 0) {}
+        let _ = closed.send(());
+        Ok(())
+    };
+    thread::spawn(move || listener.incoming().flatten().try_for_each(reply));
+    (port, is_closed)
 }

@@ -1,0 +1,94 @@
+//! `corbie ask --explain`: where a prompt would go, and why.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::super::{End, one_line};
+use super::{money, why};
+use crate::config::providers::Price;
+use crate::providers::pool::FRESH;
+use crate::route::tools::{Candidate, Explained};
+use crate::route::{self, Router};
+
+/// How much of a system prompt is shown.
+const SHOWN: usize = 72;
+
+pub(super) async fn explain(
+    router: &Router,
+    prompt: &str,
+    model: Option<&str>,
+    json: bool,
+    out: &mut dyn Write,
+) -> End {
+    let mut plan = router.plan(prompt, model).await;
+    if plan.candidates.is_empty() {
+        // Asking would look at the lists of models too before it gives up.
+        router.pool().list(FRESH).await;
+        plan = router.plan(prompt, model).await;
+    }
+    let explained = Explained::of(plan);
+    if json {
+        writeln!(out, "{:#}", json!(explained))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let nobody = match model {
+        _ if router.pool().providers().is_empty() => route::Error::NoProvider,
+        Some(model) => route::Error::UnknownModel { model: model.to_owned(), near: Vec::new() },
+        None => route::Error::NoModel { advised: explained.unserved.clone() },
+    };
+    write(&explained, &nobody, out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line for each thing that was decided. `nobody` is what asking would fail with where nobody can be asked.
+fn write(explained: &Explained, nobody: &route::Error, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut line = |label: &str, text: &str| writeln!(out, "{label:<12}{}", one_line(text));
+    line("category", &category(explained))?;
+    line("reasoning", if explained.use_reasoning { "yes" } else { "no" })?;
+    if let Some(prompt) = explained.system_prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) {
+        let more = if prompt.chars().nth(SHOWN).is_some() { "…" } else { "" };
+        line("told first", &format!("{}{more}", prompt.chars().take(SHOWN).collect::<String>()))?;
+    }
+    if explained.candidates.is_empty() {
+        line("asked", &format!("nobody: {nobody}"))?;
+    }
+    let groups = explained.candidates.chunk_by(|a, b| (&a.provider, &a.model) == (&b.provider, &b.model));
+    for (place, group) in groups.enumerate() {
+        line(if place == 0 { "asked" } else { "then" }, &candidate(&group[0], group.len()))?;
+    }
+    if !explained.unserved.is_empty() && !explained.candidates.is_empty() {
+        line("passed over", &format!("{}; nobody serves it", explained.unserved.join(", ")))?;
+    }
+    Ok(())
+}
+
+/// The category that counts, and how sure that is.
+fn category(explained: &Explained) -> String {
+    let Some(category) = &explained.category else { return "none; the prompt was not looked at".into() };
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let method = explained.method.as_deref().unwrap_or_default();
+    match explained.probabilities.first().filter(|_| explained.fell_back) {
+        Some(first) => {
+            format!(
+                "{category}, as {} at {} is not sure enough; decided by {method}",
+                first.category,
+                percent(first.score)
+            )
+        }
+        None => format!("{category}, {} sure; decided by {method}", percent(explained.confidence.unwrap_or_default())),
+    }
+}
+
+fn candidate(candidate: &Candidate, keys: usize) -> String {
+    let Candidate { provider, model, rule, .. } = candidate;
+    let mut told = vec![format!("{provider}/{model}"), why(candidate.why, rule.as_deref())];
+    if keys > 1 {
+        told.push(format!("with {keys} keys"));
+    }
+    if let Some(Price { input, output, .. }) = candidate.price {
+        told.push(format!("{} in, {} out per million tokens", money(input), money(output)));
+    }
+    told.join(" · ")
+}

@@ -1,0 +1,222 @@
+//! `corbie ask`: one prompt to the model that suits it, and its answer as it comes.
+
+mod explain;
+mod pieces;
+mod prompt;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+
+use self::pieces::{DIM, PLAIN, Pieces};
+use super::{End, one_line};
+use crate::app;
+use crate::config::Loaded;
+use crate::providers::chat::{Message, Part, Role, Stop};
+use crate::providers::{Chat, Delta};
+use crate::route::methods::Usage;
+use crate::route::{self, Record, Routed, Router};
+
+#[derive(Debug, Args)]
+pub(super) struct Ask {
+    /// The prompt; its words are joined. Without any, or with `-` as the last of them, stdin is read
+    #[arg(value_name = "PROMPT", allow_negative_numbers = true)]
+    words: Vec<String>,
+    /// Ask this model, such as gpt-4o or anthropic/claude-sonnet-5, and not the one that suits the prompt
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Tell the model this first
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// Let the answer have this many tokens at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_tokens: Option<u32>,
+    /// Show on stderr what the model thinks before it answers
+    #[arg(long)]
+    thinking: bool,
+    /// Tell where the prompt would go, and why, without sending it
+    #[arg(long)]
+    explain: bool,
+    /// Print one JSON object at the end: the answer, who gave it, its tokens, and how it was routed
+    #[arg(long)]
+    json: bool,
+}
+
+/// What this command tells by itself, so that the log need not.
+pub(super) const TOLD: &str = "corbie::route";
+
+/// An answer, for programs.
+#[derive(Serialize)]
+struct Answered<'a> {
+    answer: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<String>,
+    model: Option<&'a str>,
+    provider: Option<&'a str>,
+    /// Why it ended, in the words of `chat_completion`.
+    stop: Value,
+    usage: Usage,
+    decision: &'a Record,
+}
+
+/// What shells take for "interrupted".
+const INTERRUPTED: i32 = 130;
+
+pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let prompt = prompt::gather(&command.words, std::io::stdin().lock())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    runtime.block_on(async {
+        let _watching = AbortOnDropHandle::new(tokio::spawn(end_on_interrupt()));
+        let router = app::build(&loaded.config)?.router;
+        // So that a prompt goes where `corbie serve` would send it. Where no local server runs, this takes no time.
+        router.pool().detect().await;
+        if command.explain {
+            return explain::explain(&router, &prompt, command.model.as_deref(), command.json, out).await;
+        }
+        let ask = route::Ask { chat: command.chat(prompt), model: command.model.clone() };
+        if command.json {
+            whole(&router, ask, command.thinking, out).await
+        } else {
+            stream(&router, ask, command.thinking, out).await
+        }
+    })
+}
+
+/// Ends the program as a person asks for it, whatever it is doing: a write to a pager that does not read would hold up
+/// any more polite end. The connection to the provider ends with it.
+async fn end_on_interrupt() {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        let mut stderr = std::io::stderr();
+        if stderr.is_terminal() {
+            let _ = writeln!(stderr);
+        }
+        std::process::exit(INTERRUPTED);
+    }
+}
+
+async fn whole(router: &Router, ask: route::Ask, thinking: bool, out: &mut dyn Write) -> End {
+    let waiting = pieces::waiting();
+    let Routed { completion, record } = router.ask(ask).await?;
+    drop(waiting);
+    let thought = |part: &Part| match part {
+        Part::Reasoning { text, .. } => Some(text.clone()),
+        _ => None,
+    };
+    let answered = Answered {
+        answer: completion.text(),
+        thinking: thinking.then(|| completion.parts.iter().filter_map(thought).collect()),
+        model: record.model.as_deref(),
+        provider: record.provider.as_deref(),
+        stop: match &completion.stop {
+            Stop::Other(word) => json!(word),
+            stop => json!(stop),
+        },
+        usage: completion.usage.into(),
+        decision: &record,
+    };
+    writeln!(out, "{:#}", json!(answered))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn stream(router: &Router, ask: route::Ask, thinking: bool, out: &mut dyn Write) -> End {
+    let mut pieces = Pieces::new(out);
+    let mut answering = router.stream(ask).await?;
+    let mut stopped = Stop::default();
+    while let Some(piece) = answering.next().await {
+        match piece {
+            Ok(Delta::Text { text }) => pieces.answer(&text)?,
+            Ok(Delta::Reasoning { text }) if thinking => pieces.thought(&text)?,
+            Ok(Delta::Stopped { stop }) => stopped = stop,
+            Ok(_) => {}
+            Err(error) => {
+                pieces.end()?;
+                return Err(error.into());
+            }
+        }
+    }
+    pieces.end()?;
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        writeln!(stderr, "{DIM}{}{PLAIN}", one_line(&summary(answering.record(), &stopped)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Ask {
+    fn chat(&self, prompt: String) -> Chat {
+        let system = self.system.iter().map(|text| Message::text(Role::System, text));
+        let messages = system.chain([Message::text(Role::User, prompt)]).collect();
+        Chat { messages, max_tokens: self.max_tokens, ..Chat::default() }
+    }
+}
+
+/// Who answered, why, and what it took.
+fn summary(record: &Record, stop: &Stop) -> String {
+    let name = |name: &Option<String>| name.clone().unwrap_or_default();
+    let mut told = vec![format!("→ {}/{}", name(&record.provider), name(&record.model))];
+    told.extend(record.classified.as_ref().map(|classified| classified.category.clone()));
+    told.push(why(&record.why, record.rule.as_deref()));
+    if let Some(usage) = record.usage.filter(|usage| usage.prompt + usage.completion > 0) {
+        told.push(format!("{} + {} tokens", usage.prompt, usage.completion));
+    }
+    told.extend(record.cost.map(|cost| format!("costs {}", money(cost))));
+    told.push(match record.latency_ms {
+        short if short < 1e3 => format!("{short:.0} ms"),
+        long => format!("{:.1} s", long / 1e3),
+    });
+    match stop {
+        Stop::Finished | Stop::StopWord | Stop::Tools => {}
+        Stop::Length => told.push("cut off at its length".into()),
+        Stop::Refused => told.push("refused".into()),
+        Stop::Other(word) => told.push(format!("stopped by {word}")),
+    }
+    told.join(" · ")
+}
+
+/// What chose a model, and the rule if it was one.
+fn why(why: &str, rule: Option<&str>) -> String {
+    rule.map_or_else(|| why.to_owned(), |rule| format!("rule {rule}"))
+}
+
+/// An amount, to a millionth, without zeros that say nothing.
+fn money(amount: f64) -> String {
+    let digits = format!("{amount:.6}");
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::record::{Classified, Tokens};
+
+    #[test]
+    fn the_last_line_tells_who_answered_why_and_what_it_took() {
+        let record = Record {
+            provider: Some("local".into()),
+            model: Some("llama3".into()),
+            classified: Some(Classified { category: "math".into(), ..Classified::default() }),
+            why: "rule".into(),
+            rule: Some("hard".into()),
+            usage: Some(Tokens { prompt: 12, completion: 34, ..Tokens::default() }),
+            cost: Some(0.000_46),
+            latency_ms: 1234.0,
+            ..Record::default()
+        };
+        let told = summary(&record, &Stop::Length);
+        assert_eq!(
+            told,
+            "→ local/llama3 · math · rule hard · 12 + 34 tokens · costs 0.00046 · 1.2 s · cut off at its length"
+        );
+        let asked = Record { provider: record.provider, model: record.model, why: "asked".into(), ..Record::default() };
+        assert_eq!(summary(&asked, &Stop::Finished), "→ local/llama3 · asked · 0 ms");
+    }
+
+    #[test]
+    fn amounts_have_no_more_digits_than_they_need() {
+        assert_eq!([0.0, 3.0, 0.15, 0.000_001].map(money), ["0", "3", "0.15", "0.000001"]);
+    }
+}

@@ -1,0 +1,93 @@
+//! An answer as it is shown: the text on stdout as it comes, the thinking apart from it on stderr.
+
+use std::borrow::Cow;
+use std::io::{IsTerminal, Write};
+
+use super::super::progress::Progress;
+
+/// Writes an answer down piece by piece.
+pub(super) struct Pieces<'a> {
+    out: &'a mut dyn Write,
+    /// Whether it is read on a terminal, which the model must not control.
+    on_terminal: bool,
+    /// Shown until there is something to read.
+    waiting: Option<Progress>,
+    /// The thinking that is shown has not been ended yet.
+    thinks: bool,
+    /// Something stands on the last line of stdout.
+    within_line: bool,
+}
+
+pub(super) const DIM: &str = "\u{1b}[2m";
+pub(super) const PLAIN: &str = "\u{1b}[0m";
+
+/// Says that an answer is waited for, until it is dropped.
+pub(super) fn waiting() -> Progress {
+    let progress = Progress::new();
+    progress.tell("asking …");
+    progress
+}
+
+impl Pieces<'_> {
+    pub(super) fn new(out: &mut dyn Write) -> Pieces<'_> {
+        let on_terminal = std::io::stdout().is_terminal();
+        Pieces { out, on_terminal, waiting: Some(waiting()), thinks: false, within_line: false }
+    }
+
+    pub(super) fn answer(&mut self, text: &str) -> std::io::Result<()> {
+        self.end_thinking()?;
+        let text = if self.on_terminal { harmless(text) } else { text.into() };
+        self.out.write_all(text.as_bytes())?;
+        if !text.is_empty() {
+            self.within_line = !text.ends_with('\n');
+        }
+        self.out.flush()
+    }
+
+    pub(super) fn thought(&mut self, text: &str) -> std::io::Result<()> {
+        self.waiting = None;
+        self.thinks = true;
+        let mut stderr = std::io::stderr();
+        if stderr.is_terminal() {
+            return write!(stderr, "{DIM}{}{PLAIN}", harmless(text));
+        }
+        stderr.write_all(text.as_bytes())
+    }
+
+    fn end_thinking(&mut self) -> std::io::Result<()> {
+        self.waiting = None;
+        if std::mem::take(&mut self.thinks) {
+            writeln!(std::io::stderr())?;
+        }
+        Ok(())
+    }
+
+    /// Ends the last line.
+    pub(super) fn end(&mut self) -> std::io::Result<()> {
+        self.end_thinking()?;
+        if std::mem::take(&mut self.within_line) {
+            writeln!(self.out)?;
+        }
+        self.out.flush()
+    }
+}
+
+/// A text with its lines and tabs, and nothing that could move the cursor or change the colours of a terminal.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let harmful = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    match text.contains(harmful) {
+        true => text.chars().filter(|letter| !harmful(*letter)).collect(),
+        false => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_answer_moves_the_cursor() {
+        assert_eq!(harmless("a\tb\nc – ü"), "a\tb\nc – ü");
+        assert_eq!(harmless("\u{1b}[2Ja\r\nb\u{7}\u{9b}31m\u{8}"), "[2Ja\nb31m");
+    }
+}

@@ -1,0 +1,42 @@
+//! The prompt: words of the command line, what comes on stdin, or both.
+
+use std::io::{IsTerminal, Read};
+
+/// No model reads more, and what is longer was hardly meant to be asked.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Why there is no prompt.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("give a prompt: corbie ask \"why is the sky blue?\"; or pipe one into it")]
+    None,
+    #[error("the prompt is empty; give a text: corbie ask \"why is the sky blue?\"")]
+    Empty,
+    #[error("the prompt on stdin is longer than 4 MB; give a shorter one")]
+    TooLong,
+    #[error("the prompt on stdin is not valid UTF-8; give a text")]
+    NotText,
+    #[error("stdin cannot be read: {0}")]
+    Unreadable(std::io::Error),
+}
+
+/// The words, joined. Without any, stdin is the prompt; after a `-` at the end it follows the words.
+pub(super) fn gather(words: &[String], stdin: impl Read + IsTerminal) -> Result<String, Error> {
+    let prompt = match words {
+        [] if stdin.is_terminal() => return Err(Error::None),
+        [] => read(stdin)?,
+        [words @ .., last] if last == "-" => [words.join(" "), read(stdin)?].join("\n\n").trim_start().to_owned(),
+        words => words.join(" "),
+    };
+    if prompt.trim().is_empty() { Err(Error::Empty) } else { Ok(prompt) }
+}
+
+fn read(stdin: impl Read) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    stdin.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Error::Unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Error::TooLong);
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Error::NotText)?;
+    Ok(text.trim_end().to_owned())
+}
