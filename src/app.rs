@@ -57,7 +57,8 @@ pub fn build(config: &Config) -> Result<App, Error> {
                 State::Down(error) => Some(("external_classifier".to_owned(), error.to_string())),
                 State::Starting | State::Ready { .. } => None,
             });
-            Health { members, impaired: impaired.into_iter().chain(external).collect() }
+            let providers = router.pool().all_failing().map(|why| ("providers".to_owned(), why));
+            Health { members, impaired: impaired.into_iter().chain(external).chain(providers).collect() }
         }
     };
     let builder = Server::builder(&config.server.name, env!("CARGO_PKG_VERSION"))

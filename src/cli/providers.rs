@@ -86,7 +86,7 @@ async fn ask(pool: &Pool) -> Vec<Listed> {
         let started = Instant::now();
         let result = call::models(&provider, (started + MOST).into()).await;
         let took = started.elapsed();
-        let timed = result.is_ok() && provider.protocol().is_some();
+        let timed = result.is_ok() && provider.is_remote();
         provider.listed(result);
         Listed { latency_ms: timed.then_some(took.as_secs_f64() * 1e3), ..Listed::of(&provider) }
     };

@@ -37,7 +37,7 @@ pub struct Classification {
     /// Who sorts the prompts that the router routes: `builtin`, which is corbie itself, or `mcp`, the server in
     /// `mcp_server`. It is `builtin` if left out.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub source: Option<Source>,
+    pub source: Option<String>,
     /// The server that sorts prompts with `type: mcp`. While it is down, corbie does it.
     #[serde(skip_serializing_if = "McpServer::is_absent")]
     pub mcp_server: McpServer,
@@ -53,16 +53,6 @@ pub struct Classification {
     /// The category of prompts that fit no other well enough.
     #[schemars(length(min = 1, max = 1024))]
     pub fallback_category: String,
-}
-
-/// Who sorts the prompts that the router routes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    /// corbie itself.
-    Builtin,
-    /// A classification server that speaks MCP.
-    Mcp,
 }
 
 /// How texts are sorted into categories.

@@ -9,7 +9,6 @@ use http::HeaderMap;
 use url::Url;
 
 use super::Config;
-use super::classification::Source;
 use super::classifier::McpCategoryModel;
 use super::headers::{NotAHeader, header_map};
 use super::mcp_server::{McpServer, TransportKind};
@@ -47,7 +46,7 @@ impl Config {
     /// The classification server that sorts prompts in corbie's place, if one is asked for.
     pub fn external_classifier(&self) -> Result<Option<Settings>, Vec<Mistake>> {
         let older = self.classifier.mcp_category_model.clone();
-        let asked = self.classification.source.map(|source| source == Source::Mcp);
+        let asked = self.classification.source.as_ref().map(|source| source == "mcp");
         let enabled = older.as_ref().map(|older| older.enabled);
         let mut both = Both::default();
         let wanted = both.one(("type", asked), ("enabled", enabled)).unwrap_or(false);

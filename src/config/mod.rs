@@ -105,13 +105,13 @@ impl Config {
             suggestion: None,
         })?;
         let loaded = Loaded { config, warnings, layers, tree };
-        match loaded.config.external_classifier() {
-            Ok(_) => Ok(loaded),
-            Err(mistakes) => {
-                let problems = mistakes.into_iter().map(|mistake| loaded.problem(mistake.path, mistake.message));
-                Err(ConfigError::sorted(problems.collect()))
-            }
+        let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
+        mistakes.extend(loaded.config.providers.mistakes());
+        if mistakes.is_empty() {
+            return Ok(loaded);
         }
+        let problems = mistakes.into_iter().map(|mistake| loaded.problem(mistake.path, mistake.message));
+        Err(ConfigError::sorted(problems.collect()))
     }
 }
 

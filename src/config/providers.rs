@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::address::HttpUrl;
 use super::duration::Timeout;
+use super::external::Mistake;
+use super::headers::header_map;
+use super::problem::KeyPath;
 use super::secret::{Secret, SecretLine};
 use crate::providers::capabilities::Overrides;
 
@@ -118,7 +121,7 @@ pub struct Defaults {
     pub model: Option<String>,
 }
 
-/// A minute, unless said otherwise: thinking models take their time.
+/// Two minutes, unless said otherwise: a long answer that comes as a whole takes its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ProviderTimeout(Timeout);
@@ -132,9 +135,27 @@ impl Default for Providers {
     }
 }
 
+impl Providers {
+    /// What does not fit together: servers without an address, and headers that cannot be sent.
+    pub(super) fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        for (name, provider) in &self.named {
+            let path = KeyPath::default().key("providers").key(name);
+            if provider.kind(name) == Kind::Compatible && provider.base_url.is_none() {
+                let message = "needs `base_url`, such as `http://localhost:11434/v1`; or say with `type` what it is";
+                mistakes.push(Mistake { path: path.clone(), message: message.into() });
+            }
+            if let Err(header) = header_map(&provider.headers) {
+                mistakes.push(Mistake { path: path.key("headers").key(header.name()), message: header.to_string() });
+            }
+        }
+        mistakes
+    }
+}
+
 impl Default for ProviderTimeout {
     fn default() -> Self {
-        Self(Timeout::seconds(60))
+        Self(Timeout::seconds(120))
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Router {
     /// Ask somebody else when a provider fails: with another key, the same model elsewhere, the models in `fallbacks`,
     /// the default model.
     pub failover: bool,
-    /// A model that the caller named may be replaced too, when it fails.
+    /// The default model may stand in for one that the caller named, when that fails.
     pub replace_pinned: bool,
     /// Models to ask next when that of a category fails, by the category's name, in order.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -56,7 +56,7 @@ impl Default for Router {
             failover: true,
             replace_pinned: false,
             fallbacks: BTreeMap::new(),
-            timeout: Timeout::seconds(120),
+            timeout: Timeout::seconds(300),
             decisions: 1000,
         }
     }

@@ -23,7 +23,11 @@ pub struct Breaker {
 
 /// Leave to make a call. Going away without telling how it ended leaves the try to the next.
 #[derive(Debug)]
-pub struct Turn<'a>(&'a Breaker);
+pub struct Turn<'a> {
+    breaker: &'a Breaker,
+    /// It is the one call that tries after a rest.
+    trial: bool,
+}
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
@@ -39,25 +43,20 @@ impl Breaker {
         Breaker { failures, rest, state: Mutex::default() }
     }
 
-    /// Whether a call may be made now. Whoever is let through must tell how it ended.
-    pub fn allows(&self, now: Instant) -> bool {
+    /// Leave to make a call now. To be held until it was told how the call ended.
+    pub fn turn(&self, now: Instant) -> Option<Turn<'_>> {
         let mut state = locked(&self.state);
         match state.closed_until {
-            None => true,
-            Some(until) if now < until || state.trying => false,
+            None => Some(Turn { breaker: self, trial: false }),
+            Some(until) if now < until || state.trying => None,
             Some(_) => {
                 state.trying = true;
-                true
+                Some(Turn { breaker: self, trial: true })
             }
         }
     }
 
-    /// The same for a call that may be dropped before its end.
-    pub fn turn(&self, now: Instant) -> Option<Turn<'_>> {
-        self.allows(now).then_some(Turn(self))
-    }
-
-    /// Whether it would be asked now; asks for nothing.
+    /// Whether nobody is asked now.
     pub fn is_resting(&self, now: Instant) -> bool {
         locked(&self.state).closed_until.is_some_and(|until| now < until)
     }
@@ -73,7 +72,6 @@ impl Breaker {
                 | Error::BrokenOff)
         );
         self.count(failed, now);
-        locked(&self.state).trying = false;
     }
 
     fn count(&self, failed: bool, now: Instant) {
@@ -98,13 +96,15 @@ impl Default for Breaker {
 impl Turn<'_> {
     /// Told how a request went; a turn may have several.
     pub fn count(&self, failed: bool, now: Instant) {
-        self.0.count(failed, now);
+        self.breaker.count(failed, now);
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        locked(&self.0.state).trying = false;
+        if self.trial {
+            locked(&self.breaker.state).trying = false;
+        }
     }
 }
 
@@ -122,10 +122,10 @@ mod tests {
     fn p17_after_five_failures_a_provider_rests_for_half_a_minute() {
         let (breaker, start) = (Breaker::default(), Instant::now());
         fail(&breaker, 4, start);
-        assert!(breaker.allows(start));
+        assert!(breaker.turn(start).is_some());
         fail(&breaker, 1, start);
-        assert!(!breaker.allows(start + Duration::from_secs(29)));
-        assert!(breaker.allows(start + Duration::from_secs(30)));
+        assert!(breaker.turn(start + Duration::from_secs(29)).is_none());
+        assert!(breaker.turn(start + Duration::from_secs(30)).is_some());
     }
 
     #[test]
@@ -133,13 +133,25 @@ mod tests {
         let (breaker, start) = (Breaker::default(), Instant::now());
         fail(&breaker, 5, start);
         let later = start + REST;
-        assert!(breaker.allows(later));
-        assert!(!breaker.allows(later), "one is trying already");
+        let trial = breaker.turn(later).unwrap();
+        assert!(breaker.turn(later).is_none(), "one is trying already");
         breaker.ended(Err(&FAILED), later);
-        assert!(!breaker.allows(later + Duration::from_secs(1)));
-        assert!(breaker.allows(later + REST));
+        drop(trial);
+        assert!(breaker.turn(later + Duration::from_secs(1)).is_none());
+        let trial = breaker.turn(later + REST).unwrap();
         breaker.ended(Ok(()), later + REST);
-        assert!(breaker.allows(later + REST) && breaker.allows(later + REST));
+        drop(trial);
+        assert!(breaker.turn(later + REST).is_some() && breaker.turn(later + REST).is_some());
+    }
+
+    #[test]
+    fn p17_an_older_call_that_ends_late_lets_no_second_one_try() {
+        let (breaker, start) = (Breaker::default(), Instant::now());
+        let older = breaker.turn(start).unwrap();
+        fail(&breaker, 5, start);
+        let _trial = breaker.turn(start + REST).unwrap();
+        drop(older);
+        assert!(breaker.turn(start + REST).is_none());
     }
 
     #[test]
@@ -149,7 +161,7 @@ mod tests {
             breaker.ended(Err(&Error::BadRequest { kind: "invalid_request_error".into() }), now);
             breaker.ended(Err(&Error::RateLimited { retry_after: None, quota: false }), now);
         }
-        assert!(breaker.allows(now));
+        assert!(breaker.turn(now).is_some());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One answer of one provider: asked, and asked again where that may help, within one deadline.
 
 use std::sync::Arc;
-use std::time::{Instant as Clock, SystemTime};
+use std::time::{Duration, Instant as Clock, SystemTime};
 
 use tokio::time::Instant;
 
@@ -18,11 +18,26 @@ pub struct Outcome<T> {
     pub attempts: usize,
 }
 
+/// Who else can be asked when a call fails.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Hope {
+    /// Another key of the same provider.
+    pub key: bool,
+    /// Another key, provider or model.
+    pub anybody: bool,
+}
+
 /// Pages of a list of models that are read; providers have three or four.
 const MOST_PAGES: usize = 50;
 
 /// Asks for a whole answer, with one of the provider's keys.
-pub async fn complete(provider: &Provider, key: usize, chat: &Chat, deadline: Instant) -> Outcome<Completion> {
+pub async fn complete(
+    provider: &Provider,
+    key: usize,
+    chat: &Chat,
+    deadline: Instant,
+    hope: Hope,
+) -> Outcome<Completion> {
     let once = || async {
         match provider.request(key, chat) {
             None => mock::complete(chat),
@@ -32,14 +47,14 @@ pub async fn complete(provider: &Provider, key: usize, chat: &Chat, deadline: In
             }
         }
     };
-    with_retries(provider, &chat.model, once, deadline).await
+    with_retries(provider, &chat.model, once, deadline, hope).await
 }
 
 /// Asks for an answer in pieces, and waits for the first of them: until then nothing is lost by asking again, or somebody
 /// else.
-pub async fn open(provider: &Arc<Provider>, key: usize, chat: &Chat, deadline: Instant) -> Outcome<Stream> {
+pub async fn open(provider: &Arc<Provider>, key: usize, chat: &Chat, deadline: Instant, hope: Hope) -> Outcome<Stream> {
     let once = || Stream::open(provider, key, chat, by(provider, deadline));
-    with_retries(provider, &chat.model, once, deadline).await
+    with_retries(provider, &chat.model, once, deadline, hope).await
 }
 
 /// Asks for all models.
@@ -50,7 +65,10 @@ pub async fn models(provider: &Provider, deadline: Instant) -> Result<Vec<ModelI
         let Some(request) = provider.models_request(page.as_deref()) else { return Ok(provider.models().to_vec()) };
         let Answer { status, headers, body } = provider.client.send(request, by(provider, deadline)).await?;
         let head = Head { status, headers: &headers, at: SystemTime::now() };
-        let (found, next) = provider.models_response(head, &body)?;
+        let (found, next) = provider.models_response(head, &body).map_err(|error| match error {
+            Error::ModelNotFound => Error::Unreadable("it has no list of models there; check its `base_url`"),
+            error => error,
+        })?;
         models.extend(found);
         page = next;
         if page.is_none() {
@@ -58,6 +76,18 @@ pub async fn models(provider: &Provider, deadline: Instant) -> Result<Vec<ModelI
         }
     }
     Ok(models)
+}
+
+impl Hope {
+    /// Whether it is better to ask the next than to wait for the same again: a key that has to wait while another need
+    /// not, and a provider that was given all its time for nothing.
+    fn better_elsewhere(self, error: &Error, took: Duration, provider: &Provider) -> bool {
+        match error {
+            Error::RateLimited { .. } => self.key,
+            Error::Timeout => self.anybody && took >= provider.timeout,
+            _ => false,
+        }
+    }
 }
 
 /// When one try has to be over.
@@ -71,6 +101,7 @@ async fn with_retries<T, Once: Future<Output = Result<T, Error>>>(
     model: &str,
     once: impl Fn() -> Once,
     deadline: Instant,
+    hope: Hope,
 ) -> Outcome<T> {
     let mut attempts = 0;
     loop {
@@ -81,10 +112,14 @@ async fn with_retries<T, Once: Future<Output = Result<T, Error>>>(
         attempts += 1;
         let started = Instant::now();
         let result = once().await;
-        drop(turn);
-        provider.answered(model, result.as_ref().map(drop), started.elapsed());
         let left = deadline.saturating_duration_since(Instant::now());
-        match result.as_ref().err().and_then(|error| retry::wait(error, attempts - 1, left)) {
+        // Time that we have cut short ourselves says nothing about the provider.
+        if !(left.is_zero() && matches!(result, Err(Error::Timeout))) {
+            provider.answered(model, result.as_ref().map(drop), started.elapsed());
+        }
+        drop(turn);
+        let again = result.as_ref().err().filter(|error| !hope.better_elsewhere(error, started.elapsed(), provider));
+        match again.and_then(|error| retry::wait(error, attempts - 1, left)) {
             Some(wait) => tokio::time::sleep(wait).await,
             None => return Outcome { result, attempts },
         }
@@ -114,7 +149,7 @@ mod tests {
             sent.borrow_mut().push(start.elapsed().as_secs());
             failures.borrow_mut().next().map_or(Ok(200), Err)
         };
-        let outcome = with_retries(&provider, "model", once, start + limit).await;
+        let outcome = with_retries(&provider, "model", once, start + limit, Hope::default()).await;
         (outcome, sent.into_inner())
     }
 
@@ -150,15 +185,38 @@ mod tests {
         let provider = provider();
         let failing = || async { Err::<(), _>(Error::Unavailable { status: 500, retry_after: None }) };
         for _ in 0..5 {
-            with_retries(&provider, "model", failing, Instant::now() + MINUTE).await;
+            with_retries(&provider, "model", failing, Instant::now() + MINUTE, Hope::default()).await;
         }
-        let outcome = with_retries(&provider, "model", failing, Instant::now() + MINUTE).await;
+        let outcome = with_retries(&provider, "model", failing, Instant::now() + MINUTE, Hope::default()).await;
         assert_eq!((outcome.result, outcome.attempts), (Err(Error::Resting), 0));
 
         let provider = self::provider();
         let endless = std::future::pending::<Result<(), Error>>;
-        let call = with_retries(&provider, "model", endless, Instant::now() + MINUTE);
+        let call = with_retries(&provider, "model", endless, Instant::now() + MINUTE, Hope::default());
         assert!(tokio::time::timeout(Duration::from_secs(1), call).await.is_err());
-        assert!(provider.breaker.allows(Clock::now()));
+        assert!(provider.breaker.turn(Clock::now()).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p14_a_key_that_has_to_wait_makes_way_for_the_next() {
+        let provider = provider();
+        let limited = || async { Err::<(), _>(Error::RateLimited { retry_after: None, quota: false }) };
+        for (hope, requests) in [(Hope { key: true, anybody: true }, 1), (Hope { key: false, anybody: true }, 4)] {
+            let outcome = with_retries(&provider, "model", limited, Instant::now() + MINUTE, hope).await;
+            assert_eq!(outcome.attempts, requests);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p17_a_provider_that_hangs_is_left_for_the_next_and_not_asked_again() {
+        let provider = provider();
+        let hangs = || async {
+            tokio::time::sleep(provider.timeout).await;
+            Err::<(), _>(Error::Timeout)
+        };
+        let hope = Hope { key: false, anybody: true };
+        assert_eq!(with_retries(&provider, "model", hangs, Instant::now() + 9 * MINUTE, hope).await.attempts, 1);
+        let alone = with_retries(&provider, "model", hangs, Instant::now() + 9 * MINUTE, Hope::default()).await;
+        assert_eq!(alone.attempts, 4);
     }
 }

@@ -9,10 +9,11 @@ use super::chat::Protocol;
 #[derive(Debug, Clone)]
 pub struct Offer<'a> {
     pub name: &'a str,
-    /// None for the mock.
-    pub protocol: Option<Protocol>,
+    pub protocol: Protocol,
     /// It is the company itself and not one that is compatible with it, so its models are known by their names.
     pub official: bool,
+    /// It was found on this machine, and nobody has named it.
+    pub detected: bool,
     pub keys: usize,
     /// The models of its list, as far as it is known.
     pub models: Arc<Vec<ModelInfo>>,
@@ -24,14 +25,26 @@ pub struct Target<'a> {
     /// The place of the provider among the offers.
     pub provider: usize,
     pub model: &'a str,
+    pub by: By,
+}
+
+/// How a provider was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// It was named before the model.
+    Prefix,
+    /// The model is of its family.
+    Family,
+    /// Its list has the model.
+    List,
+    /// It is the default, for want of anything better.
+    Default,
 }
 
 /// How the models of a company are called.
-const FAMILIES: [(&str, Protocol); 6] = [
+const FAMILIES: [(&str, Protocol); 4] = [
     ("gpt-", Protocol::OpenAi),
     ("chatgpt-", Protocol::OpenAi),
-    ("o1", Protocol::OpenAi),
-    ("o3", Protocol::OpenAi),
     ("claude-", Protocol::Anthropic),
     ("gemini-", Protocol::Google),
 ];
@@ -39,27 +52,33 @@ const FAMILIES: [(&str, Protocol); 6] = [
 /// Finds the provider of a model: the one named before a slash, the company whose family it is, the first that lists it,
 /// and at last the default.
 pub fn find<'a>(model: &'a str, offers: &[Offer<'_>], default: Option<&str>) -> Option<Target<'a>> {
-    let at = |provider: Option<usize>, model: &'a str| provider.map(|provider| Target { provider, model });
+    let at = |provider: Option<usize>, model: &'a str, by: By| provider.map(|provider| Target { provider, model, by });
     let named = |name: &str| offers.iter().position(|offer| offer.name == name);
-    let prefixed = || model.split_once('/').and_then(|(name, rest)| at(named(name).filter(|_| !rest.is_empty()), rest));
+    let prefixed = || {
+        model.split_once('/').and_then(|(name, rest)| at(named(name).filter(|_| !rest.is_empty()), rest, By::Prefix))
+    };
     let of_family = || {
         let protocol = family(model)?;
-        at(offers.iter().position(|offer| offer.official && offer.protocol == Some(protocol)), model)
+        at(offers.iter().position(|offer| offer.official && offer.protocol == protocol), model, By::Family)
     };
-    let listed = || at(offers.iter().position(|offer| offer.lists(model)), model);
-    let by_default = || at(default.and_then(named), model);
+    let listed = || at(offers.iter().position(|offer| offer.lists(model)), model, By::List);
+    let by_default = || at(default.and_then(named), model, By::Default);
     prefixed().or_else(of_family).or_else(listed).or_else(by_default)
 }
 
 impl Offer<'_> {
     pub fn lists(&self, model: &str) -> bool {
-        self.models.iter().any(|listed| listed.id == model)
+        self.models.iter().any(|listed| listed.is_called(model))
     }
 }
 
 fn family(model: &str) -> Option<Protocol> {
+    // OpenAI's open models are run by everybody but OpenAI.
+    if model.starts_with("gpt-oss") {
+        return None;
+    }
     let of = |(start, protocol): &(&str, Protocol)| model.starts_with(start).then_some(*protocol);
-    // `o4-mini` and those after it: an `o` and a number.
+    // `o1`, `o4-mini`: an `o` and a number.
     let numbered = model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()));
     FAMILIES.iter().find_map(of).or(numbered.then_some(Protocol::OpenAi))
 }
@@ -71,7 +90,7 @@ mod tests {
     fn check(model: &str, default: Option<&str>, expected: Option<(&str, &str)>) {
         let offer = |name, protocol, official, models: &[&str]| {
             let models = models.iter().map(|id| ModelInfo::named(*id)).collect();
-            Offer { name, protocol: Some(protocol), official, keys: 1, models: Arc::new(models) }
+            Offer { name, protocol, official, detected: false, keys: 1, models: Arc::new(models) }
         };
         let offers = [
             offer("local", Protocol::OpenAi, false, &["llama3", "gpt-oss:20b", "meta-llama/Llama-3"]),
@@ -102,6 +121,8 @@ mod tests {
 
     #[test]
     fn p12_then_whoever_lists_it_and_then_the_default() {
+        check("gpt-oss:20b", Some("openai"), Some(("local", "gpt-oss:20b")));
+        check("llama3:latest", None, Some(("local", "llama3:latest")));
         check("llama3", Some("openai"), Some(("local", "llama3")));
         check("mystery", Some("google"), Some(("google", "mystery")));
         check("mystery", None, None);

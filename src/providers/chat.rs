@@ -297,8 +297,21 @@ impl Completion {
     }
 }
 
+impl Stop {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Stop::Finished => "finished",
+            Stop::StopWord => "stop_word",
+            Stop::Length => "length",
+            Stop::Tools => "tools",
+            Stop::Refused => "refused",
+            Stop::Other(word) => word,
+        }
+    }
+}
+
 impl Usage {
     pub fn total(&self) -> u64 {
-        self.prompt + self.completion
+        self.prompt.saturating_add(self.completion)
     }
 }

@@ -27,8 +27,8 @@ pub struct Client(Way);
 #[derive(Debug, Clone)]
 enum Way {
     Direct(Pooled<HttpConnector>),
-    /// Through a proxy, which sees where a request goes and nothing of it (P-21).
-    Tunnel(Pooled<Tunnel<HttpConnector>>),
+    /// Through a proxy, which sees where a request goes, and nothing of it where the provider speaks TLS (P-21).
+    Tunnel(Pooled<Tunnel<HttpsConnector<HttpConnector>>>),
 }
 
 type Pooled<Connector> = legacy::Client<HttpsConnector<Connector>, Full<Bytes>>;
@@ -55,7 +55,13 @@ const MOST_BYTES: usize = 64 << 20;
 /// How long a connection may stay unused before it is closed.
 const IDLE: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(10);
-const CONNECTIONS_PER_HOST: usize = 64;
+const IDLE_PER_HOST: usize = 64;
+/// What is said of a proxy that was reached and would not connect.
+const TUNNEL_REFUSED: [&str; 3] = [
+    "tunnel error: proxy authorization required",
+    "tunnel error: unsuccessful",
+    "tunnel error: unexpected end of file",
+];
 
 impl Client {
     pub fn new() -> Client {
@@ -64,13 +70,12 @@ impl Client {
 
     /// The way through a proxy. What the address says before an `@` is what the proxy wants to see.
     pub fn through(proxy: &Url) -> Client {
-        let mut address = proxy.clone();
-        // Both can be taken from wherever there is a host.
-        let _ = address.set_username("").and_then(|()| address.set_password(None));
-        let address: Uri = address.as_str().parse().expect("a web address is an address");
+        let address: Uri = without_user(proxy.clone()).as_str().parse().expect("a web address is an address");
+        // A proxy that speaks TLS is told its password in TLS.
+        let to_proxy = tls().wrap_connector(tcp());
         let tunnel = match basic_auth(proxy) {
-            Some(credentials) => Tunnel::new(address, tcp()).with_auth(credentials),
-            None => Tunnel::new(address, tcp()),
+            Some(credentials) => Tunnel::new(address, to_proxy).with_auth(credentials),
+            None => Tunnel::new(address, to_proxy),
         };
         Client(Way::Tunnel(pool().build(tls().wrap_connector(tunnel))))
     }
@@ -153,7 +158,7 @@ fn tls() -> HttpsConnectorBuilder<WantsProtocols2> {
 
 fn pool() -> legacy::Builder {
     let mut builder = legacy::Client::builder(TokioExecutor::new());
-    builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).pool_max_idle_per_host(CONNECTIONS_PER_HOST);
+    builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).pool_max_idle_per_host(IDLE_PER_HOST);
     builder
 }
 
@@ -168,6 +173,13 @@ fn with_port(mut request: http::Request<Full<Bytes>>) -> http::Request<Full<Byte
         }
     }
     request
+}
+
+/// The address alone.
+pub(super) fn without_user(mut url: Url) -> Url {
+    // Both can be taken from wherever there is a host.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    url
 }
 
 /// The user and the password in an address, as a header says them.
@@ -196,12 +208,19 @@ fn fault(error: &legacy::Error) -> NetworkFault {
             if is_about_tls(io) {
                 return NetworkFault::Tls;
             }
-            if io.kind() == std::io::ErrorKind::ConnectionRefused {
-                return NetworkFault::Refused;
+            match io.kind() {
+                std::io::ErrorKind::ConnectionRefused => return NetworkFault::Refused,
+                std::io::ErrorKind::TimedOut => return NetworkFault::Unreachable,
+                _ => {}
             }
         }
-        if error.to_string() == "dns error" {
+        let words = error.to_string();
+        if words == "dns error" {
             return NetworkFault::Name;
+        }
+        // The type of these is not public.
+        if TUNNEL_REFUSED.contains(&words.as_str()) {
+            return NetworkFault::Proxy;
         }
         cause = error.source();
     }

@@ -46,8 +46,12 @@ pub enum NetworkFault {
     Name,
     #[error("nothing listens there; check `base_url` and that it runs")]
     Refused,
-    #[error("the secure connection failed; check `base_url` and the certificates of this machine")]
+    #[error("the secure connection failed; check `base_url`, and that its certificate is of a public authority")]
     Tls,
+    #[error("the proxy would not connect to it; check `proxy`, its user and its password")]
+    Proxy,
+    #[error("no connection came about in time; check `base_url` and the network")]
+    Unreachable,
     #[error("the connection was closed; try again later, or check its `base_url`")]
     Closed,
 }
@@ -57,6 +61,7 @@ impl Error {
     pub fn retryable(&self) -> bool {
         match self {
             Error::RateLimited { quota, .. } => !quota,
+            Error::Network(NetworkFault::Proxy) => false,
             Error::Network(_) | Error::Timeout => true,
             _ => false,
         }
@@ -95,6 +100,7 @@ impl Error {
     pub(super) fn of_status(status: u16, kind: Option<&str>, retry_after: Option<Duration>, quota: bool) -> Error {
         match status {
             401 | 403 => Error::Authentication,
+            300..=399 => Error::Unreadable("it sends us elsewhere; check its `base_url`"),
             404 => Error::ModelNotFound,
             408 | 504 => Error::Timeout,
             429 => Error::RateLimited { retry_after, quota },

@@ -21,6 +21,7 @@ pub mod provider;
 pub mod retry;
 mod retry_after;
 mod sse;
+pub mod state;
 pub mod stream;
 
 use std::fmt;
@@ -80,6 +81,19 @@ impl ModelInfo {
     /// One of which nothing is known but its name.
     pub fn named(id: impl Into<String>) -> ModelInfo {
         ModelInfo { id: id.into(), ..ModelInfo::default() }
+    }
+
+    /// Whether people mean this one by a name: Ollama's `llama3` is `llama3:latest`, Google's `gemini-3` `models/gemini-3`.
+    pub fn is_called(&self, name: &str) -> bool {
+        let name = name.strip_prefix("models/").unwrap_or(name);
+        self.id == name
+            || self.id.strip_suffix(":latest") == Some(name)
+            || name.strip_suffix(":latest") == Some(&self.id)
+    }
+
+    /// Whether it is plainly no model to talk to. Lists of local servers do not say, but their names do.
+    pub fn only_embeds(&self) -> bool {
+        ["embed", "rerank", "bge-", "whisper"].iter().any(|word| self.id.to_lowercase().contains(word))
     }
 }
 

@@ -1,10 +1,11 @@
 //! All providers that can be asked: those of the settings, and local servers that were found.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant as Clock};
+use std::time::{Duration, Instant as Clock, SystemTime};
 
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use url::Url;
@@ -12,7 +13,7 @@ use url::Url;
 use super::catalog::Offer;
 use super::client::Client;
 use super::provider::Provider;
-use super::{Error, ModelInfo, call};
+use super::{Error, Head, ModelInfo, call};
 use crate::config::providers::{Defaults, Providers};
 
 /// The providers of one program. Cheap to clone; all clones are the same.
@@ -30,7 +31,25 @@ struct Shared {
     /// Counts up when the models that are known become others.
     changes: watch::Sender<u64>,
     /// One asks for lists at a time; the others take what it brings. It guards when that was last.
-    listing: tokio::sync::Mutex<Option<Clock>>,
+    listing: tokio::sync::Mutex<Option<Asked>>,
+    /// One looks for local servers at a time.
+    detecting: tokio::sync::Mutex<()>,
+}
+
+/// When everybody was asked for their models, and whether everybody answered.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    at: Clock,
+    all_answered: bool,
+}
+
+/// What was found on a port.
+enum Found {
+    Models(Vec<ModelInfo>),
+    /// Nobody is there, or somebody else.
+    Nothing,
+    /// Somebody is, and is too busy to say who.
+    Silence,
 }
 
 /// The models of everybody, and who could not be asked.
@@ -49,6 +68,8 @@ pub struct Offered {
 
 /// How long a list of models is good for.
 pub const FRESH: Duration = Duration::from_secs(300);
+/// How soon those are asked again who could not list theirs.
+const AGAIN: Duration = Duration::from_secs(30);
 /// How long everybody together may take to list their models.
 const LISTING: Duration = Duration::from_secs(10);
 /// A server on this machine answers at once, or is none.
@@ -68,7 +89,8 @@ impl Pool {
         if let Some(default) = &defaults.provider {
             // The others stay in their order.
             providers.sort_by_key(|provider| provider.name != *default);
-            if providers.first().is_none_or(|first| first.name != *default) {
+            let found_later = settings.detect_ports.iter().any(|port| name_of(*port) == *default);
+            if providers.first().is_none_or(|first| first.name != *default) && !found_later {
                 tracing::warn!("the default provider `{default}` is not configured; see `providers`");
             }
         }
@@ -80,6 +102,7 @@ impl Pool {
             client,
             changes: watch::Sender::new(0),
             listing: tokio::sync::Mutex::default(),
+            detecting: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -102,6 +125,15 @@ impl Pool {
         self.0.default_model.clone().or_else(|| self.providers().iter().find_map(of_provider))
     }
 
+    /// Why nobody can be asked, if there are providers and all of them fail.
+    pub fn all_failing(&self) -> Option<String> {
+        let providers = self.providers();
+        let failing = |provider: &Arc<Provider>| provider.is_resting() || provider.state().failing.is_some();
+        let last = providers.last().filter(|_| providers.iter().all(failing))?;
+        let why = last.state().failing.map_or_else(|| Error::Resting.to_string(), |error| error.to_string());
+        Some(format!("no provider answers; {}: {why}", last.name))
+    }
+
     /// The models as far as they are known, without asking anybody.
     pub fn known(&self) -> Listing {
         let providers = self.providers();
@@ -109,7 +141,7 @@ impl Pool {
             let of = |model: &ModelInfo| Offered { provider: provider.clone(), model: model.clone() };
             provider.models().iter().map(of).collect::<Vec<_>>()
         };
-        let failed = |provider: &Arc<Provider>| Some((provider.name.clone(), provider.state().failing?));
+        let failed = |provider: &Arc<Provider>| Some((provider.name.clone(), provider.state().not_listed?));
         Listing {
             models: providers.iter().flat_map(offered).collect(),
             failed: providers.iter().filter_map(failed).collect(),
@@ -125,23 +157,25 @@ impl Pool {
     /// listed before, and does not hold up the others.
     pub async fn list(&self, fresh: Duration) {
         let mut last = self.0.listing.lock().await;
-        if last.is_some_and(|last| last.elapsed() < fresh) {
+        let good_for = |asked: Asked| if asked.all_answered { fresh } else { fresh.min(AGAIN) };
+        if last.is_some_and(|asked| asked.at.elapsed() < good_for(asked)) {
             return;
         }
         self.detect().await;
         let (providers, deadline) = (self.providers(), Instant::now() + LISTING);
-        let asked = providers.iter().filter(|provider| provider.protocol().is_some());
-        let changed = join_all(asked.map(|provider| async move {
+        let asked = providers.iter().filter(|provider| provider.is_remote());
+        let answers = join_all(asked.map(|provider| async move {
             let result = call::models(provider, deadline).await;
             if let Err(error) = &result {
                 tracing::warn!(provider = provider.name, %error, "models cannot be listed");
             }
-            provider.listed(result)
+            (result.is_ok(), provider.listed(result))
         }));
-        if changed.await.into_iter().any(|changed| changed) {
+        let answers = answers.await;
+        if answers.iter().any(|(_, changed)| *changed) {
             self.0.changes.send_modify(|count| *count += 1);
         }
-        *last = Some(Clock::now());
+        *last = Some(Asked { at: Clock::now(), all_answered: answers.iter().all(|(answered, _)| *answered) });
     }
 
     /// Whether the models were ever asked for.
@@ -151,23 +185,29 @@ impl Pool {
 
     /// Looks for local servers on their usual ports.
     pub async fn detect(&self) {
+        let _detecting = self.0.detecting.lock().await;
         let before = self.providers();
         let configured: Vec<_> = before.iter().filter(|provider| !provider.detected).cloned().collect();
         let taken = |port: u16| configured.iter().any(|provider| is_local(provider.address().as_deref(), port));
         let ports = self.0.detect_ports.iter().copied().filter(|port| !taken(*port));
         let answers = join_all(ports.map(|port| async move { (port, look(port, &self.0.client).await) })).await;
         let mut now = configured.clone();
-        for (port, models) in answers.into_iter().filter_map(|(port, models)| Some((port, models?))) {
+        let mut changed = false;
+        for (port, found) in answers {
             let name = name_of(port);
-            let known = before.iter().find(|provider| provider.name == name && provider.detected);
-            match known {
-                Some(known) => now.push(known.clone()),
-                None if configured.iter().any(|provider| provider.name == name) => {}
-                None => {
+            let known = before.iter().find(|provider| provider.name == name && provider.detected).cloned();
+            match (known, found) {
+                (Some(known), Found::Models(models)) => {
+                    changed |= known.listed(Ok(models));
+                    now.push(known);
+                }
+                (Some(known), Found::Silence) => now.push(known),
+                (None, Found::Models(models)) if !configured.iter().any(|provider| provider.name == name) => {
                     let base = base(port);
                     tracing::info!(provider = name, url = %base, models = models.len(), "found a local model server");
                     now.push(Arc::new(Provider::found(&name, base, models, &self.0.client)));
                 }
+                _ => {}
             }
         }
         let names = |providers: &[Arc<Provider>]| providers.iter().map(|provider| provider.name.clone()).collect();
@@ -177,6 +217,9 @@ impl Pool {
         }
         if was != is {
             self.0.providers.store(Arc::new(now));
+            changed = true;
+        }
+        if changed {
             self.0.changes.send_modify(|count| *count += 1);
         }
     }
@@ -192,15 +235,28 @@ fn offer(provider: &Provider) -> Offer<'_> {
         name: &provider.name,
         protocol: provider.protocol(),
         official: provider.kind.is_official(),
+        detected: provider.detected,
         keys: provider.keys(),
         models: provider.models(),
     }
 }
 
-/// The models of a server that speaks OpenAI's protocol on this port, if there is one.
-async fn look(port: u16, client: &Client) -> Option<Vec<ModelInfo>> {
+/// Looks for a server that speaks OpenAI's protocol on this port. It is sent no key. Only one that says it is such a
+/// list, and has a model in it, is taken for one: many things listen on these ports.
+async fn look(port: u16, client: &Client) -> Found {
     let provider = Provider::found("somebody", base(port), Vec::new(), client);
-    call::models(&provider, Instant::now() + DETECTING).await.ok()
+    let Some(request) = provider.models_request(None) else { return Found::Nothing };
+    let answer = match client.send(request, Instant::now() + DETECTING).await {
+        Ok(answer) => answer,
+        Err(Error::Timeout) => return Found::Silence,
+        Err(_) => return Found::Nothing,
+    };
+    let says_so = serde_json::from_slice::<Value>(&answer.body).is_ok_and(|body| body["object"] == "list");
+    let head = Head { status: answer.status, headers: &answer.headers, at: SystemTime::now() };
+    match provider.models_response(head, &answer.body) {
+        Ok((models, _)) if says_so && !models.is_empty() => Found::Models(models),
+        _ => Found::Nothing,
+    }
 }
 
 fn base(port: u16) -> Url {

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, header};
 use url::Url;
 
 use super::breaker::Breaker;
 use super::capabilities::{self, Known};
 use super::chat::Protocol;
 use super::client::{self, Client};
+use super::state::State;
 use super::{Chat, Completion, Delta, Endpoint, Error, Event, Head, ModelInfo, Request};
 use super::{anthropic, google, mock, openai};
+use crate::config::headers::{NotAHeader, header_map};
 use crate::config::providers as config;
 use crate::config::providers::{Kind, Price};
 use crate::config::secret::Secret;
@@ -37,26 +39,6 @@ pub struct Provider {
     state: Mutex<State>,
 }
 
-/// How a provider is doing, as far as its last answers told.
-#[derive(Debug, Clone, Default)]
-pub struct State {
-    /// What its list of models said last.
-    pub listed: Option<Listed>,
-    /// Why its last answer was none.
-    pub failing: Option<Error>,
-    /// How long its last good answer took to come.
-    pub latency: Option<Duration>,
-    /// Models it said it does not have, and when; few, and soon forgotten.
-    missing: Vec<(String, Instant)>,
-}
-
-/// A list of models, and when it was asked for.
-#[derive(Debug, Clone)]
-pub struct Listed {
-    pub models: Arc<Vec<ModelInfo>>,
-    pub at: Instant,
-}
-
 /// Reads the events of a stream.
 #[derive(Debug)]
 pub enum Decoder {
@@ -72,13 +54,9 @@ pub enum Unusable {
     NoKey { variable: &'static str },
     #[error("has no address; set its `base_url`, such as `http://localhost:11434/v1`")]
     NoAddress,
-    #[error("has a header that is none: `{0}`; a name has letters, digits and `-`")]
-    Header(String),
+    #[error("has a header that {0}")]
+    Header(#[from] NotAHeader),
 }
-
-/// How many missing models are remembered of one provider, and for how long.
-const MOST_MISSING: usize = 64;
-const MISSING_FOR: Duration = Duration::from_secs(600);
 
 impl Provider {
     /// What the settings describe.
@@ -100,10 +78,10 @@ impl Provider {
         {
             return Err(Unusable::NoKey { variable });
         }
-        let base = without_user(base);
+        let base = client::without_user(base);
         let keys = if keys.is_empty() { vec![None] } else { keys };
         let endpoint = |key| Endpoint { base: base.clone(), key, headers: headers.clone() };
-        Ok(Provider {
+        let provider = Provider {
             name: name.to_owned(),
             kind,
             detected: false,
@@ -114,7 +92,11 @@ impl Provider {
             client: settings.proxy.as_ref().map_or_else(|| direct.clone(), |proxy| Client::through(proxy.expose())),
             breaker: Breaker::default(),
             state: Mutex::default(),
-        })
+        };
+        if !provider.is_remote() {
+            provider.listed(Ok(mock::models()));
+        }
+        Ok(provider)
     }
 
     /// One that was found on this machine, with the models it listed.
@@ -127,30 +109,37 @@ impl Provider {
         provider
     }
 
-    pub fn protocol(&self) -> Option<Protocol> {
+    pub fn protocol(&self) -> Protocol {
         match self.kind {
-            Kind::OpenAi | Kind::Compatible => Some(Protocol::OpenAi),
-            Kind::Anthropic => Some(Protocol::Anthropic),
-            Kind::Google => Some(Protocol::Google),
-            Kind::Mock => None,
+            Kind::OpenAi | Kind::Compatible | Kind::Mock => Protocol::OpenAi,
+            Kind::Anthropic => Protocol::Anthropic,
+            Kind::Google => Protocol::Google,
         }
+    }
+
+    /// Whether anything is sent to it: the mock answers by itself.
+    pub fn is_remote(&self) -> bool {
+        self.kind != Kind::Mock
     }
 
     /// Where it is; nothing of a key.
     pub fn address(&self) -> Option<String> {
-        self.protocol().map(|_| self.endpoints[0].shown())
+        self.is_remote().then(|| self.endpoints[0].shown())
     }
 
     pub fn keys(&self) -> usize {
         self.endpoints.len()
     }
 
-    /// The model it is asked for where nobody names one: the one that is configured, or else the first of a server that
-    /// has only models to chat with.
+    /// The model it is asked for where nobody names one: the one that is configured, the only one it has, or else the
+    /// first of a server on this machine, which costs nothing.
     pub fn default_model(&self) -> Option<String> {
-        self.default_model.clone().or_else(|| match self.kind {
-            Kind::Compatible | Kind::Mock => self.models().first().map(|model| model.id.clone()),
-            Kind::OpenAi | Kind::Anthropic | Kind::Google => None,
+        let models = self.models();
+        let mut chatting = models.iter().filter(|model| !model.only_embeds()).map(|model| model.id.clone());
+        self.default_model.clone().or_else(|| match (chatting.next(), chatting.next()) {
+            (only, None) if !self.kind.is_official() => only,
+            (first, _) if self.detected || !self.is_remote() => first,
+            _ => None,
         })
     }
 
@@ -160,11 +149,10 @@ impl Provider {
 
     /// What a model can do and does not take: by the file inside corbie, by its own list, by the operator.
     pub fn known(&self, model: &str) -> Known {
-        let Some(protocol) = self.protocol() else { return Known::default() };
         let models = self.models();
-        let live = models.iter().find(|listed| listed.id == model);
+        let live = models.iter().find(|listed| listed.is_called(model));
         let operator = self.models.get(model).and_then(|settings| settings.capabilities.as_ref());
-        capabilities::merge(capabilities::of(protocol, model), live, operator)
+        capabilities::merge(capabilities::of(self.protocol(), model), live, operator)
     }
 
     pub fn state(&self) -> State {
@@ -173,65 +161,35 @@ impl Provider {
 
     /// The models it listed last; empty where it was never asked.
     pub fn models(&self) -> Arc<Vec<ModelInfo>> {
-        if self.kind == Kind::Mock {
-            return Arc::new(mock::models());
-        }
-        locked(&self.state).listed.as_ref().map(|listed| listed.models.clone()).unwrap_or_default()
+        locked(&self.state).listed.clone().unwrap_or_default()
     }
 
-    /// Whether it is known not to serve a model: it said so, or its list is known and lacks it.
+    /// Whether it is known not to serve a model.
     pub fn lacks(&self, model: &str, now: Instant) -> bool {
-        let models = self.models();
-        let state = locked(&self.state);
-        let missing = state.missing.iter().any(|(name, at)| name == model && now.duration_since(*at) < MISSING_FOR);
-        missing || (!models.is_empty() && !models.iter().any(|listed| listed.id == model))
+        locked(&self.state).lacks(model, now)
+    }
+
+    pub fn is_resting(&self) -> bool {
+        self.breaker.is_resting(Instant::now())
     }
 
     /// Told what became of its list of models; tells whether the models are others than before.
     pub fn listed(&self, result: Result<Vec<ModelInfo>, Error>) -> bool {
-        let mut state = locked(&self.state);
-        match result {
-            Ok(models) => {
-                let changed = state.listed.as_ref().is_none_or(|before| *before.models != models);
-                state.listed = Some(Listed { models: Arc::new(models), at: Instant::now() });
-                state.failing = None;
-                changed
-            }
-            // What it listed before is still the best that is known.
-            Err(error) => {
-                state.failing = Some(error);
-                false
-            }
-        }
+        locked(&self.state).list(result)
     }
 
     /// Told how a call for an answer ended.
     pub(super) fn answered(&self, model: &str, result: Result<(), &Error>, took: Duration) {
         let now = Instant::now();
         self.breaker.ended(result, now);
-        let mut state = locked(&self.state);
-        match result {
-            Ok(()) => {
-                state.latency = Some(took);
-                state.failing = None;
-            }
-            // Says nothing of the provider.
-            Err(Error::BadRequest { .. }) => {}
-            Err(Error::ModelNotFound) => {
-                state.missing.retain(|(name, at)| name != model && now.duration_since(*at) < MISSING_FOR);
-                if state.missing.len() < MOST_MISSING {
-                    state.missing.push((model.to_owned(), now));
-                }
-            }
-            Err(error) => state.failing = Some(error.clone()),
-        }
+        locked(&self.state).answer(model, result, took, now);
     }
 
     /// A request with one of its keys. Only those who speak a protocol are sent any.
     pub fn request(&self, key: usize, chat: &Chat) -> Option<Request> {
         let (endpoint, refuses) =
             (&self.endpoints[key.min(self.endpoints.len() - 1)], self.known(&chat.model).refuses());
-        Some(match self.protocol()? {
+        self.is_remote().then(|| match self.protocol() {
             Protocol::OpenAi => openai::request(chat, endpoint, refuses),
             Protocol::Anthropic => anthropic::request(chat, endpoint, refuses),
             Protocol::Google => google::request(chat, endpoint, refuses),
@@ -240,9 +198,9 @@ impl Provider {
 
     pub fn response(&self, head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {
         let response = match self.protocol() {
-            Some(Protocol::OpenAi) | None => openai::response(head, body),
-            Some(Protocol::Anthropic) => anthropic::response(head, body),
-            Some(Protocol::Google) => google::response(head, body),
+            Protocol::OpenAi => openai::response(head, body),
+            Protocol::Anthropic => anthropic::response(head, body),
+            Protocol::Google => google::response(head, body),
         };
         response.map_err(|error| self.scrubbed(error))
     }
@@ -260,16 +218,16 @@ impl Provider {
 
     pub fn decoder(&self) -> Decoder {
         match self.protocol() {
-            Some(Protocol::OpenAi) | None => Decoder::OpenAi(openai::Decoder::default()),
-            Some(Protocol::Anthropic) => Decoder::Anthropic(anthropic::Decoder::default()),
-            Some(Protocol::Google) => Decoder::Google(google::Decoder::default()),
+            Protocol::OpenAi => Decoder::OpenAi(openai::Decoder::default()),
+            Protocol::Anthropic => Decoder::Anthropic(anthropic::Decoder::default()),
+            Protocol::Google => Decoder::Google(google::Decoder::default()),
         }
     }
 
     /// The list of models: its first page, or the one a token names.
     pub fn models_request(&self, page: Option<&str>) -> Option<Request> {
         let endpoint = &self.endpoints[0];
-        Some(match (self.protocol()?, page) {
+        self.is_remote().then(|| match (self.protocol(), page) {
             (Protocol::OpenAi, _) => openai::models_request(endpoint),
             (Protocol::Anthropic, None) => anthropic::models_request(endpoint),
             (Protocol::Anthropic, Some(page)) => anthropic::models_page(endpoint, page),
@@ -281,9 +239,9 @@ impl Provider {
     /// The models of a page, and the token of the next.
     pub fn models_response(&self, head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
         let page = match self.protocol() {
-            Some(Protocol::OpenAi) | None => openai::models_response(head, body),
-            Some(Protocol::Anthropic) => anthropic::models_response(head, body),
-            Some(Protocol::Google) => google::models_response(head, body),
+            Protocol::OpenAi => openai::models_response(head, body),
+            Protocol::Anthropic => anthropic::models_response(head, body),
+            Protocol::Google => google::models_response(head, body),
         };
         page.map_err(|error| self.scrubbed(error))
     }
@@ -292,7 +250,7 @@ impl Provider {
 impl Kind {
     /// The company itself and not one that is compatible with it, so its models are known by their names.
     pub fn is_official(self) -> bool {
-        self.address().is_some() && self != Kind::Mock
+        matches!(self, Kind::OpenAi | Kind::Anthropic | Kind::Google)
     }
 
     pub fn as_str(self) -> &'static str {
@@ -336,6 +294,16 @@ impl Decoder {
         }
     }
 
+    /// Whether nothing more will come.
+    pub fn is_over(&self) -> bool {
+        match self {
+            Decoder::OpenAi(decoder) => decoder.is_over(),
+            Decoder::Anthropic(decoder) => decoder.is_complete(),
+            // It has no event for the end.
+            Decoder::Google(_) => false,
+        }
+    }
+
     /// Whether the answer has come to its end.
     pub fn is_complete(&self) -> bool {
         match self {
@@ -348,22 +316,9 @@ impl Decoder {
 
 /// The operator's headers, and the user and password of the address as one more.
 fn headers(settings: &config::Provider, base: &Url) -> Result<HeaderMap, Unusable> {
-    let mut headers = HeaderMap::new();
+    let mut headers = header_map(&settings.headers)?;
     if let Some(credentials) = client::basic_auth(base) {
-        headers.insert(header::AUTHORIZATION, credentials);
-    }
-    for (name, value) in &settings.headers {
-        let unusable = || Unusable::Header(name.clone());
-        let header = HeaderName::try_from(name).map_err(|_| unusable())?;
-        let mut value = HeaderValue::try_from(value.expose()).map_err(|_| unusable())?;
-        value.set_sensitive(true);
-        headers.insert(header, value);
+        headers.entry(header::AUTHORIZATION).or_insert(credentials);
     }
     Ok(headers)
-}
-
-fn without_user(mut url: Url) -> Url {
-    // Both can be taken from wherever there is a host.
-    let _ = url.set_username("").and_then(|()| url.set_password(None));
-    url
 }

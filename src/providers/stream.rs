@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
@@ -15,6 +15,9 @@ use super::{Chat, Delta, Error, Events, Head, NetworkFault, mock};
 pub struct Stream {
     provider: Arc<Provider>,
     source: Source,
+    model: String,
+    /// Why it broke.
+    failed: Option<Error>,
     /// Pieces that came together and are not taken yet.
     ready: VecDeque<Result<Delta, Error>>,
     ended: bool,
@@ -40,14 +43,16 @@ impl Stream {
         let provider = provider.clone();
         let Some(request) = provider.request(key, chat) else {
             let ready = mock::deltas(chat)?.into_iter().map(Ok).collect();
-            return Ok(Stream { provider, source: Source::Mock, ready, ended: false });
+            let model = chat.model.clone();
+            return Ok(Stream { provider, source: Source::Mock, model, failed: None, ready, ended: false });
         };
         let opened = provider.client.open(request, by).await?;
         if !opened.status.is_success() {
             return Err(refusal(&provider, opened, by).await);
         }
         let source = Source::Wire(Box::new(Wire { opened, events: Events::default(), decoder: provider.decoder() }));
-        let mut stream = Stream { provider, source, ready: VecDeque::new(), ended: false };
+        let model = chat.model.clone();
+        let mut stream = Stream { provider, source, model, failed: None, ready: VecDeque::new(), ended: false };
         match tokio::time::timeout_at(by, stream.until_content()).await {
             Ok(result) => result.map(|()| stream),
             Err(_) => Err(Error::Timeout),
@@ -59,7 +64,12 @@ impl Stream {
         while self.ready.is_empty() && !self.ended {
             self.more().await;
         }
-        self.ready.pop_front()
+        let next = self.ready.pop_front();
+        // Whoever opened it has been told how it began; that it broke later says something of the provider too.
+        if let (Some(Err(_)), Some(error)) = (&next, self.failed.take()) {
+            self.provider.answered(&self.model, Err(&error), Duration::ZERO);
+        }
+        next
     }
 
     async fn until_content(&mut self) -> Result<(), Error> {
@@ -82,6 +92,7 @@ impl Stream {
     async fn more(&mut self) {
         if let Err(error) = self.read().await {
             self.ended = true;
+            self.failed = Some(error.clone());
             self.ready.push_back(Err(error));
         }
     }
@@ -99,6 +110,8 @@ impl Stream {
                     let deltas = decoder.event(&event).map_err(|error| self.provider.scrubbed(error))?;
                     self.ready.extend(deltas.into_iter().map(Ok));
                 }
+                // Some say that all is said and keep the connection open.
+                self.ended = decoder.is_over();
                 Ok(())
             }
             // Some close the connection rudely when all is said.
@@ -112,7 +125,11 @@ impl Stream {
 }
 
 fn says_something(delta: &Delta) -> bool {
-    matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. } | Delta::ToolCall { .. } | Delta::Stopped { .. })
+    match delta {
+        Delta::Text { text } | Delta::Reasoning { text } => !text.is_empty(),
+        Delta::ToolCall { .. } | Delta::Stopped { .. } => true,
+        _ => false,
+    }
 }
 
 /// What an answer says that is no stream.

@@ -1,7 +1,7 @@
 //! Who is asked for which model, and in which order (P-12, P-17). Pure.
 
 use super::decide::{Choice, Why};
-use crate::providers::catalog::{self, Offer};
+use crate::providers::catalog::{self, By, Offer};
 
 /// A provider, one of its keys, and a model in its own words.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +11,8 @@ pub struct Candidate {
     pub key: usize,
     pub model: String,
     pub why: Why,
+    /// How the provider was found.
+    pub by: By,
 }
 
 /// Those who can be asked, best first, and models that nobody serves.
@@ -20,49 +22,51 @@ pub struct Candidates {
     pub unserved: Vec<String>,
 }
 
-/// What choosing rests on besides the offers.
-#[derive(Debug, Clone, Copy)]
-pub struct Rules<'a> {
-    pub default_provider: Option<&'a str>,
-    /// Whether anybody is asked after the first has failed.
-    pub failover: bool,
-}
-
 /// Nobody waits for more than this many failures.
 const MOST: usize = 16;
 
 /// For each model: its provider with every key, then others that list the same model.
 ///
-/// `lacks` tells that a provider is known not to have a model. Advice for such a model is passed over; what the
-/// caller named is asked for all the same, as a list may be incomplete.
+/// `lacks` tells that a provider is known not to have a model. There, what categories advise is not asked for; what
+/// a caller or the operator named is, as lists are often incomplete.
 pub fn candidates(
     models: &[Choice],
     offers: &[Offer<'_>],
     lacks: impl Fn(usize, &str) -> bool,
-    rules: Rules<'_>,
+    default_provider: Option<&str>,
 ) -> Candidates {
     let mut found = Candidates::default();
     for Choice { model, why } in models {
-        let target = catalog::find(model, offers, rules.default_provider);
-        let served = target.filter(|target| *why == Why::Asked || !lacks(target.provider, target.model));
-        let Some(target) = served else {
-            found.unserved.push(model.clone());
-            continue;
-        };
-        let of = |provider: usize| {
+        let advised = matches!(why, Why::Category | Why::Rule(_));
+        let target = catalog::find(model, offers, default_provider);
+        let served = target.filter(|target| !advised || !lacks(target.provider, target.model));
+        let of = |provider: usize, model: &str, by: By| {
+            let (model, why) = (model.to_owned(), why.clone());
             (0..offers[provider].keys).map(move |key| Candidate {
                 provider,
                 key,
-                model: target.model.to_owned(),
+                model: model.clone(),
                 why: why.clone(),
+                by,
             })
         };
-        // A caller who names the provider too wants no other.
-        let pinned = *why == Why::Asked && target.model.len() < model.len();
-        let elsewhere = (0..offers.len())
-            .filter(|other| *other != target.provider && !pinned && offers[*other].lists(target.model))
-            .flat_map(of);
-        for candidate in of(target.provider).chain(elsewhere) {
+        // A caller who names the provider too wants no other. One that was found on this machine stands in for no one
+        // far away: it may be anybody.
+        let pinned = *why == Why::Asked && target.is_some_and(|target| target.by == By::Prefix);
+        let far = served.is_some_and(|served| !offers[served.provider].detected);
+        let others = (0..offers.len()).filter(|other| {
+            !pinned && served.is_none_or(|served| served.provider != *other) && !(far && offers[*other].detected)
+        });
+        // What is before a slash may be a provider, or a part of the name elsewhere.
+        let elsewhere = others.filter_map(|other| {
+            let names = [model.as_str(), target.map_or(model, |target| target.model)];
+            let name = names.into_iter().find(|name| offers[other].lists(name))?;
+            Some(of(other, name, By::List))
+        });
+        let first = served.map(|served| of(served.provider, served.model, served.by));
+        let mut is_served = false;
+        for candidate in first.into_iter().chain(elsewhere).flatten() {
+            is_served = true;
             let known = |other: &Candidate| {
                 (other.provider, other.key, &other.model) == (candidate.provider, candidate.key, &candidate.model)
             };
@@ -70,8 +74,11 @@ pub fn candidates(
                 found.asked.push(candidate);
             }
         }
+        if !is_served {
+            found.unserved.push(model.clone());
+        }
     }
-    found.asked.truncate(if rules.failover { MOST } else { 1 });
+    found.asked.truncate(MOST);
     found
 }
 
@@ -85,21 +92,23 @@ mod tests {
     fn offers() -> Vec<Offer<'static>> {
         let offer = |name, official, keys, models: &[&str]| {
             let models = models.iter().map(|id| ModelInfo::named(*id)).collect();
-            Offer { name, protocol: Some(Protocol::OpenAi), official, keys, models: Arc::new(models) }
+            let (protocol, detected) = (Protocol::OpenAi, name == "found");
+            Offer { name, protocol, official, detected, keys, models: Arc::new(models) }
         };
         vec![
             offer("openai", true, 2, &["gpt-4o"]),
-            offer("gateway", false, 1, &["gpt-4o", "llama3"]),
+            offer("gateway", false, 1, &["gpt-4o", "llama3", "openai/gpt-oss-120b"]),
             offer("local", false, 1, &["llama3"]),
+            offer("found", false, 1, &["gpt-4o", "llama3:latest", "phi"]),
         ]
     }
 
-    fn order(models: &[(&str, Why)], failover: bool) -> (Vec<String>, Vec<String>) {
+    fn order(models: &[(&str, Why)]) -> (Vec<String>, Vec<String>) {
         let offers = offers();
         let models: Vec<_> =
             models.iter().map(|(model, why)| Choice { model: (*model).into(), why: why.clone() }).collect();
         let lacks = |provider: usize, model: &str| !offers[provider].lists(model);
-        let found = candidates(&models, &offers, lacks, Rules { default_provider: None, failover });
+        let found = candidates(&models, &offers, lacks, None);
         let name = |candidate: &Candidate| {
             format!("{}#{}/{}", offers[candidate.provider].name, candidate.key, candidate.model)
         };
@@ -108,7 +117,7 @@ mod tests {
 
     #[test]
     fn p17_first_the_other_key_then_the_same_model_elsewhere_then_the_next_model() {
-        let (asked, _) = order(&[("gpt-4o", Why::Category), ("llama3", Why::Default)], true);
+        let (asked, _) = order(&[("gpt-4o", Why::Category), ("llama3", Why::Default)]);
         assert_eq!(
             asked,
             ["openai#0/gpt-4o", "openai#1/gpt-4o", "gateway#0/gpt-4o", "gateway#0/llama3", "local#0/llama3"]
@@ -116,28 +125,36 @@ mod tests {
     }
 
     #[test]
-    fn p17_without_failover_one_is_asked_with_one_key() {
-        assert_eq!(order(&[("gpt-4o", Why::Asked), ("llama3", Why::Default)], false).0, ["openai#0/gpt-4o"]);
+    fn a_server_that_was_found_stands_in_for_nobody_far_away() {
+        assert!(!order(&[("gpt-4o", Why::Asked)]).0.iter().any(|name| name.starts_with("found")));
+        assert_eq!(order(&[("phi", Why::Asked)]).0, ["found#0/phi"]);
     }
 
     #[test]
     fn x41_advice_that_nobody_serves_is_passed_over() {
-        let (asked, unserved) = order(&[("openai/gpt-oss-20b", Why::Category), ("llama3", Why::Default)], false);
-        assert_eq!((asked, unserved), (vec!["gateway#0/llama3".into()], vec!["openai/gpt-oss-20b".into()]));
+        let (asked, unserved) = order(&[("openai/gpt-oss-20b", Why::Category), ("phi", Why::Default)]);
+        assert_eq!((asked, unserved), (vec!["found#0/phi".into()], vec!["openai/gpt-oss-20b".into()]));
     }
 
     #[test]
-    fn x41_what_the_caller_names_is_asked_for_even_if_no_list_has_it() {
-        let (asked, unserved) = order(&[("gpt-9", Why::Asked)], true);
-        assert_eq!((asked, unserved), (vec!["openai#0/gpt-9".into(), "openai#1/gpt-9".into()], vec![]));
-        assert_eq!(order(&[("mystery", Why::Asked)], true), (vec![], vec!["mystery".into()]));
+    fn x41_a_name_with_a_slash_may_be_a_whole_name_elsewhere() {
+        assert_eq!(order(&[("openai/gpt-oss-120b", Why::Category)]).0, ["gateway#0/openai/gpt-oss-120b"]);
+    }
+
+    #[test]
+    fn x41_what_the_caller_or_the_operator_names_is_asked_for_even_if_no_list_has_it() {
+        for why in [Why::Asked, Why::Default, Why::Fallback] {
+            let (asked, unserved) = order(&[("gpt-9", why)]);
+            assert_eq!((asked, unserved), (vec!["openai#0/gpt-9".into(), "openai#1/gpt-9".into()], vec![]));
+        }
+        assert_eq!(order(&[("mystery", Why::Asked)]), (vec![], vec!["mystery".into()]));
     }
 
     #[test]
     fn a_provider_that_the_caller_names_is_the_only_one() {
-        assert_eq!(order(&[("gateway/gpt-4o", Why::Asked)], true).0, ["gateway#0/gpt-4o"]);
+        assert_eq!(order(&[("gateway/gpt-4o", Why::Asked)]).0, ["gateway#0/gpt-4o"]);
         assert_eq!(
-            order(&[("gateway/gpt-4o", Why::Category)], true).0,
+            order(&[("gateway/gpt-4o", Why::Category)]).0,
             ["gateway#0/gpt-4o", "openai#0/gpt-4o", "openai#1/gpt-4o"]
         );
     }

@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 /// What a classifier said of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
@@ -31,13 +29,13 @@ pub struct Advice {
 /// What the operator configured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Policy {
-    /// Below this confidence the fallback category counts. A wrong expert's prompt is worse than none.
+    /// Below this confidence the fallback category counts.
     pub threshold: f32,
     /// Models to ask next, by category.
     pub fallbacks: BTreeMap<String, Vec<String>>,
     /// Used where nothing else names a model.
     pub default_model: Option<String>,
-    /// A model that the caller named may be replaced too.
+    /// The default model may stand in for one that the caller named.
     pub replace_pinned: bool,
 }
 
@@ -60,8 +58,7 @@ pub struct Choice {
     pub why: Why,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "by", content = "rule")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Why {
     /// The caller named the model.
     Asked,
@@ -79,8 +76,8 @@ pub enum Why {
 /// A model that the caller names is not replaced unless the operator says so; a prompt that was not classified gets the
 /// default (P-11).
 pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy) -> Decision {
-    let fallback = |seen: &'_ Seen| seen.confidence < policy.threshold && seen.fallback.is_some();
-    let fell_back = seen.is_some_and(fallback);
+    let sure = seen.is_some_and(|seen| seen.confidence >= policy.threshold);
+    let fell_back = !sure && seen.is_some_and(|seen| seen.fallback.is_some());
     let advice = seen.map(|seen| seen.fallback.as_ref().filter(|_| fell_back).unwrap_or(&seen.advice));
     let mut models: Vec<Choice> = Vec::new();
     let mut add = |model: &str, why: Why| {
@@ -88,22 +85,25 @@ pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy) -> Deci
             models.push(Choice { model: model.to_owned(), why });
         }
     };
-    if let Some(model) = asked {
-        add(model, Why::Asked);
+    match asked {
+        Some(model) => add(model, Why::Asked),
+        None => {
+            if let Some((advice, model)) = advice.and_then(|advice| Some((advice, advice.model.as_ref()?))) {
+                add(model, advice.rule.clone().map_or(Why::Category, Why::Rule));
+            }
+            let fallbacks = advice.and_then(|advice| policy.fallbacks.get(&advice.category));
+            fallbacks.into_iter().flatten().for_each(|model| add(model, Why::Fallback));
+        }
     }
     if asked.is_none() || policy.replace_pinned {
-        if let Some((advice, model)) = advice.and_then(|advice| Some((advice, advice.model.as_ref()?))) {
-            add(model, advice.rule.clone().map_or(Why::Category, Why::Rule));
-        }
-        let fallbacks = advice.and_then(|advice| policy.fallbacks.get(&advice.category));
-        fallbacks.into_iter().flatten().for_each(|model| add(model, Why::Fallback));
         policy.default_model.iter().for_each(|model| add(model, Why::Default));
     }
     Decision {
         models,
         use_reasoning: advice.is_some_and(|advice| advice.use_reasoning),
         category: advice.map(|advice| advice.category.clone()),
-        system_prompt: advice.and_then(|advice| advice.system_prompt.clone()),
+        // A wrong expert's prompt is worse than none.
+        system_prompt: advice.filter(|_| sure || fell_back).and_then(|advice| advice.system_prompt.clone()),
         fell_back,
     }
 }
@@ -169,12 +169,13 @@ mod tests {
         let without = Seen { fallback: None, ..seen(0.59) };
         let decision = decide(None, Some(&without), &policy());
         assert_eq!((decision.category.as_deref(), decision.fell_back), (Some("law"), false));
+        assert_eq!(decision.system_prompt, None);
         assert_eq!(decide(None, Some(&seen(0.6)), &policy()).category.as_deref(), Some("law"));
     }
 
     #[test]
     fn p11_a_model_that_was_asked_for_is_not_replaced_unless_the_operator_says_so() {
-        let decision = decide(Some("gpt-4o"), Some(&seen(0.9)), &policy());
+        let decision = decide(Some("gpt-4o"), None, &policy());
         assert_eq!(models(&decision), [("gpt-4o", "asked")]);
         let decision = decide(Some("gpt-4o"), None, &Policy { replace_pinned: true, ..policy() });
         assert_eq!(models(&decision), [("gpt-4o", "asked"), ("acme/default", "default")]);

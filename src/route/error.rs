@@ -19,12 +19,26 @@ pub enum Error {
     NoModel { advised: Vec<String> },
     #[error("there is no prompt; give a text in `prompt`, or a turn of the user with a text or a picture")]
     NoPrompt,
-    /// The last of those who were asked failed so.
+    #[error("no provider could be found in time; raise `router.timeout`, or name the provider before the model")]
+    Timeout,
+    /// Of those who were asked, the one whose failure tells the most.
     #[error("{provider}, model `{model}`: {error}")]
     Provider { provider: String, model: String, error: providers::Error, asked: usize },
 }
 
 impl Error {
+    /// The failure that tells more: that one did not have the model, or was not asked at all, says little beside why
+    /// another did not answer.
+    pub(super) fn unless(self, before: Option<Error>) -> Error {
+        let says_little = |error: &Error| {
+            matches!(error, Error::Provider { error: providers::Error::ModelNotFound | providers::Error::Resting, .. })
+        };
+        match before {
+            Some(before) if says_little(&self) && !says_little(&before) => before,
+            _ => self,
+        }
+    }
+
     /// Which of the contract's codes it is.
     pub fn code(&self) -> Code {
         use providers::Error as Provider;
@@ -32,6 +46,7 @@ impl Error {
             Error::NoProvider | Error::NoModel { .. } => Code::Configuration,
             Error::UnknownModel { .. } => Code::ModelNotFound,
             Error::NoPrompt => Code::InvalidParams,
+            Error::Timeout => Code::Timeout,
             Error::Provider { error, .. } => match error {
                 Provider::Authentication => Code::Authentication,
                 Provider::RateLimited { .. } => Code::RateLimited,
@@ -65,6 +80,7 @@ impl Error {
             Error::UnknownModel { .. } => "model_not_found",
             Error::NoModel { .. } => "no_model",
             Error::NoPrompt => "no_prompt",
+            Error::Timeout => "timeout",
             Error::Provider { error: providers::Error::BadRequest { kind }, .. } => kind,
             Error::Provider { error, .. } => error.kind(),
         }
@@ -82,7 +98,7 @@ impl Error {
                 }
                 Some(details)
             }
-            Error::NoProvider | Error::NoPrompt => None,
+            Error::NoProvider | Error::NoPrompt | Error::Timeout => None,
         }
     }
 }

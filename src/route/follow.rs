@@ -18,6 +18,10 @@ pub async fn follow(router: Router, server: Server) {
         pool.detect().await;
         if pool.providers().is_empty() {
             tracing::warn!("{}; until then no model can be asked", Error::NoProvider);
+        } else if pool.default_model().is_none() {
+            tracing::warn!(
+                "no default model is named; a prompt whose category's model nobody serves is not answered; set `DEFAULT_MODEL`"
+            );
         }
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;

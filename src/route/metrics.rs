@@ -13,7 +13,7 @@ use super::record::{Outcome, Record};
 
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
-    requests: Family<Request, Counter>,
+    attempts: Family<Attempted, Counter>,
     latency: Family<OfProvider, Histogram>,
     decisions: Family<Decided, Counter>,
     tokens: Family<Tokens, Counter>,
@@ -21,7 +21,7 @@ pub(super) struct Metrics {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Request {
+struct Attempted {
     provider: String,
     result: &'static str,
 }
@@ -47,7 +47,7 @@ impl Default for Metrics {
     fn default() -> Metrics {
         let seconds = || Histogram::new([0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]);
         Metrics {
-            requests: Family::default(),
+            attempts: Family::default(),
             latency: Family::new_with_constructor(seconds),
             decisions: Family::default(),
             tokens: Family::default(),
@@ -59,7 +59,7 @@ impl Default for Metrics {
 impl Metrics {
     pub(super) fn attempted(&self, provider: &str, result: &'static str, took: Duration) {
         let provider = provider.to_owned();
-        self.requests.get_or_create(&Request { provider: provider.clone(), result }).inc();
+        self.attempts.get_or_create(&Attempted { provider: provider.clone(), result }).inc();
         if result == "ok" {
             self.latency.get_or_create(&OfProvider { provider }).observe(took.as_secs_f64());
         }
@@ -85,7 +85,7 @@ impl Metrics {
 
     pub(super) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("route");
-        registry.register("requests", "Providers asked, and how that went", self.requests.clone());
+        registry.register("attempts", "Providers asked, and how that went", self.attempts.clone());
         registry.register("latency_seconds", "How long answers took", self.latency.clone());
         registry.register("decisions", "Prompts by what chose their model", self.decisions.clone());
         registry.register("tokens", "Tokens read and written", self.tokens.clone());

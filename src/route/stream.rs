@@ -1,8 +1,8 @@
 //! A routed answer that comes in pieces, and its record when it has come.
 
 use super::error::Error;
+use super::journey::Journey;
 use super::record::Record;
-use super::router::Journey;
 use crate::config::providers::Price;
 use crate::providers::chat::Usage;
 use crate::providers::stream::Stream;

@@ -18,7 +18,7 @@ pub(super) fn read(tool: &str, result: &Value) -> Result<Answer, Error> {
     let written = text.and_then(|text| serde_json::from_str::<Answer>(text).ok());
     let structured = || result.get("structuredContent").and_then(Value::as_object).cloned();
     let answer = written.or_else(structured).ok_or(Error::Unreadable("it holds no JSON object"))?;
-    if answer.contains_key("error") { Err(failed()) } else { Ok(answer) }
+    if answer.get("error").is_some_and(|error| !error.is_null()) { Err(failed()) } else { Ok(answer) }
 }
 
 #[cfg(test)]

@@ -69,6 +69,9 @@ impl From<providers::Error> for Error {
             providers::Error::Network(NetworkFault::Tls) => {
                 Error::Unreachable("the secure connection failed; check its `url` and its certificate")
             }
+            providers::Error::Network(NetworkFault::Unreachable) => {
+                Error::Unreachable("no connection came about in time; check its `url` and the network")
+            }
             providers::Error::Timeout => Error::Timeout,
             providers::Error::Unreadable(why) => Error::Unreadable(why),
             _ => Error::Unreachable("the connection was closed"),

@@ -84,8 +84,11 @@ fn probabilities(listed: &Value, count: usize) -> Result<Vec<f32>, Flaw> {
     Ok(shares)
 }
 
+/// A number from 0 to 1, or as far beside it as single precision may leave it.
 fn share(value: &Value) -> Option<f32> {
-    value.as_f64().filter(|share| (0.0..=1.0).contains(share)).map(|share| share as f32)
+    const ROUNDING: f64 = 1e-4;
+    let fits = |share: &f64| (-ROUNDING..=1.0 + ROUNDING).contains(share);
+    value.as_f64().filter(fits).map(|share| share.clamp(0.0, 1.0) as f32)
 }
 
 impl From<Flaw> for Error {

@@ -86,7 +86,7 @@ router:
   reasoning_effort: medium
   failover: true
   replace_pinned: false
-  timeout: 2m
+  timeout: 5m
   decisions: 1000
 log:
   level: info

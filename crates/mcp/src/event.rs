@@ -1,9 +1,9 @@
 //! What happens in the server that a client may want to hear of.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::client::META_SUBSCRIPTION;
@@ -24,7 +24,8 @@ pub enum Event {
         task: Arc<Value>,
     },
     /// A notification of the program's own, such as `notifications/models/list_changed` or the progress of an
-    /// asynchronous task under its own id. Legacy streams only: modern ones carry what was asked for.
+    /// asynchronous task under its own id. Modern streams carry it where it was asked for by `modelsListChanged`
+    /// and the like.
     Other {
         method: Arc<str>,
         params: Arc<Value>,
@@ -48,6 +49,26 @@ pub(crate) struct Filter {
     /// Tasks extension: the tasks whose changes are wanted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub task_ids: Vec<String>,
+    /// Notifications of the program's own: `modelsListChanged` asks for `notifications/models/list_changed`.
+    #[serde(flatten, deserialize_with = "known_wishes")]
+    pub others: BTreeMap<String, bool>,
+}
+
+/// Members that are no wish are passed over, and nobody needs many.
+fn known_wishes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, bool>, D::Error> {
+    let members = BTreeMap::<String, Value>::deserialize(deserializer)?;
+    let wishes = members.into_iter().filter(|(name, value)| *value == Value::Bool(true) && name.len() <= 64);
+    Ok(wishes.take(16).map(|(name, _)| (name, true)).collect())
+}
+
+/// How a listener asks for a notification: its name without `notifications/`, in one word.
+fn wish(method: &str) -> String {
+    let words = method.trim_start_matches("notifications/").split(['/', '_']).enumerate();
+    let word = |(place, word): (usize, &str)| match word.split_at_checked(1).filter(|_| place > 0) {
+        Some((first, rest)) => format!("{}{rest}", first.to_ascii_uppercase()),
+        None => word.to_owned(),
+    };
+    words.map(word).collect()
 }
 
 fn is_false(value: &bool) -> bool {
@@ -96,7 +117,9 @@ impl Event {
             Event::TaskChanged { id, owner, .. } => {
                 **owner == *caller && filter.task_ids.iter().any(|wanted| **wanted == **id)
             }
-            Event::Other { .. } => false,
+            Event::Other { method, owner, .. } => {
+                owner.as_ref().is_none_or(|owner| **owner == *caller) && filter.others.contains_key(&wish(method))
+            }
         };
         if !wanted {
             return None;

@@ -61,6 +61,11 @@ impl Decoder {
         self.stopped || self.ended
     }
 
+    /// Whether the end marker has come: what follows is no part of the answer.
+    pub fn is_over(&self) -> bool {
+        self.ended
+    }
+
     fn end(&mut self) -> Result<Vec<Delta>, Error> {
         if !self.started {
             return Err(Error::Unreadable("its stream has no answer"));

@@ -35,6 +35,7 @@ pub(super) async fn complete(router: Router, params: Params) -> Result<Value, Er
         "usage": Usage::from(completion.usage),
         "model": record.model,
         "provider": record.provider,
+        "stop": completion.stop.as_str(),
         "_meta": { META: record },
     }))
 }

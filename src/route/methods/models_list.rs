@@ -1,8 +1,5 @@
 //! `models/list`: the models of all providers, live (P-05).
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,7 +7,6 @@ use serde_json::{Value, json};
 use crate::config::providers::Price;
 use crate::providers::Capabilities;
 use crate::providers::pool::{FRESH, Listing, Offered, Pool};
-use crate::providers::provider::Provider;
 use crate::route::router::Router;
 
 /// A model, as callers see it.
@@ -70,18 +66,10 @@ fn listed(offered: &Offered) -> Listed<'_> {
         provider: &provider.name,
         name: model.name.as_deref(),
         full_id: format!("{}/{}", provider.name, model.id),
-        status: status(provider),
+        status: provider.state().word(provider.is_resting()),
         context: known.context,
         output: known.output,
         capabilities: known.capabilities,
         price: provider.price(&model.id),
-    }
-}
-
-fn status(provider: &Arc<Provider>) -> &'static str {
-    match (provider.breaker.is_resting(Instant::now()), provider.state().failing) {
-        (true, _) => "resting",
-        (false, Some(_)) => "failing",
-        (false, None) => "up",
     }
 }

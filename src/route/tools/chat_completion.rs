@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::providers;
-use crate::providers::chat::{Part, Stop};
+use crate::providers::chat::Part;
 use crate::route::methods::{META, Usage};
 use crate::route::router::{Ask, Routed, Router};
 
@@ -15,6 +15,7 @@ a model, the prompt is looked at and goes to the model that suits it; `_meta` an
 
 /// The arguments. All but `prompt` are parameters of chat completions and go on as they are.
 #[derive(Debug, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "the schema is made from it, and the arguments are read as the body they are")]
 struct Input {
     /// A question; instead of messages
@@ -24,7 +25,7 @@ struct Input {
     #[schemars(length(min = 1))]
     messages: Option<Vec<Map<String, Value>>>,
     /// The model to ask, such as gpt-4o or anthropic/claude-sonnet-5; left out, the prompt decides
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 256))]
     model: Option<String>,
     /// How many tokens the answer may have
     #[schemars(range(min = 1))]
@@ -103,6 +104,9 @@ fn read(arguments: Arguments) -> Result<Ask, ToolError> {
     body.retain(|_, value| !value.is_null());
     let wrong = |message: &str| ToolError::from(corbie_mcp::Error::invalid_params(message));
     match (body.remove("prompt"), body.contains_key("messages")) {
+        (Some(prompt), false) if prompt.as_str().is_some_and(|prompt| prompt.trim().is_empty()) => {
+            return Err(wrong("`prompt` is empty; give the text to be answered"));
+        }
         (Some(prompt), false) => {
             body.insert("messages".into(), json!([{ "role": "user", "content": prompt }]));
         }
@@ -110,12 +114,25 @@ fn read(arguments: Arguments) -> Result<Ask, ToolError> {
         _ => return Err(wrong("give either `prompt` or `messages`")),
     }
     let model = body.get("model").and_then(Value::as_str).map(str::to_owned);
+    if model.as_ref().is_some_and(|model| model.trim().is_empty()) {
+        return Err(wrong("`model` is empty; leave it out to have one chosen"));
+    }
     // Which one it will be is not known yet.
     body.insert("model".into(), model.clone().unwrap_or_default().into());
-    let chat = providers::openai::parse(body).map_err(|_| {
-        wrong("`messages` cannot be read; each needs a `role` of system, user, assistant or tool, and a `content`")
-    })?;
+    let chat = providers::openai::parse(body).map_err(|error| wrong(&unreadable(&error)))?;
     Ok(Ask { chat, model })
+}
+
+fn unreadable(error: &providers::Error) -> String {
+    match error {
+        providers::Error::BadRequest { kind } if kind != "invalid_messages" => {
+            let name = kind.strip_prefix("invalid_").unwrap_or(kind);
+            format!("`{name}` cannot be read; write it as in OpenAI's chat completions")
+        }
+        _ => {
+            "`messages` cannot be read; each needs a `role` of system, user, assistant or tool, and a `content`".into()
+        }
+    }
 }
 
 fn result(routed: &Routed) -> CallResult {
@@ -135,10 +152,7 @@ fn result(routed: &Routed) -> CallResult {
         usage: completion.usage.into(),
         model: record.model.clone().unwrap_or_default(),
         provider: record.provider.clone().unwrap_or_default(),
-        stop: match &completion.stop {
-            Stop::Other(word) => word.clone(),
-            stop => json!(stop).as_str().unwrap_or_default().to_owned(),
-        },
+        stop: completion.stop.as_str().to_owned(),
         decision: record.id,
     };
     let meta = Map::from_iter([(META.to_owned(), json!(record))]);

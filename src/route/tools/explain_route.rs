@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::classify::tools::short;
 use crate::config::providers::Price;
 use crate::route::Why;
-use crate::route::router::{Asked, Plan, Router};
+use crate::route::router::{Contender, Plan, Router};
 
-const DESCRIPTION: &str = "Tells where a prompt would go, without sending it: its category and how sure that is, the \
+const DESCRIPTION: &str = "Tells where a prompt would go, without asking any model: its category and how sure that is, the \
 rule, whether the model would reason, who would be asked in which order, and what they cost.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -18,6 +18,7 @@ struct Input {
     #[schemars(length(min = 1))]
     prompt: String,
     /// A model, as if the caller named it
+    #[schemars(length(min = 1, max = 256))]
     #[serde(default)]
     model: Option<String>,
 }
@@ -114,8 +115,8 @@ impl Explained {
     }
 }
 
-fn candidate(asked: Asked) -> Candidate {
-    let Asked { provider, candidate, price } = asked;
+fn candidate(contender: Contender) -> Candidate {
+    let Contender { provider, candidate, price } = contender;
     Candidate {
         provider: provider.name.clone(),
         model: candidate.model,
@@ -124,7 +125,7 @@ fn candidate(asked: Asked) -> Candidate {
             Why::Rule(rule) => Some(rule),
             _ => None,
         },
-        resting: provider.breaker.is_resting(std::time::Instant::now()),
+        resting: provider.is_resting(),
         price,
     }
 }

@@ -1,7 +1,5 @@
 //! `list_providers`: who can be asked, and how they are doing (P-19).
 
-use std::time::Instant;
-
 use corbie_mcp::{Json, RegistrationError, Tool};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -75,23 +73,15 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
 impl Listed {
     pub fn of(provider: &Provider) -> Listed {
         let state = provider.state();
-        let known = state.listed.is_some() || state.latency.is_some() || provider.protocol().is_none();
-        let status = match (&state.failing, provider.breaker.is_resting(Instant::now())) {
-            (_, true) => "resting",
-            (Some(_), false) => "failing",
-            (None, false) if known => "up",
-            (None, false) => "unknown",
-        };
-        let listed = provider.protocol().is_none() || state.listed.is_some();
         Listed {
             name: provider.name.clone(),
             kind: provider.kind.as_str(),
             url: provider.address(),
             detected: provider.detected,
-            status,
-            error: state.failing.as_ref().map(ToString::to_string),
+            status: state.word(provider.is_resting()),
+            error: state.failing.as_ref().or(state.not_listed.as_ref()).map(ToString::to_string),
             keys: provider.keys(),
-            models: listed.then(|| provider.models().len()),
+            models: state.listed.as_ref().map(|models| models.len()),
             latency_ms: state.latency.map(|latency| latency.as_secs_f64() * 1e3),
             default_model: provider.default_model(),
         }

@@ -1,0 +1,142 @@
+//! A prompt on its way, and its record when it has arrived.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Why;
+use super::candidates::Candidate;
+use super::error::Error;
+use super::record::{Attempt, Classified, Outcome, Record, Tokens, cost};
+use super::router::{Contender, Plan, Shared};
+use crate::classify::tools::short;
+use crate::config::providers::Price;
+use crate::providers;
+use crate::providers::chat::Usage;
+use crate::providers::provider::Provider;
+
+/// One prompt's way. Whatever becomes of it, there is one record of it: dropped before its end, it was cancelled.
+#[derive(Debug)]
+pub(super) struct Journey {
+    router: Arc<Shared>,
+    record: Record,
+    started: Instant,
+    ended: bool,
+}
+
+impl Journey {
+    pub(super) fn begin(router: Arc<Shared>, record: Record) -> Journey {
+        Journey { router, record, started: Instant::now(), ended: false }
+    }
+
+    pub(super) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    pub(super) fn planned(&mut self, plan: &Plan) {
+        let record = &mut self.record;
+        let name = |contender: &Contender| format!("{}/{}", contender.provider.name, contender.candidate.model);
+        record.candidates = plan.candidates.iter().map(name).collect();
+        record.candidates.dedup();
+        record.unserved.clone_from(&plan.unserved);
+        record.use_reasoning = plan.decision.use_reasoning;
+        record.classified = plan.looked.as_ref().map(|looked| Classified {
+            category: plan.decision.category.clone().unwrap_or_default(),
+            class: looked.class,
+            confidence: short(looked.seen.confidence),
+            entropy: looked.entropy,
+            method: looked.method.to_owned(),
+            fell_back: plan.decision.fell_back,
+            took_ms: looked.took.as_secs_f64() * 1e3,
+        });
+        for model in &plan.unserved {
+            self.router.warn_once(model, record.candidates.first());
+        }
+        if let Some(first) = plan.candidates.first() {
+            self.goes_to(&first.candidate);
+        }
+    }
+
+    pub(super) fn attempted(
+        &mut self,
+        provider: &Provider,
+        candidate: &Candidate,
+        requests: usize,
+        started: Instant,
+        error: Option<&providers::Error>,
+    ) {
+        let took = started.elapsed();
+        let result = error.map_or("ok", |error| error.kind());
+        self.router.metrics.attempted(&provider.name, result, took);
+        if let Some(error) = error {
+            tracing::warn!(provider = provider.name, model = candidate.model, requests, %error, "no answer");
+        }
+        self.record.attempts.push(Attempt {
+            provider: provider.name.clone(),
+            model: candidate.model.clone(),
+            key: candidate.key + 1,
+            requests,
+            took_ms: took.as_secs_f64() * 1e3,
+            result: result.to_owned(),
+        });
+    }
+
+    /// Somebody has begun to answer.
+    pub(super) fn chosen(&mut self, provider: &Provider, candidate: &Candidate) {
+        self.record.provider = Some(provider.name.clone());
+        self.record.model = Some(candidate.model.clone());
+        self.goes_to(candidate);
+    }
+
+    fn goes_to(&mut self, candidate: &Candidate) {
+        self.record.why = candidate.why.as_str().to_owned();
+        self.record.rule = match &candidate.why {
+            Why::Rule(rule) => Some(rule.clone()),
+            _ => None,
+        };
+    }
+
+    /// It ended well; gives its record.
+    pub(super) fn answered(&mut self, usage: Usage, price: Option<Price>) -> Record {
+        self.record.outcome = Outcome::Answered;
+        self.record.usage = Some(Tokens::from(usage));
+        self.record.cost = price.map(|price| cost(usage, price));
+        self.end();
+        self.record.clone()
+    }
+
+    pub(super) fn failed(&mut self, error: &Error) {
+        self.record.outcome = Outcome::Failed;
+        self.record.error = Some(error.kind().to_owned());
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let record = &mut self.record;
+        record.latency_ms = self.started.elapsed().as_secs_f64() * 1e3;
+        tracing::info!(
+            id = record.id,
+            provider = record.provider,
+            model = record.model,
+            category = record.classified.as_ref().map(|classified| classified.category.as_str()),
+            why = record.why,
+            rule = record.rule,
+            reasoning = record.use_reasoning,
+            attempts = record.attempts.len(),
+            outcome = ?record.outcome,
+            error = record.error,
+            ms = record.latency_ms.round(),
+            "routed"
+        );
+        self.router.metrics.ended(record);
+        self.router.records.keep(record.clone());
+    }
+}
+
+impl Drop for Journey {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
