@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::decide::Why;
 use crate::config::providers::Price;
 use crate::locked::locked;
 use crate::providers::chat::Usage;
@@ -142,6 +143,16 @@ impl Records {
 
     pub fn get(&self, id: u64) -> Option<Record> {
         locked(&self.kept).iter().find(|record| record.id == id).cloned()
+    }
+}
+
+impl Record {
+    pub(super) fn chosen_by(&mut self, why: &Why) {
+        why.as_str().clone_into(&mut self.why);
+        self.rule = match why {
+            Why::Rule(rule) => Some(rule.clone()),
+            _ => None,
+        };
     }
 }
 
