@@ -97,11 +97,9 @@ async fn p17_the_other_key_the_same_model_elsewhere_the_fallbacks_and_then_the_d
     let street = Street::new();
     let app = app_with_categories(street.settings(json!({ "fallbacks": { "billing": ["clerk-model"] } })));
     request(&app, "models/list", json!({})).await.unwrap();
-    let started = Instant::now();
     let answered = complete(&app, json!({ "prompt": "INV-12 is wrong" })).await.unwrap();
-    // Failures of the other side are not waited for.
-    assert!(started.elapsed() < Duration::from_millis(990), "{:?}", started.elapsed());
     assert_eq!(answered["provider"], "d-last");
+    // Failures of the other side are not tried again: everybody is asked once.
     assert_eq!(
         street.take(),
         [
@@ -248,18 +246,26 @@ async fn p17_a_stream_that_fails_later_says_so_in_the_stream_and_is_never_taken_
     let upstream = Upstream::start();
     for format in FORMATS {
         let app = app(json!({
-            "providers": { "main": upstream.provider_with(format, json!({ "timeout": "300ms" })), "spare": { "type": "mock" } },
+            "providers": {
+                "main": upstream.provider(format),
+                "impatient": upstream.provider_with(format, json!({ "timeout": "500ms" })),
+                "spare": { "type": "mock" },
+            },
             "defaults": { "model": "spare/mock" },
-            "router": { "replace_pinned": true, "timeout": "900ms" },
+            "router": { "replace_pinned": true },
         }));
         // How many events there are before the answer is whole differs.
         let pieces = if format == "google" { 2 } else { 4 };
         let (cut, end) = (format!("cut-{pieces}"), format!("end-{pieces}"));
-        let cases =
-            [("error-mid", "unavailable"), ("stall-mid", "timeout"), (&*cut, "broken_off"), (&*end, "broken_off")];
-        for (fault, kind) in cases {
-            let (text, failed, provider) = streamed(&app, &format!("main/{fault}")).await.unwrap();
-            assert_eq!((failed.as_deref(), provider.as_str()), (Some(kind), "main"), "{format} {fault}");
+        let cases = [
+            ("main", "error-mid", "unavailable"),
+            ("impatient", "stall-mid", "timeout"),
+            ("main", &*cut, "broken_off"),
+            ("main", &*end, "broken_off"),
+        ];
+        for (name, fault, kind) in cases {
+            let (text, failed, provider) = streamed(&app, &format!("{name}/{fault}")).await.unwrap();
+            assert_eq!((failed.as_deref(), provider.as_str()), (Some(kind), name), "{format} {fault}");
             assert!(!text.is_empty() && "echo: Hello, world!".starts_with(&text), "{format} {fault}: {text:?}");
             let record = &app.router.records().newest(1)[0];
             assert_eq!((record.error.as_deref(), json!(record.outcome)), (Some(kind), json!("failed")));

@@ -54,10 +54,14 @@ pub(crate) fn app(values: Value) -> App {
 }
 
 /// One whose prompts are sorted by [`TAXONOMY`].
-pub(crate) fn app_with_categories(mut values: Value) -> App {
+pub(crate) fn app_with_categories(values: Value) -> App {
+    app_with_taxonomy(values, TAXONOMY)
+}
+
+pub(crate) fn app_with_taxonomy(mut values: Value, taxonomy: &str) -> App {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("taxonomy.yaml");
-    std::fs::write(&file, TAXONOMY).unwrap();
+    std::fs::write(&file, taxonomy).unwrap();
     values["classification"] = json!({ "taxonomy": file, "watch": false });
     // Everything is read when it is built.
     app(values)

@@ -4,7 +4,7 @@ use corbie::app::App;
 use corbie_mcp::Era;
 use serde_json::{Value, json};
 
-use crate::fixture::{TAXONOMY, app, app_with_categories, call, complete, last_decision, request};
+use crate::fixture::{TAXONOMY, app, app_with_categories, app_with_taxonomy, call, complete, last_decision, request};
 use crate::process::{corbie, request as message};
 use crate::upstream::{FORMATS, Peer, Upstream, listing};
 
@@ -206,6 +206,54 @@ async fn p19_explain_route_tells_what_would_be_done_and_asks_nobody() {
     assert_eq!(decision["classified"]["category"], explained["category"]);
 }
 
+/// No list tells that the model is missing, but the provider does when it is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn x41_a_model_that_its_provider_does_not_have_is_not_asked_for_again() {
+    let upstream = Upstream::start();
+    let taxonomy = TAXONOMY.replace("model: billing-model", "model: house/status-404");
+    let app = app_with_taxonomy(house(&upstream), &taxonomy);
+    for _ in 0..3 {
+        let found = answered_by(&app, json!({ "prompt": "INV-7 is wrong" })).await;
+        assert_eq!(found, ("house".to_owned(), "default-model".to_owned()));
+    }
+    assert_eq!(upstream.asked("status-404").len(), 1);
+    assert_eq!(last_decision(&app).await["unserved"], json!(["house/status-404"]));
+
+    let mut without_default = house(&upstream);
+    without_default["defaults"] = json!({});
+    let app = app_with_taxonomy(without_default, &taxonomy);
+    let error = complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap_err().to_object(Era::Legacy);
+    assert_eq!((error.code, &error.data.unwrap()["kind"]), (-32005, &json!("no_model")));
+    assert!(error.message.contains("house/status-404"), "{}", error.message);
+    // The next one asks for the models there are, and the first of them is the provider's own default.
+    let found = answered_by(&app, json!({ "prompt": "INV-7 is wrong" })).await;
+    assert_eq!(found, ("house".to_owned(), "echo-large".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p10_p19_the_tool_gives_whole_answers_and_tool_calls_of_every_wire_format() {
+    let upstream = Upstream::start();
+    for format in FORMATS {
+        let app = app(json!({ "providers": { "main": upstream.provider(format) } }));
+        let whole =
+            call(&app, "chat_completion", json!({ "prompt": "Hello", "model": "main/echo-small", "stream": true }));
+        let whole = whole.await;
+        assert_eq!(whole["message"]["content"], "echo: Hello", "{format}: {whole}");
+        assert_eq!(whole["stop"], "finished", "{format}: {whole}");
+        let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+        let weather = json!({ "type": "function", "function": { "name": "weather", "parameters": schema } });
+        let asked = call(
+            &app,
+            "chat_completion",
+            json!({ "prompt": "call weather {\"city\":\"Oslo\"}", "model": "main/echo-small", "tools": [weather] }),
+        );
+        let asked = asked.await;
+        let wanted = &asked["message"]["tool_calls"][0];
+        assert_eq!((&wanted["name"], &wanted["arguments"]), (&json!("weather"), &json!({ "city": "Oslo" })), "{asked}");
+        assert_eq!(asked["stop"], "tools", "{format}: {asked}");
+    }
+}
+
 #[test]
 fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning() {
     let upstream = Upstream::start();
@@ -286,6 +334,7 @@ fn p08_p19_the_answer_the_decisions_and_the_metrics_tell_the_same() {
     assert_eq!(value("route_requests_total", &["provider=\"house\"", "result=\"ok\""]), 1.0);
     assert_eq!(value("route_requests_total", &["provider=\"house\"", "result=\"unavailable\""]), 1.0);
     assert_eq!(value("route_decisions_total", &["why=\"asked\"", "outcome=\"answered\""]), 1.0);
+    assert_eq!(value("route_decisions_total", &["why=\"asked\"", "outcome=\"failed\""]), 1.0);
     assert_eq!(value("route_tokens_total", &["direction=\"read\""]), 3.0);
     assert_eq!(value("route_tokens_total", &["direction=\"written\""]), 4.0);
     assert!((value("route_cost_total", &["provider=\"house\""]) - cost).abs() < 1e-12);

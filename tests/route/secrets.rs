@@ -157,6 +157,38 @@ fn v12_s01_s02_no_key_header_or_password_is_in_any_output_whatever_goes_wrong() 
     }
 }
 
+/// What people ask is theirs: not even the most talkative log repeats it, and no record of a decision.
+#[test]
+fn s01_no_prompt_and_no_answer_is_logged_or_kept() {
+    let upstream = Upstream::start();
+    let settings = json!({
+        "providers": { "detect_ports": [], "house": upstream.provider("openai-compatible") },
+        "defaults": { "provider": "house", "model": "echo-small" },
+    });
+    let mut server =
+        corbie("serve --stdio --port 0 --log-level debug").file("corbie.json", &settings.to_string()).start();
+    let client = server.client();
+    for model in [json!("house/echo-small"), json!("house/status-500"), json!("house/leak"), Value::Null] {
+        let params = json!({ "prompt": "my diary of violets", "model": model });
+        server.ask(&request(1, "completion/complete", params.clone()));
+        server.ask(&call(
+            2,
+            "chat_completion",
+            json!({ "prompt": "my diary of violets", "model": "house/echo-small" }),
+        ));
+        client.post("/mcp/completion/complete", &params);
+    }
+    let decisions = server.ask(&request(3, "resources/read", json!({ "uri": "corbie://decisions" }))).to_string();
+    let metrics = client.get("/metrics").body;
+    server.signal_to_end();
+    let ended = server.end();
+    assert!(upstream.requests().iter().any(|sent| sent.to_string().contains("violets")));
+    assert!(ended.err.contains("routed") && decisions.contains("house/echo-small"));
+    for text in [decisions, metrics, ended.err] {
+        assert!(!text.contains("violets"), "{text}");
+    }
+}
+
 #[test]
 fn v12_s01_a_mistake_in_the_settings_does_not_repeat_a_key() {
     for settings in [

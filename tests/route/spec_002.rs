@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::http::Client;
-use crate::process::{Setup, corbie, modern_meta, request};
+use crate::process::{Setup, corbie, modern_meta, request, wait_for};
 use crate::upstream::Upstream;
 
 /// No retry fits into the time there is, so failures that would be tried again are told at once.
@@ -168,6 +168,26 @@ fn v07_p13_without_a_provider_it_is_a_configuration_error_everywhere() {
     check(&server.ask(&modern_request(&asked))["error"], -31005, "ConfigurationError", "no_provider");
     check(&post_modern(&client, &modern_request(&asked))["error"], -31005, "ConfigurationError", "no_provider");
     assert_eq!(client.post("/mcp/completion/complete", &asked).status, 503);
+}
+
+/// "Graceful shutdown on SIGTERM, complete in-flight requests".
+#[cfg(unix)]
+#[test]
+fn p18_v07_a_prompt_that_is_under_way_is_answered_before_the_end() {
+    let upstream = Upstream::start();
+    for signalled in [true, false] {
+        let settings = format!("providers: {{detect_ports: [], openai: {{base_url: '{}'}}}}", upstream.base("openai"));
+        let mut server = corbie("stdio").file("corbie.yaml", &settings).variable("OPENAI_API_KEY", "sk-one").start();
+        upstream.forget();
+        server.send(&request(1, "completion/complete", json!({ "prompt": "Hello", "model": "openai/slow-400" })));
+        wait_for("the request to arrive", || (!upstream.requests().is_empty()).then_some(()));
+        match signalled {
+            true => server.signal("TERM"),
+            false => server.close_stdin(),
+        }
+        assert_eq!(server.receive()["result"]["message"]["content"], "echo: Hello");
+        assert_eq!(server.end().code, Some(0));
+    }
 }
 
 #[test]
