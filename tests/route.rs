@@ -29,5 +29,7 @@ mod routing;
 mod secrets;
 #[path = "route/spec_002.rs"]
 mod spec_002;
+#[path = "route/strange_answers.rs"]
+mod strange_answers;
 #[path = "route/upstream.rs"]
 mod upstream;

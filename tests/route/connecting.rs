@@ -1,7 +1,7 @@
 //! P-21: the way to a provider: its address, headers, a proxy in between, and whose certificates are believed.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -145,4 +145,36 @@ async fn p21_certificates_are_verified_and_nothing_is_sent_to_a_stranger() {
         let read = told.recv_timeout(Duration::from_secs(20)).unwrap();
         assert!(read.is_err(), "{host}: {read:?}");
     }
+}
+
+/// A proxy that leads every tunnel to one port of this machine.
+fn leading_to(port: u16) -> Peer {
+    Peer::start(move |_, connection| {
+        let (Ok(mut far), Ok(mut back)) = (TcpStream::connect(("127.0.0.1", port)), connection.try_clone()) else {
+            return;
+        };
+        let _ = connection.write_all(b"HTTP/1.1 200 Connected\r\n\r\n");
+        let Ok(mut reading) = far.try_clone() else { return };
+        std::thread::spawn(move || std::io::copy(&mut reading, &mut back));
+        let _ = std::io::copy(connection, &mut far);
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p21_a_proxy_cannot_pass_itself_off_as_the_provider() {
+    let (port, told) = self_signed();
+    let proxy = leading_to(port);
+    let app = app(json!({
+        "providers": { "far": {
+            "base_url": "https://localhost/v1",
+            "api_key": "k",
+            "proxy": format!("http://127.0.0.1:{}", proxy.port),
+        } },
+        "router": { "timeout": "900ms" },
+    }));
+    let error = complete(&app, json!({ "prompt": "Hello", "model": "far/m" })).await.unwrap_err();
+    assert_eq!(error.to_object(Era::Legacy).code, -32006, "{error}");
+    assert!(error.to_string().contains("certificate"), "{error}");
+    assert!(proxy.seen()[0].head.starts_with("CONNECT localhost:443"), "{:?}", proxy.seen());
+    assert!(told.recv_timeout(Duration::from_secs(20)).unwrap().is_err());
 }

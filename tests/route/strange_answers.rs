@@ -1,0 +1,99 @@
+//! P-16, S-01: peers that speak no API at all, or only almost.
+
+use std::io::Write;
+
+use corbie_mcp::Era;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::fixture::{app, complete};
+use crate::upstream::{FORMATS, Peer, Upstream};
+
+/// A peer that answers every request with these bytes and closes.
+fn saying(bytes: Vec<u8>) -> Peer {
+    Peer::start(move |_, connection| {
+        let _ = connection.write_all(&bytes);
+        let _ = connection.shutdown(std::net::Shutdown::Both);
+    })
+}
+
+fn body(bytes: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", bytes.len());
+    [head.as_bytes(), bytes].concat()
+}
+
+fn settings(format: &str, port: u16) -> Value {
+    let base = format!("http://127.0.0.1:{port}/v1");
+    json!({
+        "providers": { "strange": { "type": format, "base_url": base, "api_key": "k" } },
+        // No retry fits in.
+        "router": { "timeout": "900ms" },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p16_whatever_a_peer_says_is_one_of_the_failures_there_are() {
+    let nested = [&b"{\"choices\":"[..], &[b'['; 200_000][..]].concat();
+    let cases: [(&str, Vec<u8>, i64); 13] = [
+        ("another protocol", b"SSH-2.0-OpenSSH_9.6\r\n".to_vec(), -32006),
+        ("a broken head", b"HTTP/1.1 OK 200\r\n\r\n".to_vec(), -32006),
+        ("half a head", b"HTTP/1.1 200 OK\r\nContent-Le".to_vec(), -32006),
+        ("a broken chunk", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n".to_vec(), -32006),
+        ("no content", b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(), -32004),
+        ("no text", body(b"\xff\xfe\xfd"), -32004),
+        ("null", body(b"null"), -32004),
+        ("a list", body(b"[]"), -32004),
+        ("an empty object", body(b"{}"), -32004),
+        ("empty lists", body(br#"{"choices":[],"content":null,"candidates":[]}"#), -32004),
+        ("other types", body(br#"{"choices":{"a":1},"content":5,"candidates":"x"}"#), -32004),
+        ("very deep", body(&nested), -32004),
+        ("a teapot", b"HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n".to_vec(), -32602),
+    ];
+    let played = cases.iter().flat_map(|case| FORMATS.map(|format| (case, format)));
+    join_all(played.map(|((what, bytes, code), format)| async move {
+        let peer = saying(bytes.clone());
+        let app = app(settings(format, peer.port));
+        let error = complete(&app, json!({ "prompt": "Hello", "model": "strange/m" })).await;
+        let error = error.expect_err(&format!("{format}, {what}")).to_object(Era::Legacy);
+        assert_eq!(error.code, *code, "{format}, {what}: {error:?}");
+    }))
+    .await;
+}
+
+/// A key must not follow a redirect to somebody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn s01_p16_no_redirect_is_followed() {
+    let elsewhere = Upstream::start();
+    for status in [301, 302, 307, 308] {
+        let location = format!("{}/chat/completions", elsewhere.base("openai"));
+        let head = format!("HTTP/1.1 {status} Moved\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+        let peer = saying(head.into_bytes());
+        let app = app(settings("openai", peer.port));
+        let error = complete(&app, json!({ "prompt": "Hello", "model": "strange/m" })).await.unwrap_err();
+        assert_eq!(error.to_object(Era::Legacy).code, -32004, "{error}");
+    }
+    assert!(elsewhere.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p01_many_prompts_at_once_get_their_own_answers() {
+    let upstream = Upstream::start();
+    let mut providers = json!({});
+    for format in FORMATS {
+        providers[format] = upstream.provider(format);
+    }
+    let app = app(json!({ "providers": providers }));
+    let asked = (0..150).map(|number| {
+        let app = &app;
+        async move {
+            let model = format!("{}/slow-{}", FORMATS[number % 3], number % 7 * 10);
+            let answered =
+                complete(app, json!({ "prompt": format!("number {number}"), "model": model })).await.unwrap();
+            assert_eq!(answered["message"]["content"], format!("echo: number {number}"));
+            answered["_meta"]["corbie/decision"]["id"].as_u64().unwrap()
+        }
+    });
+    let mut ids = join_all(asked).await;
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=150).collect::<Vec<_>>(), "each has a decision of its own");
+}
