@@ -75,6 +75,24 @@ async fn p13_an_unknown_model_is_told_with_names_that_are_near() {
     assert!(message.contains("models/list"), "{message}");
 }
 
+/// Records, logs and suggestions hold names, so a name has an end.
+#[tokio::test(flavor = "multi_thread")]
+async fn p13_a_name_of_megabytes_is_no_model_and_is_kept_nowhere() {
+    let upstream = Upstream::start();
+    let app = app(json!({
+        "providers": { "house": upstream.provider("openai-compatible") },
+        "defaults": { "provider": "house" },
+    }));
+    for name in ["z".repeat(3_000_000), format!("house/{}", "ä".repeat(1_000_000))] {
+        let error = complete(&app, json!({ "prompt": "Hello", "model": name })).await.unwrap_err();
+        assert_eq!(error.to_object(Era::Legacy).code, -32003);
+        assert!(error.to_object(Era::Legacy).message.len() < 1000);
+    }
+    assert!(upstream.requests().is_empty());
+    let kept = serde_json::to_string(&app.router.records().newest(9)).unwrap();
+    assert!(kept.len() < 4000, "{} bytes", kept.len());
+}
+
 /// Google has the model in the path, where a name could lead elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn p12_a_models_name_stays_one_part_of_the_path() {

@@ -1,5 +1,6 @@
 //! P-17, P-18: who is asked next, who is not, and who is left alone.
 
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,6 @@ fn house(name: &'static str, model: &'static str, status: u16, log: &Log) -> Pee
         if status == 200 {
             return write_json(connection, &answer(model));
         }
-        use std::io::Write;
         let head = format!("HTTP/1.1 {status} Failing\r\nContent-Length: 2\r\n\r\n{{}}");
         let _ = connection.write_all(head.as_bytes());
     })

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::http::Client;
-use crate::process::{Setup, corbie, modern_meta, request, wait_for};
+use crate::process::{Setup, corbie, modern_meta, request};
 use crate::upstream::Upstream;
 
 /// No retry fits into the time there is, so failures that would be tried again are told at once.
@@ -180,7 +180,7 @@ fn p18_v07_a_prompt_that_is_under_way_is_answered_before_the_end() {
         let mut server = corbie("stdio").file("corbie.yaml", &settings).variable("OPENAI_API_KEY", "sk-one").start();
         upstream.forget();
         server.send(&request(1, "completion/complete", json!({ "prompt": "Hello", "model": "openai/slow-400" })));
-        wait_for("the request to arrive", || (!upstream.requests().is_empty()).then_some(()));
+        crate::process::wait_for("the request to arrive", || (!upstream.requests().is_empty()).then_some(()));
         match signalled {
             true => server.signal("TERM"),
             false => server.close_stdin(),

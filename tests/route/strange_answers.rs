@@ -22,13 +22,8 @@ fn body(bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), bytes].concat()
 }
 
-fn settings(format: &str, port: u16) -> Value {
-    let base = format!("http://127.0.0.1:{port}/v1");
-    json!({
-        "providers": { "strange": { "type": format, "base_url": base, "api_key": "k" } },
-        // No retry fits in.
-        "router": { "timeout": "900ms" },
-    })
+fn provider(format: &str, peer: &Peer) -> Value {
+    json!({ "type": format, "base_url": format!("http://127.0.0.1:{}/v1", peer.port), "api_key": "k" })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,11 +44,19 @@ async fn p16_whatever_a_peer_says_is_one_of_the_failures_there_are() {
         ("very deep", body(&nested), -32004),
         ("a teapot", b"HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n".to_vec(), -32602),
     ];
-    let played = cases.iter().flat_map(|case| FORMATS.map(|format| (case, format)));
-    join_all(played.map(|((what, bytes, code), format)| async move {
-        let peer = saying(bytes.clone());
-        let app = app(settings(format, peer.port));
-        let error = complete(&app, json!({ "prompt": "Hello", "model": "strange/m" })).await;
+    let peers: Vec<_> = cases.iter().map(|(_, bytes, _)| saying(bytes.clone())).collect();
+    let mut providers = json!({});
+    for (case, peer) in peers.iter().enumerate() {
+        for format in FORMATS {
+            providers[format!("{format}-{case}")] = provider(format, peer);
+        }
+    }
+    let app = app(json!({ "providers": providers }));
+    let played = cases.iter().enumerate().flat_map(|case| FORMATS.map(|format| (case, format)));
+    // Some are tried again, so all are asked at the same time.
+    join_all(played.map(async |((case, (what, _, code)), format)| {
+        let model = format!("{format}-{case}/m");
+        let error = complete(&app, json!({ "prompt": "Hello", "model": model })).await;
         let error = error.expect_err(&format!("{format}, {what}")).to_object(Era::Legacy);
         assert_eq!(error.code, *code, "{format}, {what}: {error:?}");
     }))
@@ -68,7 +71,7 @@ async fn s01_p16_no_redirect_is_followed() {
         let location = format!("{}/chat/completions", elsewhere.base("openai"));
         let head = format!("HTTP/1.1 {status} Moved\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
         let peer = saying(head.into_bytes());
-        let app = app(settings("openai", peer.port));
+        let app = app(json!({ "providers": { "strange": provider("openai", &peer) } }));
         let error = complete(&app, json!({ "prompt": "Hello", "model": "strange/m" })).await.unwrap_err();
         assert_eq!(error.to_object(Era::Legacy).code, -32004, "{error}");
     }
