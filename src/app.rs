@@ -39,7 +39,7 @@ pub enum Error {
     /// The taxonomy has mistakes.
     #[error(transparent)]
     Taxonomy(#[from] ConfigError),
-    #[error("`providers.required` is set, and {0}")]
+    #[error("`providers.required` is set, and {0}; one that is found on this machine does not count")]
     NoProvider(route::Error),
 }
 

@@ -57,7 +57,8 @@ pub struct Provider {
     /// A proxy on the way, such as `http://proxy.example:3128`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<HttpUrl>,
-    /// What is known of single models, by their names: prices, and what they take.
+    /// What is known of single models, by their names: prices, and what they take. A model that is named here is served,
+    /// whether the provider lists it or not.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Model>,
 }
@@ -71,10 +72,9 @@ pub enum Kind {
     OpenAi,
     Anthropic,
     /// Google's Gemini.
-    #[serde(alias = "gemini")]
     Google,
     /// Any server that speaks OpenAI's chat completions: Ollama, vLLM, llama.cpp, LM Studio and many more.
-    #[serde(rename = "openai-compatible", alias = "compatible")]
+    #[serde(rename = "openai-compatible")]
     Compatible,
     /// Answers by itself, always the same; for trying things out.
     Mock,
@@ -172,6 +172,7 @@ impl Provider {
             "openai" => Kind::OpenAi,
             "anthropic" => Kind::Anthropic,
             "google" => Kind::Google,
+            "mock" => Kind::Mock,
             _ => Kind::Compatible,
         })
     }

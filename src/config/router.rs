@@ -1,6 +1,6 @@
 //! `router`: how a prompt finds its model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,22 @@ pub struct Router {
     pub enabled: bool,
     /// What becomes of the category's system prompt.
     pub system_prompt: SystemPrompt,
-    /// How much a model thinks where its category wants it to reason: `low`, `medium`, `high` or `max`.
+    /// How much a model thinks where its category wants it to reason: `minimal`, `low`,
+    /// `medium`, `high` or `max`.
     pub reasoning_effort: Effort,
     /// Ask somebody else when a provider fails: with another key, the same model elsewhere, the models in `fallbacks`,
     /// the default model.
     pub failover: bool,
     /// The default model may stand in for one that the caller named, when that fails.
     pub replace_pinned: bool,
+    /// Models of categories, by the category's name, instead of those that the taxonomy or a classification server
+    /// recommends.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, String>,
+    /// Categories whose prompts never go to the default model, for what must not leave a machine. Write the provider
+    /// before the model, and no other is asked for it.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub stay: BTreeSet<String>,
     /// Models to ask next when that of a category fails, by the category's name, in order.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fallbacks: BTreeMap<String, Vec<String>>,
@@ -55,6 +64,8 @@ impl Default for Router {
             reasoning_effort: Effort::Medium,
             failover: true,
             replace_pinned: false,
+            models: BTreeMap::new(),
+            stay: BTreeSet::new(),
             fallbacks: BTreeMap::new(),
             timeout: Timeout::seconds(300),
             decisions: 1000,

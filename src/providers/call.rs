@@ -66,7 +66,7 @@ pub async fn models(provider: &Provider, deadline: Instant) -> Result<Vec<ModelI
         let Answer { status, headers, body } = provider.client.send(request, by(provider, deadline)).await?;
         let head = Head { status, headers: &headers, at: SystemTime::now() };
         let (found, next) = provider.models_response(head, &body).map_err(|error| match error {
-            Error::ModelNotFound => Error::Unreadable("it has no list of models there; check its `base_url`"),
+            Error::ModelNotFound => Error::Unreadable("it has no list of models there"),
             error => error,
         })?;
         models.extend(found);

@@ -28,7 +28,7 @@ pub struct Client(Way);
 enum Way {
     Direct(Pooled<HttpConnector>),
     /// Through a proxy, which sees where a request goes, and nothing of it where the provider speaks TLS (P-21).
-    Tunnel(Pooled<Tunnel<HttpsConnector<HttpConnector>>>),
+    Tunnel(Box<Pooled<Tunnel<HttpsConnector<HttpConnector>>>>),
 }
 
 type Pooled<Connector> = legacy::Client<HttpsConnector<Connector>, Full<Bytes>>;
@@ -77,7 +77,7 @@ impl Client {
             Some(credentials) => Tunnel::new(address, to_proxy).with_auth(credentials),
             None => Tunnel::new(address, to_proxy),
         };
-        Client(Way::Tunnel(pool().build(tls().wrap_connector(tunnel))))
+        Client(Way::Tunnel(Box::new(pool().build(tls().wrap_connector(tunnel)))))
     }
 
     /// Sends a request and waits for its whole answer, or for the deadline.

@@ -8,13 +8,16 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// 401, 403.
-    #[error("the provider refused the key; check that it is valid and may use this model")]
+    #[error("the provider refused the key, or wants one; check that `api_key` is valid and may use this model")]
     Authentication,
     /// 429. With `quota`, waiting does not help: the account has nothing left.
     #[error("{}", rate_limited(*.quota))]
     RateLimited { retry_after: Option<Duration>, quota: bool },
     /// 404, or a body that says so.
-    #[error("the provider has no such model, or this key may not use it; `models/list` shows those there are")]
+    #[error(
+        "the provider has no such model, or this key may not use it; `models/list` and `corbie providers --models` show \
+         those there are, and its `base_url` says where they are looked for"
+    )]
     ModelNotFound,
     /// 5xx, 529 and everything else that means "not now".
     #[error("the provider cannot answer at the moment (status {status}); try again later or use another model")]

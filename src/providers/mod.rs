@@ -86,7 +86,10 @@ impl ModelInfo {
     /// Whether people mean this one by a name: Ollama's `llama3` is `llama3:latest`, Google's `gemini-3` `models/gemini-3`.
     pub fn is_called(&self, name: &str) -> bool {
         let name = name.strip_prefix("models/").unwrap_or(name);
+        // A name without the date of a snapshot means the newest.
+        let undated = || capabilities::without_snapshot(&self.id) == Some(name);
         self.id == name
+            || undated()
             || self.id.strip_suffix(":latest") == Some(name)
             || name.strip_suffix(":latest") == Some(&self.id)
     }

@@ -237,7 +237,7 @@ fn offer(provider: &Provider) -> Offer<'_> {
         official: provider.kind.is_official(),
         detected: provider.detected,
         keys: provider.keys(),
-        models: provider.models(),
+        models: provider.served(),
     }
 }
 

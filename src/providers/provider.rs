@@ -50,8 +50,8 @@ pub enum Decoder {
 /// Why a provider cannot be asked as it is configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    #[error("has no key; set `{variable}`, or `api_key` in the configuration")]
-    NoKey { variable: &'static str },
+    #[error("has no key; set {}`api_key` in the configuration", .variable.map(|name| format!("`{name}`, or ")).unwrap_or_default())]
+    NoKey { variable: Option<&'static str> },
     #[error("has no address; set its `base_url`, such as `http://localhost:11434/v1`")]
     NoAddress,
     #[error("has a header that {0}")]
@@ -76,6 +76,7 @@ impl Provider {
             && settings.headers.is_empty()
             && let Some(variable) = kind.key_variable()
         {
+            let variable = Some(variable).filter(|_| name == kind.as_str());
             return Err(Unusable::NoKey { variable });
         }
         let base = client::without_user(base);
@@ -131,13 +132,16 @@ impl Provider {
         self.endpoints.len()
     }
 
-    /// The model it is asked for where nobody names one: the one that is configured, the only one it has, or else the
-    /// first of a server on this machine, which costs nothing.
+    /// The model it is asked for where nobody names one (P-11): the one that is configured, a small one of a company, the
+    /// only one there is, or else the first of a server on this machine, which costs nothing.
     pub fn default_model(&self) -> Option<String> {
+        if self.default_model.is_none() && self.kind.is_official() {
+            return Some(capabilities::default_of(self.protocol()).to_owned());
+        }
         let models = self.models();
         let mut chatting = models.iter().filter(|model| !model.only_embeds()).map(|model| model.id.clone());
         self.default_model.clone().or_else(|| match (chatting.next(), chatting.next()) {
-            (only, None) if !self.kind.is_official() => only,
+            (only, None) => only,
             (first, _) if self.detected || !self.is_remote() => first,
             _ => None,
         })
@@ -164,9 +168,19 @@ impl Provider {
         locked(&self.state).listed.clone().unwrap_or_default()
     }
 
+    /// The models it serves as far as is known: those of its list, and those of the settings, which a list may lack.
+    pub fn served(&self) -> Arc<Vec<ModelInfo>> {
+        let listed = self.models();
+        let mut unlisted = self.models.keys().filter(|id| !listed.iter().any(|model| model.is_called(id))).peekable();
+        if unlisted.peek().is_none() {
+            return listed;
+        }
+        Arc::new(listed.iter().cloned().chain(unlisted.map(ModelInfo::named)).collect())
+    }
+
     /// Whether it is known not to serve a model.
     pub fn lacks(&self, model: &str, now: Instant) -> bool {
-        locked(&self.state).lacks(model, now)
+        !self.models.contains_key(model) && locked(&self.state).lacks(model, now)
     }
 
     pub fn is_resting(&self) -> bool {

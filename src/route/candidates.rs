@@ -25,7 +25,7 @@ pub struct Candidates {
 /// Nobody waits for more than this many failures.
 const MOST: usize = 16;
 
-/// For each model: its provider with every key, then others that list the same model.
+/// For each model: its provider with every key, then others that list the same model, unless the provider was named too.
 ///
 /// `lacks` tells that a provider is known not to have a model. There, what categories advise is not asked for; what
 /// a caller or the operator named is, as lists are often incomplete.
@@ -57,12 +57,9 @@ pub fn candidates(
         let others = (0..offers.len()).filter(|other| {
             !pinned && served.is_none_or(|served| served.provider != *other) && !(far && offers[*other].detected)
         });
-        // What is before a slash may be a provider, or a part of the name elsewhere.
-        let elsewhere = others.filter_map(|other| {
-            let names = [model.as_str(), target.map_or(model, |target| target.model)];
-            let name = names.into_iter().find(|name| offers[other].lists(name))?;
-            Some(of(other, name, By::List))
-        });
+        // A provider before the slash is meant: its name is not looked for elsewhere without it. But what is before a
+        // slash may also be a part of the name.
+        let elsewhere = others.filter(|other| offers[*other].lists(model)).map(|other| of(other, model, By::List));
         let first = served.map(|served| of(served.provider, served.model, served.by));
         let mut is_served = false;
         for candidate in first.into_iter().chain(elsewhere).flatten() {
@@ -151,11 +148,8 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_the_caller_names_is_the_only_one() {
+    fn a_provider_that_is_named_is_the_only_one() {
         assert_eq!(order(&[("gateway/gpt-4o", Why::Asked)]).0, ["gateway#0/gpt-4o"]);
-        assert_eq!(
-            order(&[("gateway/gpt-4o", Why::Category)]).0,
-            ["gateway#0/gpt-4o", "openai#0/gpt-4o", "openai#1/gpt-4o"]
-        );
+        assert_eq!(order(&[("gateway/gpt-4o", Why::Category)]).0, ["gateway#0/gpt-4o"]);
     }
 }

@@ -3,7 +3,7 @@
 //! Pure: takes what the caller asked for, what the classifier said and what the operator configured, and returns a
 //! [`Decision`]. All waiting happens elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a classifier said of a prompt.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +31,10 @@ pub struct Advice {
 pub struct Policy {
     /// Below this confidence the fallback category counts.
     pub threshold: f32,
+    /// Models of categories, instead of those that are advised.
+    pub models: BTreeMap<String, String>,
+    /// Categories whose prompts go to nobody else.
+    pub stay: BTreeSet<String>,
     /// Models to ask next, by category.
     pub fallbacks: BTreeMap<String, Vec<String>>,
     /// Used where nothing else names a model.
@@ -85,17 +89,19 @@ pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy) -> Deci
             models.push(Choice { model: model.to_owned(), why });
         }
     };
-    match asked {
-        Some(model) => add(model, Why::Asked),
-        None => {
-            if let Some((advice, model)) = advice.and_then(|advice| Some((advice, advice.model.as_ref()?))) {
-                add(model, advice.rule.clone().map_or(Why::Category, Why::Rule));
-            }
-            let fallbacks = advice.and_then(|advice| policy.fallbacks.get(&advice.category));
-            fallbacks.into_iter().flatten().for_each(|model| add(model, Why::Fallback));
+    let configured = advice.and_then(|advice| policy.models.get(&advice.category));
+    let stays = advice.is_some_and(|advice| policy.stay.contains(&advice.category));
+    match (asked, configured, advice) {
+        (Some(model), ..) => add(model, Why::Asked),
+        (None, Some(model), _) => add(model, Why::Category),
+        (None, None, Some(Advice { model: Some(model), rule, .. })) => {
+            add(model, rule.clone().map_or(Why::Category, Why::Rule));
         }
+        (None, None, _) => {}
     }
-    if asked.is_none() || policy.replace_pinned {
+    let fallbacks = advice.filter(|_| asked.is_none()).and_then(|advice| policy.fallbacks.get(&advice.category));
+    fallbacks.into_iter().flatten().for_each(|model| add(model, Why::Fallback));
+    if !stays && (asked.is_none() || policy.replace_pinned) {
         policy.default_model.iter().for_each(|model| add(model, Why::Default));
     }
     Decision {
@@ -128,6 +134,8 @@ mod tests {
         Policy {
             threshold: 0.6,
             fallbacks: [("law".to_owned(), vec!["acme/clerk".to_owned()])].into(),
+            models: BTreeMap::new(),
+            stay: BTreeSet::new(),
             default_model: Some("acme/default".into()),
             replace_pinned: false,
         }
@@ -186,6 +194,22 @@ mod tests {
         assert_eq!(models(&decide(None, None, &policy())), [("acme/default", "default")]);
         let nobody = decide(None, None, &Policy { default_model: None, ..policy() });
         assert_eq!((nobody.models, nobody.system_prompt), (Vec::new(), None));
+    }
+
+    #[test]
+    fn c63_the_operator_may_name_another_model_for_a_category() {
+        let policy = Policy { models: [("law".to_owned(), "acme/judge".to_owned())].into(), ..policy() };
+        assert_eq!(models(&decide(None, Some(&seen(0.9)), &policy))[0], ("acme/judge", "category"));
+        assert_eq!(models(&decide(None, Some(&seen(0.1)), &policy))[0], ("acme/plain", "rule"));
+    }
+
+    #[test]
+    fn p17_prompts_of_a_category_that_stays_go_to_no_default() {
+        let policy = Policy { stay: ["law".to_owned()].into(), ..policy() };
+        assert_eq!(
+            models(&decide(None, Some(&seen(0.9)), &policy)),
+            [("acme/lawyer", "category"), ("acme/clerk", "fallback")]
+        );
     }
 
     #[test]

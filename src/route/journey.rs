@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Why;
 use super::candidates::Candidate;
 use super::error::Error;
 use super::record::{Attempt, Classified, Outcome, Record, Tokens, cost};
@@ -52,7 +51,7 @@ impl Journey {
             self.router.warn_once(model, record.candidates.first());
         }
         if let Some(first) = plan.candidates.first() {
-            self.goes_to(&first.candidate);
+            self.record.chosen_by(&first.candidate.why);
         }
     }
 
@@ -84,15 +83,7 @@ impl Journey {
     pub(super) fn chosen(&mut self, provider: &Provider, candidate: &Candidate) {
         self.record.provider = Some(provider.name.clone());
         self.record.model = Some(candidate.model.clone());
-        self.goes_to(candidate);
-    }
-
-    fn goes_to(&mut self, candidate: &Candidate) {
-        self.record.why = candidate.why.as_str().to_owned();
-        self.record.rule = match &candidate.why {
-            Why::Rule(rule) => Some(rule.clone()),
-            _ => None,
-        };
+        self.record.chosen_by(&candidate.why);
     }
 
     /// It ended well; gives its record.

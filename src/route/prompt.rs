@@ -5,14 +5,6 @@ use crate::config::router::SystemPrompt;
 use crate::providers::Chat;
 use crate::providers::chat::{Effort, Message, Part, Reasoning, Role};
 
-/// What a model takes of how much it should think, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thinking {
-    pub can: bool,
-    /// It can be told not to.
-    pub can_stop: bool,
-}
-
 /// Puts the category's prompt where the operator wants it.
 pub fn with_system_prompt(chat: &mut Chat, decision: &Decision, how: SystemPrompt) {
     let has_own = chat.messages.iter().any(|message| message.role == Role::System);
@@ -24,17 +16,9 @@ pub fn with_system_prompt(chat: &mut Chat, decision: &Decision, how: SystemPromp
 
 /// How much a routed model thinks. What the caller asked for stays; a model of which nothing is known is told nothing,
 /// as it may refuse the word.
-pub fn reasoning(
-    asked: Option<Reasoning>,
-    use_reasoning: bool,
-    thinking: Thinking,
-    effort: Effort,
-) -> Option<Reasoning> {
-    match (asked, use_reasoning) {
-        (Some(asked), _) => Some(asked),
-        (None, true) => thinking.can.then_some(Reasoning::Effort(effort)),
-        (None, false) => thinking.can_stop.then_some(Reasoning::Off),
-    }
+pub fn reasoning(asked: Option<Reasoning>, use_reasoning: bool, can_think: bool, effort: Effort) -> Option<Reasoning> {
+    let wanted = if use_reasoning { Reasoning::Effort(effort) } else { Reasoning::Off };
+    asked.or(can_think.then_some(wanted))
 }
 
 /// What is classified: the last thing the person said.
@@ -92,15 +76,11 @@ mod tests {
 
     #[test]
     fn c63_reasoning_follows_the_category_where_the_model_takes_it() {
-        let knows = Thinking { can: true, can_stop: true };
-        let always = Thinking { can: true, can_stop: false };
-        let unknown = Thinking { can: false, can_stop: false };
-        let of = |asked, wanted, thinking| reasoning(asked, wanted, thinking, Effort::Medium);
-        assert_eq!(of(None, true, knows), Some(Reasoning::Effort(Effort::Medium)));
-        assert_eq!(of(None, false, knows), Some(Reasoning::Off));
-        assert_eq!(of(None, false, always), None);
-        assert_eq!((of(None, true, unknown), of(None, false, unknown)), (None, None));
-        assert_eq!(of(Some(Reasoning::Off), true, knows), Some(Reasoning::Off));
+        let of = |asked, wanted, can_think| reasoning(asked, wanted, can_think, Effort::Medium);
+        assert_eq!(of(None, true, true), Some(Reasoning::Effort(Effort::Medium)));
+        assert_eq!(of(None, false, true), Some(Reasoning::Off));
+        assert_eq!((of(None, true, false), of(None, false, false)), (None, None));
+        assert_eq!(of(Some(Reasoning::Off), true, true), Some(Reasoning::Off));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Record {
     /// What the classifier said; absent where it was not asked
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classified: Option<Classified>,
-    /// Whether the model was told to reason
+    /// Whether the category wants the model to reason; one that cannot is told nothing
     pub use_reasoning: bool,
     /// What chose the model: asked, rule, category, fallback or default
     pub why: String,
@@ -167,9 +167,11 @@ impl From<Usage> for Tokens {
 pub fn cost(usage: Usage, price: Price) -> f64 {
     let cached = usage.cached.min(usage.prompt);
     let million = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
-    million(usage.prompt - cached, price.input)
+    let cost = million(usage.prompt - cached, price.input)
         + million(cached, price.cached.unwrap_or(price.input))
-        + million(usage.completion, price.output)
+        + million(usage.completion, price.output);
+    // Sums of such fractions have a tail that nobody wants to read.
+    (cost * 1e12).round() / 1e12
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::error::Error;
 use super::journey::Journey;
 use super::metrics::Metrics;
 use super::near::near;
-use super::prompt::{self, Thinking};
+use super::prompt;
 use super::record::{Record, Records};
 use super::stream::Answering;
 use crate::config::providers::Price;
@@ -186,7 +186,7 @@ impl Router {
                 None => asked_reasoning,
                 Some(_) => {
                     let (wanted, effort) = (plan.decision.use_reasoning, self.0.settings.reasoning_effort);
-                    prompt::reasoning(asked_reasoning, wanted, thinking(provider, &candidate.model), effort)
+                    prompt::reasoning(asked_reasoning, wanted, can_think(provider, &candidate.model), effort)
                 }
             };
             let hope = self.hope(candidate, plan.candidates.get(place + 1).map(|next| &next.candidate));
@@ -288,7 +288,9 @@ impl Router {
     fn plan_for(&self, looked: Option<Looked>, model: Option<&str>) -> Plan {
         let policy = Policy {
             threshold: self.0.threshold,
+            models: self.0.settings.models.clone(),
             fallbacks: self.0.settings.fallbacks.clone(),
+            stay: self.0.settings.stay.clone(),
             default_model: self.0.pool.default_model(),
             replace_pinned: self.0.settings.replace_pinned,
         };
@@ -352,11 +354,9 @@ impl Answer {
     }
 }
 
-/// What is known of how a model thinks.
-fn thinking(provider: &Provider, model: &str) -> Thinking {
-    let known = provider.known(model);
-    let can = known.capabilities.reasoning == Some(true);
-    Thinking { can, can_stop: can && !known.refuses().reasoning_off }
+/// Whether a model is known to think. What it takes of how much, its adapter knows.
+fn can_think(provider: &Provider, model: &str) -> bool {
+    provider.known(model).capabilities.reasoning == Some(true)
 }
 
 /// A caller's word in our message, bounded.

@@ -10,7 +10,6 @@ use super::{Error, Settings, Transport, child};
 use crate::providers::client::Client;
 
 /// A server that was greeted and can be asked.
-#[expect(clippy::large_enum_variant, reason = "there is one for a server, behind an `Arc`")]
 pub(super) enum Connection {
     Rest(Rest),
     JsonRpc(Session),

@@ -190,7 +190,7 @@ fn an_explanation_says_that_nobody_can_be_asked_and_why() {
 fn p13_p16_a_failure_is_one_line_that_says_what_to_do() {
     let upstream = Upstream::start();
     for (model, told) in [
-        ("acme/status-401", "corbie: acme, model `status-401`: the provider refused the key; check that it is valid"),
+        ("acme/status-401", "corbie: acme, model `status-401`: the provider refused the key, or wants one; check"),
         ("acme/status-500", "corbie: acme, model `status-500`: the provider cannot answer at the moment (status 500)"),
         ("acme/not-json", "corbie: acme, model `not-json`: "),
         ("echo-largo", "corbie: no provider serves `echo-largo`; did you mean `echo-large` or `echo-small`?"),

@@ -98,14 +98,18 @@ struct Seen {
     seconds: f64,
 }
 
+/// Faults that only the clock ends.
+fn is_silent(fault: &str) -> bool {
+    matches!(fault, "stall" | "stall-mid" | "endless")
+}
+
 /// Each case has a provider of its own, `FORMAT-FAULT`, so none of them rests because of another.
 fn settings(upstreams: &BTreeMap<&str, Upstream>) -> Value {
     let mut providers = json!({ "backup": { "type": "mock" } });
     let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for format in FORMATS {
         for (fault, _) in FAULTS {
-            let silent = matches!(fault, "stall" | "stall-mid" | "endless");
-            let timeout = if silent { "300ms" } else { "20s" };
+            let timeout = if is_silent(fault) { "300ms" } else { "20s" };
             providers[format!("{format}-{fault}")] =
                 upstreams[format].provider_with(format, json!({ "timeout": timeout }));
         }
@@ -182,7 +186,9 @@ async fn p17_somebody_else_is_asked_after_the_retries_unless_the_request_is_at_f
         let case = format!("{format} {fault}: {seen:#?}");
         assert_eq!(seen.error.is_none(), told.fails_over, "{case}");
         assert_eq!(seen.attempts.len(), if told.fails_over { 2 } else { 1 }, "{case}");
-        assert_eq!(seen.attempts[0]["requests"], told.requests, "{case}");
+        // Whoever was given all its time for nothing is not given it again while somebody else can be asked.
+        let requests = if is_silent(fault) { 1 } else { told.requests };
+        assert_eq!(seen.attempts[0]["requests"], requests, "{case}");
         assert_eq!(seen.provider, if told.fails_over { json!("backup") } else { Value::Null }, "{case}");
     }
 }
@@ -222,5 +228,5 @@ fn least_wait(format: &str, fault: &str) -> f64 {
 
 /// E-17: the reader's next step.
 fn says_what_to_do(message: &str) -> bool {
-    ["try again", "check ", "use another", "shows those", "add credit"].iter().any(|advice| message.contains(advice))
+    ["try again", "check ", "use another", "show those", "add credit"].iter().any(|advice| message.contains(advice))
 }

@@ -140,8 +140,8 @@ fn p06_p02_a_local_server_is_found_by_the_program_and_answers() {
             json!({ "model": "llama3", "choices": [{ "message": { "role": "assistant", "content": "hi" }, "finish_reason": "stop" }] })
         }
     });
-    let settings = json!({ "providers": { "detect_ports": [peer.port] }, "router": { "enabled": false } });
-    let mut server = corbie("stdio").file("corbie.json", &settings.to_string()).start();
+    let ports = ("CORBIE_PROVIDERS__DETECT_PORTS", format!("[{}]", peer.port));
+    let mut server = corbie("stdio").variable(ports.0, ports.1).variable("CORBIE_ROUTER__ENABLED", false).start();
     server.logged("found a local model server");
     let answer = server.ask(&message(1, "completion/complete", json!({ "prompt": "Hello" })));
     assert_eq!(answer["result"]["message"]["content"], "hi", "{answer}");

@@ -8,10 +8,11 @@ use crate::fixture::{TAXONOMY, app, app_with_categories, app_with_taxonomy, call
 use crate::process::{corbie, request as message};
 use crate::upstream::{FORMATS, Peer, Upstream, listing};
 
-/// Nobody's list is known yet, so every model that is advised is asked for.
+/// The house has the models of the categories, whether it lists them or not.
 fn house(upstream: &Upstream) -> Value {
+    let models = json!({ "billing-model": {}, "delivery-model": {}, "general-model": {} });
     json!({
-        "providers": { "house": upstream.provider("openai-compatible") },
+        "providers": { "house": upstream.provider_with("openai-compatible", json!({ "models": models })) },
         "defaults": { "provider": "house", "model": "default-model" },
     })
 }
@@ -81,10 +82,16 @@ async fn p11_the_caller_goes_before_advice_before_the_default_before_the_provide
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_p13_where_nobody_names_a_model_the_operator_is_told_to() {
     let upstream = Upstream::start();
-    let app = app(json!({ "providers": { "openai": upstream.provider("openai") }, "router": { "enabled": false } }));
-    let error = complete(&app, json!({ "prompt": "Hello" })).await.unwrap_err().to_object(Era::Legacy);
+    let of =
+        |kind: &str| app(json!({ "providers": { "main": upstream.provider(kind) }, "router": { "enabled": false } }));
+    // A server that has several models does not say which of them is meant.
+    let error = complete(&of("openai-compatible"), json!({ "prompt": "Hello" })).await.unwrap_err();
+    let error = error.to_object(Era::Legacy);
     assert_eq!((error.code, &error.data.unwrap()["kind"]), (-32005, &json!("no_model")));
     assert!(error.message.contains("DEFAULT_MODEL"), "{}", error.message);
+    // Of a company, it is a small one.
+    let answered = complete(&of("openai"), json!({ "prompt": "Hello" })).await.unwrap();
+    assert_eq!(answered["model"], "gpt-5.4-mini");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,9 +232,9 @@ async fn x41_a_model_that_its_provider_does_not_have_is_not_asked_for_again() {
     let error = complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap_err().to_object(Era::Legacy);
     assert_eq!((error.code, &error.data.unwrap()["kind"]), (-32005, &json!("no_model")));
     assert!(error.message.contains("house/status-404"), "{}", error.message);
-    // The next one asks for the models there are, and the first of them is the provider's own default.
-    let found = answered_by(&app, json!({ "prompt": "INV-7 is wrong" })).await;
-    assert_eq!(found, ("house".to_owned(), "echo-large".to_owned()));
+    // The next one asks for the models there are; of several, none is the provider's own default.
+    let error = complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap_err().to_object(Era::Legacy);
+    assert_eq!(error.code, -32005);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -235,8 +242,7 @@ async fn p10_p19_the_tool_gives_whole_answers_and_tool_calls_of_every_wire_forma
     let upstream = Upstream::start();
     for format in FORMATS {
         let app = app(json!({ "providers": { "main": upstream.provider(format) } }));
-        let whole =
-            call(&app, "chat_completion", json!({ "prompt": "Hello", "model": "main/echo-small", "stream": true }));
+        let whole = call(&app, "chat_completion", json!({ "prompt": "Hello", "model": "main/echo-small" }));
         let whole = whole.await;
         assert_eq!(whole["message"]["content"], "echo: Hello", "{format}: {whole}");
         assert_eq!(whole["stop"], "finished", "{format}: {whole}");
@@ -331,8 +337,8 @@ fn p08_p19_the_answer_the_decisions_and_the_metrics_tell_the_same() {
         line.and_then(|line| line.rsplit(' ').next()?.parse().ok())
             .unwrap_or_else(|| panic!("{name} {labels:?}: {metrics}"))
     };
-    assert_eq!(value("route_requests_total", &["provider=\"house\"", "result=\"ok\""]), 1.0);
-    assert_eq!(value("route_requests_total", &["provider=\"house\"", "result=\"unavailable\""]), 1.0);
+    assert_eq!(value("route_attempts_total", &["provider=\"house\"", "result=\"ok\""]), 1.0);
+    assert_eq!(value("route_attempts_total", &["provider=\"house\"", "result=\"unavailable\""]), 1.0);
     assert_eq!(value("route_decisions_total", &["why=\"asked\"", "outcome=\"answered\""]), 1.0);
     assert_eq!(value("route_decisions_total", &["why=\"asked\"", "outcome=\"failed\""]), 1.0);
     assert_eq!(value("route_tokens_total", &["direction=\"read\""]), 3.0);

@@ -168,6 +168,15 @@ impl Error {
         }
     }
 
+    /// Status on `POST /mcp`. What a program's own condition is called is in the body: a 401 there would make clients
+    /// believe that they were refused, and not whoever the program asked for them.
+    pub(crate) fn json_rpc_status(&self, era: Era) -> http::StatusCode {
+        match self {
+            Error::Other { .. } => http::StatusCode::OK,
+            other => other.code().json_rpc_status(era),
+        }
+    }
+
     /// Status on the REST style, where an unknown name is a 404 although its number is -32602.
     pub fn rest_status(&self) -> http::StatusCode {
         match self {

@@ -72,7 +72,7 @@ fn models(file: File) -> [Models; 3] {
 }
 
 /// A name without its `-2025-08-07`, `-20250929` or `-latest`.
-fn without_snapshot(model: &str) -> Option<&str> {
+pub(super) fn without_snapshot(model: &str) -> Option<&str> {
     if let Some(name) = model.strip_suffix("-latest") {
         return Some(name);
     }

@@ -52,6 +52,20 @@ pub fn of(protocol: Protocol, model: &str) -> Known {
     file::find(protocol, model).cloned().unwrap_or_default()
 }
 
+/// A model's name without the date of a snapshot or `latest`, if it has one.
+pub(super) fn without_snapshot(model: &str) -> Option<&str> {
+    file::without_snapshot(model)
+}
+
+/// The model of a company that is asked where nobody names one: a small one.
+pub(super) fn default_of(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::OpenAi => "gpt-5.4-mini",
+        Protocol::Anthropic => "claude-haiku-4-5",
+        Protocol::Google => "gemini-2.5-flash",
+    }
+}
+
 /// What is known after the provider's list and the operator have had their say.
 pub fn merge(file: Known, live: Option<&ModelInfo>, operator: Option<&Overrides>) -> Known {
     let told = live.map(|model| Known {
@@ -130,6 +144,13 @@ mod tests {
                 ..Capabilities::default()
             },
             ..ModelInfo::default()
+        }
+    }
+
+    #[test]
+    fn p11_the_defaults_of_companies_are_models_that_are_known() {
+        for protocol in [Protocol::OpenAi, Protocol::Anthropic, Protocol::Google] {
+            assert_ne!(of(protocol, default_of(protocol)), Known::default(), "{protocol:?}");
         }
     }
 

@@ -41,7 +41,7 @@ impl Decoder {
                 self.part(part, &mut deltas);
             }
             let reason = text(candidate, "finishReason");
-            self.is_complete |= reason.is_some();
+            self.is_complete = reason.is_some();
             deltas.extend(reason.map(|reason| Delta::Stopped { stop: stop(reason, self.calls > 0) }));
         } else if is_blocked(&chunk) {
             self.is_complete = true;

@@ -44,7 +44,7 @@ pub struct Explained {
     pub probabilities: Vec<Probability>,
     /// It is not sure enough, and the fallback category counts
     pub fell_back: bool,
-    /// Whether the model would be told to reason
+    /// Whether the category wants the model to reason; one that cannot is told nothing
     pub use_reasoning: bool,
     /// What the model would be told first
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -455,7 +455,7 @@ async fn reply(mut running: Running, outgoing: Unopened, server: &Server) -> Res
 fn answer_as_json(answer: &Answer) -> Response {
     let status = match &answer.outcome {
         Ok(_) => StatusCode::OK,
-        Err(error) => error.code().json_rpc_status(answer.era),
+        Err(error) => error.json_rpc_status(answer.era),
     };
     json(status, answer.encode())
 }
