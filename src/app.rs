@@ -11,6 +11,7 @@ use crate::classify::{self, Classification};
 use crate::config::server::Authentication;
 use crate::config::{self, Config, ConfigError};
 use crate::inference::Inference;
+use crate::openai_api;
 use crate::providers::pool::Pool;
 use crate::route::classifier::Classifier;
 use crate::route::{self, Router};
@@ -94,8 +95,10 @@ fn router(config: &Config, classification: &Classification) -> Result<Router, Er
 }
 
 /// What all HTTP listeners have in common.
-pub fn http_options(config: &Config) -> Options {
+pub fn http_options(config: &Config, app: &App) -> Options {
     Options {
+        routes: openai_api::routes(app.server.clone(), app.router.clone(), app.inference.clone()),
+        refusals: Some(openai_api::refuse),
         allowed_hosts: config.server.allowed_hosts.iter().map(|host| host.as_str().to_owned()).collect(),
         allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
         trust_loopback: trust(config, config::trust::Via::Loopback),

@@ -9,6 +9,7 @@ pub mod config;
 pub mod evaluate;
 pub mod inference;
 mod locked;
+pub mod openai_api;
 pub mod providers;
 pub mod route;
 pub mod telemetry;

@@ -56,13 +56,15 @@ pub(super) fn serve(loaded: &Loaded, ports: &[u16], with: With) -> End {
 
 async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
-    let App { server, classification, router, .. } = app::build(config)?;
+    let app = app::build(config)?;
+    let http_options = app::http_options(config, &app);
+    let App { server, classification, router, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.
     let stopping = stop_on_signal(server.clone());
     let following = reload::follow(classification.clone(), server.clone());
     let listeners = if with == With::Stdio { Vec::new() } else { listeners(loaded, ports).await? };
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
-    let http = Http::new(server.clone(), app::http_options(config));
+    let http = Http::new(server.clone(), http_options);
     for Listening { listener, address, auth } in listeners {
         let loopback = address.ip().is_loopback();
         let trust = app::trust(config, if loopback { Via::Loopback } else { Via::Remote });

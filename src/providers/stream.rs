@@ -59,6 +59,11 @@ impl Stream {
         }
     }
 
+    /// Whether the next piece is there already.
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// The next piece; none at the end. A failure is the last that comes.
     pub async fn next(&mut self) -> Option<Result<Delta, Error>> {
         while self.ready.is_empty() && !self.ended {

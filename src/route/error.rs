@@ -86,6 +86,14 @@ impl Error {
         }
     }
 
+    /// How long a provider asks to wait.
+    pub fn retry_after(&self) -> Option<std::time::Duration> {
+        match self {
+            Error::Provider { error, .. } => error.retry_after(),
+            _ => None,
+        }
+    }
+
     /// What a program needs to act on it.
     fn details(&self) -> Option<Value> {
         match self {

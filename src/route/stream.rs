@@ -28,6 +28,11 @@ impl Answering {
         self.journey.record()
     }
 
+    /// Whether the next piece is there already.
+    pub fn is_ready(&self) -> bool {
+        self.stream.is_ready()
+    }
+
     /// The next piece; none at the end. A failure is the last that comes, and is never taken for an end.
     pub async fn next(&mut self) -> Option<Result<Delta, Error>> {
         if self.ended {

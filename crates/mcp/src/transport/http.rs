@@ -56,9 +56,14 @@ pub struct Options {
     pub trust_remote: TrustLevel,
     /// How many requests one address may send; none for no limit.
     pub rate_limit: Option<RateLimit>,
-    /// Further paths, served behind the same guard.
+    /// Further paths, served behind the same guard. Their requests carry the [`Caller`] as an extension.
     pub routes: Router,
+    /// How the guard's refusals are put to callers of further paths who expect another form.
+    pub refusals: Option<Refusals>,
 }
+
+/// Writes a refusal for a path; none where it is no path of its own.
+pub type Refusals = fn(path: &str, status: StatusCode, error: &Error) -> Option<Response>;
 
 /// An HTTP server over one or more listeners.
 #[derive(Debug, Clone)]
@@ -81,6 +86,7 @@ pub(crate) struct Endpoint {
     /// The identity of callers who need no token.
     anonymous: Arc<str>,
     buckets: Option<Arc<Buckets>>,
+    refusals: Option<Refusals>,
 }
 
 /// The paths of one listener.
@@ -109,6 +115,7 @@ impl Default for Options {
             trust_remote: TrustLevel::Verified,
             rate_limit: None,
             routes: Router::new(),
+            refusals: None,
         }
     }
 }
@@ -202,6 +209,7 @@ impl Http {
             auth: self.options.auth.clone(),
             trust: if loopback { self.options.trust_loopback } else { self.options.trust_remote },
             buckets: self.buckets.clone(),
+            refusals: self.options.refusals,
             anonymous: "loopback".into(),
         }
     }
@@ -250,6 +258,12 @@ impl Endpoint {
         self.buckets.as_ref().map(|buckets| buckets.of(held.from))
     }
 
+    /// A refusal by the guard, in the form that callers of this path expect.
+    fn refuse(&self, path: &str, status: StatusCode, error: &Error) -> Response {
+        let own = self.refusals.and_then(|refusals| refusals(path, status, error));
+        own.unwrap_or_else(|| refuse(status, error, Era::Legacy))
+    }
+
     /// Whether the headers carry what this listener asks for.
     pub(crate) fn is_known(&self, headers: &http::HeaderMap) -> bool {
         matches!(self.auth.check(headers), Presented::NotAsked | Presented::Valid(_))
@@ -268,7 +282,7 @@ pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
 /// Stands before every path: host, origin, token; and tells browsers of allowed origins that they may read the reply.
 async fn guard(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) -> Response {
     if let Err(why) = endpoint.allowed.check(request.headers()) {
-        return refuse(StatusCode::FORBIDDEN, &Error::InvalidRequest(why.into()), Era::Legacy);
+        return endpoint.refuse(request.uri().path(), StatusCode::FORBIDDEN, &Error::InvalidRequest(why.into()));
     }
     let origin = request.headers().get(ORIGIN).cloned();
     // Health pages answer strangers too, in one word (S-05), and load balancers as often as they ask.
@@ -279,7 +293,7 @@ async fn guard(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) ->
         _ => Ok(()),
     };
     let mut response = if let Err(error) = charged {
-        refuse(StatusCode::TOO_MANY_REQUESTS, &error, Era::Legacy)
+        endpoint.refuse(request.uri().path(), StatusCode::TOO_MANY_REQUESTS, &error)
     } else if request.method() == Method::OPTIONS && origin.is_some() {
         preflight(request.headers())
     } else {
@@ -290,10 +304,10 @@ async fn guard(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) ->
             }
             Presented::NotAsked => follow(endpoint, routes, request).await,
             _ if public => follow(endpoint, routes, request).await,
-            presented => unauthorized(presented),
+            presented => unauthorized(&endpoint, request.uri().path(), presented),
         }
     };
-    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+    if response.status() == StatusCode::TOO_MANY_REQUESTS && !response.headers().contains_key(RETRY_AFTER) {
         // Whole seconds are all this header can say; the message has the milliseconds.
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
@@ -308,10 +322,12 @@ async fn guard(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) ->
 
 /// Leads a request to where its path says. Nearly all go to one place, and straight there: the way through the router
 /// and its layers cost a tenth of a call.
-async fn follow(endpoint: Arc<Endpoint>, routes: Routes, request: Request) -> Response {
+async fn follow(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) -> Response {
     if request.uri().path() == "/mcp" && request.method() == Method::POST {
         return endpoint::post(State(endpoint), request).await;
     }
+    let caller = endpoint.caller(Via::Http, request.extensions());
+    request.extensions_mut().insert(caller);
     let Ok(response) = routes.call(request).await;
     response
 }
@@ -330,12 +346,12 @@ fn preflight(requested: &http::HeaderMap) -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-fn unauthorized(presented: Presented) -> Response {
+fn unauthorized(endpoint: &Endpoint, path: &str, presented: Presented) -> Response {
     let (why, challenge) = match presented {
         Presented::Missing => ("this server needs a token; send `Authorization: Bearer <token>`", "Bearer"),
         _ => ("the token is not valid", "Bearer error=\"invalid_token\""),
     };
-    let mut response = refuse(StatusCode::UNAUTHORIZED, &Error::Authentication(why.into()), Era::Legacy);
+    let mut response = endpoint.refuse(path, StatusCode::UNAUTHORIZED, &Error::Authentication(why.into()));
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     response
 }

@@ -1,0 +1,131 @@
+//! Failures, in OpenAI's shape: SDKs tell their kinds by the status and read `error`.
+
+use axum::response::{IntoResponse, Response};
+use corbie_mcp::Code;
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde_json::{Value, json};
+
+use crate::route;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) struct Failure {
+    status: StatusCode,
+    message: String,
+    /// OpenAI's word for the kind.
+    kind: &'static str,
+    /// A finer word.
+    code: Option<String>,
+    /// The parameter that is wrong.
+    param: Option<String>,
+    /// How long to wait, in whole seconds.
+    retry_after: Option<u64>,
+    /// Whether trying again is ours, and has been done.
+    tried: bool,
+}
+
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+impl Failure {
+    pub(super) fn invalid(message: impl Into<String>, param: Option<&str>) -> Failure {
+        let param = param.map(str::to_owned);
+        Failure { param, ..Failure::new(StatusCode::BAD_REQUEST, "invalid_request_error", message) }
+    }
+
+    pub(super) fn too_large(most: usize) -> Failure {
+        let message = format!("the request is larger than {most} bytes; raise `server.limits.max_message_bytes`");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message)
+    }
+
+    pub(super) fn shutting_down() -> Failure {
+        let message = "the server is shutting down and takes no new requests; connect again when it is back";
+        Failure::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message)
+    }
+
+    pub(super) fn not_trusted() -> Failure {
+        let message = "asking a model costs money, and this caller is not trusted with that; the operator can raise it \
+                       with `--trust verified` or `trust` in the configuration";
+        Failure::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
+    pub(super) fn no_such_model(model: &str) -> Failure {
+        let message = format!("there is no model `{model}`; `GET /v1/models` shows those there are");
+        let code = Some("model_not_found".to_owned());
+        Failure { code, ..Failure::new(StatusCode::NOT_FOUND, "invalid_request_error", message) }
+    }
+
+    pub(super) fn internal(message: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
+    }
+
+    fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Failure {
+        let message = message.into();
+        Failure { status, message, kind, code: None, param: None, retry_after: None, tried: false }
+    }
+
+    /// The body, also of an event in a stream that has begun.
+    pub(super) fn body(&self) -> Value {
+        let Failure { message, kind, code, param, .. } = self;
+        json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
+    }
+}
+
+impl From<route::Error> for Failure {
+    fn from(error: route::Error) -> Failure {
+        let (status, kind) = match error.code() {
+            Code::Authentication => (StatusCode::BAD_GATEWAY, "authentication_error"),
+            Code::RateLimited => (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error"),
+            Code::ModelNotFound => (StatusCode::NOT_FOUND, "invalid_request_error"),
+            Code::InvalidParams => (StatusCode::BAD_REQUEST, "invalid_request_error"),
+            Code::Timeout => (StatusCode::GATEWAY_TIMEOUT, "server_error"),
+            Code::Network => (StatusCode::BAD_GATEWAY, "server_error"),
+            _ => (StatusCode::SERVICE_UNAVAILABLE, "server_error"),
+        };
+        Failure {
+            code: Some(error.kind().to_owned()),
+            param: matches!(error, route::Error::UnknownModel { .. }).then(|| "model".to_owned()),
+            retry_after: error.retry_after().map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0)),
+            tried: true,
+            ..Failure::new(status, kind, error.to_string())
+        }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        let mut response = (self.status, json, self.body().to_string()).into_response();
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        // Clients would try everything once more that we have tried already.
+        if self.tried {
+            response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
+        response
+    }
+}
+
+/// How the server's guard refuses on the paths of this API.
+pub fn refuse(path: &str, status: StatusCode, error: &corbie_mcp::Error) -> Option<Response> {
+    let kind = match status {
+        StatusCode::UNAUTHORIZED => "authentication_error",
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+        _ => "permission_error",
+    };
+    path.starts_with("/v1/").then(|| Failure::new(status, kind, error.to_string()).into_response())
+}
+
+pub(super) async fn only_post() -> Response {
+    let message = "this path is called with POST";
+    let failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message);
+    let mut response = failure.into_response();
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    response
+}
+
+pub(super) async fn nowhere() -> Failure {
+    let message = "there is no such path; see `/v1/chat/completions`, `/v1/models` and `/v1/embeddings`";
+    Failure::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+}

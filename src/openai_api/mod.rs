@@ -1,0 +1,52 @@
+//! OpenAI's HTTP API over the same router: any program that speaks it gets `model: "auto"` without changing a line.
+//!
+//! A thin face: bodies are read and written here, everything else happens in [`crate::route`].
+
+mod chat_completions;
+mod decision_headers;
+mod embeddings;
+mod failure;
+mod models;
+mod stream;
+
+use axum::Router as Routes;
+use axum::routing::{get, post};
+use corbie_mcp::{Caller, Server, TrustLevel};
+
+pub use failure::refuse;
+
+use crate::inference::Inference;
+use crate::route::Router;
+use failure::Failure;
+
+/// What the paths share.
+#[derive(Debug, Clone)]
+struct Face {
+    router: Router,
+    inference: Inference,
+    server: Server,
+}
+
+/// The paths of the API, to be served behind the server's guard.
+pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
+    Routes::new()
+        .route("/v1/chat/completions", post(chat_completions::post).fallback(failure::only_post))
+        .route("/v1/embeddings", post(embeddings::post).fallback(failure::only_post))
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*id}", get(models::one))
+        .route("/v1/{*path}", axum::routing::any(failure::nowhere))
+        .with_state(Face { router, inference, server })
+}
+
+impl Face {
+    /// Lets in who may spend money, while the server takes requests.
+    fn admit(&self, caller: &Caller) -> Result<(), Failure> {
+        if self.server.is_draining() {
+            return Err(Failure::shutting_down());
+        }
+        if caller.trust < TrustLevel::Verified {
+            return Err(Failure::not_trusted());
+        }
+        Ok(())
+    }
+}

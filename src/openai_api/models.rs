@@ -1,0 +1,42 @@
+//! `GET /v1/models` and `GET /v1/models/{id}`.
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use serde_json::{Value, json};
+
+use super::Face;
+use super::chat_completions::AUTO;
+use super::failure::Failure;
+use crate::providers::pool::FRESH;
+
+pub(super) async fn list(State(face): State<Face>) -> Response {
+    reply(&json!({ "object": "list", "data": all(&face).await }))
+}
+
+pub(super) async fn one(State(face): State<Face>, Path(id): Path<String>) -> Result<Response, Failure> {
+    let found = all(&face).await.into_iter().find(|model| model["id"] == id);
+    found.map(|model| reply(&model)).ok_or_else(|| Failure::no_such_model(&id))
+}
+
+/// `auto`, the embedding model inside, and everything that can be asked for by its name.
+async fn all(face: &Face) -> Vec<Value> {
+    face.router.pool().list(FRESH).await;
+    let own = [entry(AUTO, "corbie"), entry(&face.inference.planned(), "corbie")];
+    let known = face.router.pool().known().models;
+    let offered = known.iter().map(|offered| entry(&offered.model.id, &offered.provider.name));
+    let mut models: Vec<Value> = own.into_iter().chain(offered).collect();
+    // The same model of two providers is one name.
+    let mut seen = std::collections::HashSet::new();
+    models.retain(|model| seen.insert(model["id"].to_string()));
+    models
+}
+
+fn entry(id: &str, owner: &str) -> Value {
+    json!({ "id": id, "object": "model", "created": 0, "owned_by": owner })
+}
+
+fn reply(body: &Value) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body.to_string()).into_response()
+}
