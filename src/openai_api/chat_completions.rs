@@ -87,7 +87,7 @@ async fn pieces(face: &Face, asked: Asked) -> Result<Response, Failure> {
         (CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
     ];
-    let mut response = (head, Body::from_stream(stream::events(answering, encoder))).into_response();
+    let mut response = (head, Body::from_stream(stream::events(answering, encoder, asked.with_usage))).into_response();
     decision_headers::add(response.headers_mut(), &record);
     Ok(response)
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
+use super::chat::Protocol;
 use super::client::Opened;
 use super::provider::{Decoder, Provider};
 use super::{Chat, Delta, Error, Events, Head, NetworkFault, mock};
@@ -18,9 +19,19 @@ pub struct Stream {
     model: String,
     /// Why it broke.
     failed: Option<Error>,
-    /// Pieces that came together and are not taken yet.
-    ready: VecDeque<Result<Delta, Error>>,
+    /// What came together and is not taken yet.
+    ready: VecDeque<Result<Piece, Error>>,
+    /// What is left of a piece that is taken bit by bit.
+    left: VecDeque<Delta>,
     ended: bool,
+}
+
+/// What one event brought.
+#[derive(Debug, Clone, Default)]
+pub struct Piece {
+    pub deltas: Vec<Delta>,
+    /// Its data as it came, where the provider speaks OpenAI's protocol: callers who do too may have it so.
+    pub data: Option<String>,
 }
 
 #[derive(Debug)]
@@ -42,30 +53,47 @@ impl Stream {
     pub(super) async fn open(provider: &Arc<Provider>, key: usize, chat: &Chat, by: Instant) -> Result<Stream, Error> {
         let provider = provider.clone();
         let Some(request) = provider.request(key, chat) else {
-            let ready = mock::deltas(chat)?.into_iter().map(Ok).collect();
-            let model = chat.model.clone();
-            return Ok(Stream { provider, source: Source::Mock, model, failed: None, ready, ended: false });
+            let piece = |delta| Ok(Piece { deltas: vec![delta], data: None });
+            let ready = mock::deltas(chat)?.into_iter().map(piece).collect();
+            return Ok(Stream::new(provider, Source::Mock, chat, ready));
         };
         let opened = provider.client.open(request, by).await?;
         if !opened.status.is_success() {
             return Err(refusal(&provider, opened, by).await);
         }
         let source = Source::Wire(Box::new(Wire { opened, events: Events::default(), decoder: provider.decoder() }));
-        let model = chat.model.clone();
-        let mut stream = Stream { provider, source, model, failed: None, ready: VecDeque::new(), ended: false };
+        let mut stream = Stream::new(provider, source, chat, VecDeque::new());
         match tokio::time::timeout_at(by, stream.until_content()).await {
             Ok(result) => result.map(|()| stream),
             Err(_) => Err(Error::Timeout),
         }
     }
 
-    /// Whether the next piece is there already.
-    pub fn is_ready(&self) -> bool {
-        !self.ready.is_empty()
+    fn new(provider: Arc<Provider>, source: Source, chat: &Chat, ready: VecDeque<Result<Piece, Error>>) -> Stream {
+        let model = chat.model.clone();
+        Stream { provider, source, model, failed: None, ready, left: VecDeque::new(), ended: false }
     }
 
-    /// The next piece; none at the end. A failure is the last that comes.
+    /// Whether something is there already.
+    pub fn is_ready(&self) -> bool {
+        !self.left.is_empty() || !self.ready.is_empty()
+    }
+
+    /// What comes next, bit by bit; none at the end. A failure is the last that comes.
     pub async fn next(&mut self) -> Option<Result<Delta, Error>> {
+        loop {
+            if let Some(delta) = self.left.pop_front() {
+                return Some(Ok(delta));
+            }
+            match self.next_piece().await? {
+                Ok(piece) => self.left.extend(piece.deltas),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// What comes next, event by event.
+    pub async fn next_piece(&mut self) -> Option<Result<Piece, Error>> {
         while self.ready.is_empty() && !self.ended {
             self.more().await;
         }
@@ -81,7 +109,7 @@ impl Stream {
         loop {
             for piece in &self.ready {
                 match piece {
-                    Ok(delta) if says_something(delta) => return Ok(()),
+                    Ok(piece) if piece.deltas.iter().any(says_something) => return Ok(()),
                     Ok(_) => {}
                     Err(error) => return Err(error.clone()),
                 }
@@ -113,7 +141,10 @@ impl Stream {
                 let complete = events.push(&bytes).map_err(|_| Error::Unreadable("an event is larger than 16 MiB"))?;
                 for event in complete {
                     let deltas = decoder.event(&event).map_err(|error| self.provider.scrubbed(error))?;
-                    self.ready.extend(deltas.into_iter().map(Ok));
+                    let data = (self.provider.protocol() == Protocol::OpenAi).then_some(event.data);
+                    if !deltas.is_empty() || data.is_some() {
+                        self.ready.push_back(Ok(Piece { deltas, data }));
+                    }
                 }
                 // Some say that all is said and keep the connection open.
                 self.ended = decoder.is_over();

@@ -5,7 +5,7 @@ use super::journey::Journey;
 use super::record::Record;
 use crate::config::providers::Price;
 use crate::providers::chat::Usage;
-use crate::providers::stream::Stream;
+use crate::providers::stream::{Piece, Stream};
 use crate::providers::{self, Delta};
 
 /// An answer that is coming. Dropped before its end, it counts as cancelled, and the provider stops.
@@ -33,17 +33,38 @@ impl Answering {
         self.stream.is_ready()
     }
 
-    /// The next piece; none at the end. A failure is the last that comes, and is never taken for an end.
+    /// What comes next, bit by bit; none at the end. A failure is the last that comes, and is never taken for an end.
     pub async fn next(&mut self) -> Option<Result<Delta, Error>> {
         if self.ended {
             return None;
         }
-        match self.stream.next().await {
-            Some(Ok(delta)) => {
-                if let Delta::Used { usage } = &delta {
-                    self.usage = *usage;
+        let next = self.stream.next().await;
+        self.seen(next, std::slice::from_ref)
+    }
+
+    /// What comes next, event by event.
+    pub async fn next_piece(&mut self) -> Option<Result<Piece, Error>> {
+        if self.ended {
+            return None;
+        }
+        let next = self.stream.next_piece().await;
+        self.seen(next, |piece| &piece.deltas)
+    }
+
+    /// Counts the tokens of what came, and notes the end.
+    fn seen<T>(
+        &mut self,
+        next: Option<Result<T, providers::Error>>,
+        deltas: impl FnOnce(&T) -> &[Delta],
+    ) -> Option<Result<T, Error>> {
+        match next {
+            Some(Ok(next)) => {
+                for delta in deltas(&next) {
+                    if let Delta::Used { usage } = delta {
+                        self.usage = *usage;
+                    }
                 }
-                Some(Ok(delta))
+                Some(Ok(next))
             }
             Some(Err(error)) => {
                 self.ended = true;
