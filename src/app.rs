@@ -40,6 +40,9 @@ pub enum Error {
     /// The taxonomy has mistakes.
     #[error(transparent)]
     Taxonomy(#[from] ConfigError),
+    /// A misspelt name here would let prompts out that must stay.
+    #[error("`router.stay` names the category `{0}`, which the taxonomy does not have")]
+    UnknownCategory(String),
     #[error("`providers.required` is set, and {0}; one that is found on this machine does not count")]
     NoProvider(route::Error),
 }
@@ -87,11 +90,29 @@ fn router(config: &Config, classification: &Classification) -> Result<Router, Er
         return Err(Error::NoProvider(route::Error::NoProvider));
     }
     let policy = config.classification_policy();
+    check_categories(config, classification)?;
     let external = config.external_classifier().ok().flatten();
     let external = external.map(|settings| RemoteClassifier::new(settings, pool.client().clone()));
     let own = policy.builtin.then(|| classification.clone());
     let classifier = Classifier::new(external, own, policy.fallback);
     Ok(Router::new(config.router.clone(), policy.threshold, classifier, pool))
+}
+
+/// Categories that the settings name must be there. Those of a server elsewhere are not known yet.
+fn check_categories(config: &Config, classification: &Classification) -> Result<(), Error> {
+    if config.external_classifier().is_ok_and(|external| external.is_some()) {
+        return Ok(());
+    }
+    let published = classification.published();
+    let unknown = |name: &&String| !published.taxonomy.names().any(|known| known == name.as_str());
+    if let Some(name) = config.router.stay.iter().find(unknown) {
+        return Err(Error::UnknownCategory(name.clone()));
+    }
+    let named = config.router.models.keys().chain(config.router.fallbacks.keys());
+    for name in named.filter(unknown) {
+        tracing::warn!(category = name, "`router` names a category that the taxonomy does not have");
+    }
+    Ok(())
 }
 
 /// What all HTTP listeners have in common.

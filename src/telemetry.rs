@@ -19,9 +19,10 @@ pub fn start(level: Level) {
     }));
 }
 
-/// Starts logging warnings of everything but one module, of which only errors are told.
-pub fn start_without(module: &str) {
-    start_with(filter(LevelFilter::WARN).with_target(module, LevelFilter::ERROR));
+/// Starts logging warnings of everything but some modules, of which only errors are told.
+pub fn start_without(modules: &[&'static str]) {
+    let errors = modules.iter().map(|module| (*module, LevelFilter::ERROR));
+    start_with(filter(LevelFilter::WARN).with_targets(errors));
 }
 
 fn start_with(filter: Targets) {

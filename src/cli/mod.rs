@@ -146,13 +146,13 @@ fn load(sources: Sources) -> Result<Loaded, ConfigError> {
     Ok(loaded)
 }
 
-/// The same for a command that people wait for, and that tells what happens in `module` by itself: unless the settings
-/// name a level, only warnings of all others are logged.
-fn load_for(sources: Sources, module: &str) -> Result<Loaded, ConfigError> {
+/// The same for a command that people wait for, and that tells what happens in `modules` by itself: unless the
+/// settings name a level, only warnings of all others are logged.
+fn load_for(sources: Sources, modules: &[&'static str]) -> Result<Loaded, ConfigError> {
     let loaded = Config::load(sources)?;
     match loaded.is_set("log.level") {
         true => telemetry::start(loaded.config.log.level),
-        false => telemetry::start_without(module),
+        false => telemetry::start_without(modules),
     }
     warn(&loaded);
     Ok(loaded)

@@ -44,7 +44,7 @@ struct Told<'a> {
 }
 
 /// What this command tells by itself, so that the log need not.
-pub(super) const TOLD: &str = "corbie::providers";
+pub(super) const TOLD: &[&str] = &["corbie::providers"];
 
 /// How many are asked at once.
 const AT_ONCE: usize = 16;

@@ -36,9 +36,9 @@ pub fn candidates(
     default_provider: Option<&str>,
 ) -> Candidates {
     let mut found = Candidates::default();
-    for Choice { model, why } in models {
-        let advised = matches!(why, Why::Category | Why::Rule(_));
-        let target = catalog::find(model, offers, default_provider);
+    for Choice { model, why, advised, stays } in models {
+        // What must stay goes to a provider by its name, and to no guess.
+        let target = catalog::find(model, offers, default_provider).filter(|found| !stays || found.by == By::Prefix);
         let served = target.filter(|target| !advised || !lacks(target.provider, target.model));
         let of = |provider: usize, model: &str, by: By| {
             let (model, why) = (model.to_owned(), why.clone());
@@ -52,7 +52,7 @@ pub fn candidates(
         };
         // A caller who names the provider too wants no other. One that was found on this machine stands in for no one
         // far away: it may be anybody.
-        let pinned = *why == Why::Asked && target.is_some_and(|target| target.by == By::Prefix);
+        let pinned = *stays || *why == Why::Asked && target.is_some_and(|target| target.by == By::Prefix);
         let far = served.is_some_and(|served| !offers[served.provider].detected);
         let others = (0..offers.len()).filter(|other| {
             !pinned && served.is_none_or(|served| served.provider != *other) && !(far && offers[*other].detected)
@@ -100,10 +100,14 @@ mod tests {
         ]
     }
 
+    fn choice(model: &str, why: Why, stays: bool) -> Choice {
+        let advised = matches!(why, Why::Category | Why::Rule(_));
+        Choice { model: model.into(), why, advised, stays }
+    }
+
     fn order(models: &[(&str, Why)]) -> (Vec<String>, Vec<String>) {
         let offers = offers();
-        let models: Vec<_> =
-            models.iter().map(|(model, why)| Choice { model: (*model).into(), why: why.clone() }).collect();
+        let models: Vec<_> = models.iter().map(|(model, why)| choice(model, why.clone(), false)).collect();
         let lacks = |provider: usize, model: &str| !offers[provider].lists(model);
         let found = candidates(&models, &offers, lacks, None);
         let name = |candidate: &Candidate| {
@@ -145,6 +149,20 @@ mod tests {
             assert_eq!((asked, unserved), (vec!["openai#0/gpt-9".into(), "openai#1/gpt-9".into()], vec![]));
         }
         assert_eq!(order(&[("mystery", Why::Asked)]), (vec![], vec!["mystery".into()]));
+    }
+
+    #[test]
+    fn what_must_stay_goes_to_the_provider_that_is_named_with_it_and_to_nobody_else() {
+        let offers = offers();
+        let names = |model: &str| {
+            let found = candidates(&[choice(model, Why::Category, true)], &offers, |_, _| false, Some("gateway"));
+            let name = |candidate: &Candidate| format!("{}/{}", offers[candidate.provider].name, candidate.model);
+            found.asked.iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(names("local/llama3"), ["local/llama3"]);
+        for elsewhere in ["llama3", "gpt-4o", "openai/gpt-oss-120b", "gone/llama3", "mystery"] {
+            assert!(!names(elsewhere).iter().any(|name| name.starts_with("gateway")), "{elsewhere}");
+        }
     }
 
     #[test]

@@ -60,6 +60,10 @@ pub struct Decision {
 pub struct Choice {
     pub model: String,
     pub why: Why,
+    /// It is a recommendation: neither the caller nor the operator has named it.
+    pub advised: bool,
+    /// Only the provider that is named with it may be asked.
+    pub stays: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,25 +88,25 @@ pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy) -> Deci
     let fell_back = !sure && seen.is_some_and(|seen| seen.fallback.is_some());
     let advice = seen.map(|seen| seen.fallback.as_ref().filter(|_| fell_back).unwrap_or(&seen.advice));
     let mut models: Vec<Choice> = Vec::new();
-    let mut add = |model: &str, why: Why| {
+    let stays = advice.is_some_and(|advice| policy.stay.contains(&advice.category));
+    let mut add = |model: &str, why: Why, advised: bool| {
         if !models.iter().any(|choice| choice.model == model) {
-            models.push(Choice { model: model.to_owned(), why });
+            models.push(Choice { model: model.to_owned(), why, advised, stays });
         }
     };
     let configured = advice.and_then(|advice| policy.models.get(&advice.category));
-    let stays = advice.is_some_and(|advice| policy.stay.contains(&advice.category));
     match (asked, configured, advice) {
-        (Some(model), ..) => add(model, Why::Asked),
-        (None, Some(model), _) => add(model, Why::Category),
+        (Some(model), ..) => add(model, Why::Asked, false),
+        (None, Some(model), _) => add(model, Why::Category, false),
         (None, None, Some(Advice { model: Some(model), rule, .. })) => {
-            add(model, rule.clone().map_or(Why::Category, Why::Rule));
+            add(model, rule.clone().map_or(Why::Category, Why::Rule), true);
         }
         (None, None, _) => {}
     }
     let fallbacks = advice.filter(|_| asked.is_none()).and_then(|advice| policy.fallbacks.get(&advice.category));
-    fallbacks.into_iter().flatten().for_each(|model| add(model, Why::Fallback));
+    fallbacks.into_iter().flatten().for_each(|model| add(model, Why::Fallback, false));
     if !stays && (asked.is_none() || policy.replace_pinned) {
-        policy.default_model.iter().for_each(|model| add(model, Why::Default));
+        policy.default_model.iter().for_each(|model| add(model, Why::Default, false));
     }
     Decision {
         models,
@@ -111,6 +115,13 @@ pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy) -> Deci
         // A wrong expert's prompt is worse than none.
         system_prompt: advice.filter(|_| sure || fell_back).and_then(|advice| advice.system_prompt.clone()),
         fell_back,
+    }
+}
+
+impl Decision {
+    /// Whether the prompt may go nowhere but where its category says.
+    pub fn stays(&self) -> bool {
+        self.models.iter().any(|choice| choice.stays)
     }
 }
 

@@ -13,10 +13,10 @@ pub enum Error {
          `providers`, or start a local model server"
     )]
     NoProvider,
-    #[error("no provider serves `{model}`;{} `models/list` shows the models there are", alike(.near))]
-    UnknownModel { model: String, near: Vec<String> },
-    #[error("{}", no_model(.advised))]
-    NoModel { advised: Vec<String> },
+    #[error("no provider serves `{model}`;{} `models/list` shows the models there are{}", alike(.near), but_for(.unlisted))]
+    UnknownModel { model: String, near: Vec<String>, unlisted: Vec<String> },
+    #[error("{}", no_model(.advised, *.stays))]
+    NoModel { advised: Vec<String>, stays: bool },
     #[error("there is no prompt; give a text in `prompt`, or a turn of the user with a text or a picture")]
     NoPrompt,
     #[error("no provider could be found in time; raise `router.timeout`, or name the provider before the model")]
@@ -97,8 +97,8 @@ impl Error {
     /// What a program needs to act on it.
     fn details(&self) -> Option<Value> {
         match self {
-            Error::UnknownModel { model, near } => Some(json!({ "model": model, "near": near })),
-            Error::NoModel { advised } => Some(json!({ "advised": advised })),
+            Error::UnknownModel { model, near, .. } => Some(json!({ "model": model, "near": near })),
+            Error::NoModel { advised, .. } => Some(json!({ "advised": advised })),
             Error::Provider { provider, model, error, asked } => {
                 let mut details = json!({ "provider": provider, "model": model, "asked": asked });
                 if let Some(wait) = error.retry_after() {
@@ -137,18 +137,31 @@ fn alike(near: &[String]) -> String {
     match near {
         [] => String::new(),
         names => {
-            format!(" did you mean {}?", names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or "))
+            format!(" did you mean {}?", quoted(names, " or "))
         }
     }
 }
 
-fn no_model(advised: &[String]) -> String {
+fn but_for(providers: &[String]) -> String {
+    match providers {
+        [] => String::new(),
+        names => format!(", but for those of {}, which could not list them", quoted(names, " and ")),
+    }
+}
+
+fn quoted(names: &[String], between: &str) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(between)
+}
+
+fn no_model(advised: &[String], stays: bool) -> String {
     let advised = match advised {
         [] => "no model is named".to_owned(),
-        models => format!(
-            "no provider serves {}",
-            models.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
-        ),
+        models => format!("no provider serves {}", quoted(models, " or ")),
     };
-    format!("{advised}; name a model, or set `DEFAULT_MODEL` or `default_model` of a provider")
+    match stays {
+        true => {
+            format!("{advised}; its category is in `router.stay`, so only a provider named before the model is asked")
+        }
+        false => format!("{advised}; name a model, or set `DEFAULT_MODEL` or `default_model` of a provider"),
+    }
 }

@@ -22,7 +22,7 @@ use crate::config::router as config;
 use crate::locked::locked;
 use crate::providers::call::{self, Hope, Outcome};
 use crate::providers::catalog::By;
-use crate::providers::pool::{FRESH, Pool, offers};
+use crate::providers::pool::{FRESH, Listing, Pool, offers};
 use crate::providers::provider::Provider;
 use crate::providers::stream::Stream;
 use crate::providers::{self, Chat, Completion};
@@ -125,6 +125,17 @@ impl Router {
         self.plan_for(looked, model)
     }
 
+    /// The same, after asking for lists of models where asking the prompt would; and why nobody can be asked, if so.
+    pub async fn explain(&self, prompt: &str, model: Option<&str>) -> (Plan, Option<Error>) {
+        let deadline = Instant::now() + self.0.settings.timeout.get();
+        let plan = match self.settle(prompt, model, deadline).await {
+            Ok(plan) => plan,
+            Err(_) => self.plan(prompt, model).await,
+        };
+        let nobody = plan.candidates.is_empty().then(|| self.nobody(plan.clone(), model));
+        (plan, nobody)
+    }
+
     /// Brings a whole answer.
     pub async fn ask(&self, ask: Ask) -> Result<Routed, Error> {
         let mut journey = self.begin(&ask);
@@ -213,7 +224,8 @@ impl Router {
             Error::Provider { provider, model: missing, error: providers::Error::ModelNotFound, .. }
                 if model.is_none() =>
             {
-                Err(Error::NoModel { advised: vec![format!("{provider}/{missing}")] })
+                let advised = vec![format!("{provider}/{missing}")];
+                Err(Error::NoModel { advised, stays: plan.decision.stays() })
             }
             _ => Err(error),
         }
@@ -231,44 +243,55 @@ impl Router {
         Hope { key: next.is_some_and(same), anybody: next.is_some() }
     }
 
-    /// A plan with at least one to ask. Where nobody is surely known to serve a model, everybody is asked for theirs.
+    /// A plan with at least one to ask.
     async fn resolve(&self, question: &str, model: Option<&str>, deadline: Instant) -> Result<Plan, Error> {
         if let Some(model) = model.filter(|model| model.len() > LONGEST_NAME) {
-            return Err(Error::UnknownModel { model: clip(model), near: Vec::new() });
+            return Err(Error::UnknownModel { model: clip(model), near: Vec::new(), unlisted: Vec::new() });
         }
+        let plan = self.settle(question, model, deadline).await?;
+        if plan.candidates.is_empty() { Err(self.nobody(plan, model)) } else { Ok(plan) }
+    }
+
+    /// The plan once it is certain. Where nobody is surely known to serve a model, everybody is asked for theirs.
+    async fn settle(&self, question: &str, model: Option<&str>, deadline: Instant) -> Result<Plan, Error> {
         let looked = self.look(question, model, deadline).await;
         let plan = self.plan_for(looked, model);
-        if plan.candidates.first().is_some_and(|first| self.is_certain(first)) {
+        if self.is_certain(&plan) {
             return Ok(plan);
         }
-        if timeout_at(deadline, self.0.pool.list(self.freshness(&plan))).await.is_err() {
-            return Err(Error::Timeout);
-        }
-        let plan = self.plan_for(plan.looked, model);
-        if !plan.candidates.is_empty() {
-            return Ok(plan);
-        }
-        Err(match model {
+        let listing = timeout_at(deadline, self.0.pool.list(self.freshness(&plan)));
+        listing.await.map_err(|_| Error::Timeout)?;
+        Ok(self.plan_for(plan.looked, model))
+    }
+
+    /// Why a plan has nobody to ask.
+    fn nobody(&self, plan: Plan, model: Option<&str>) -> Error {
+        match model {
             _ if self.0.pool.providers().is_empty() => Error::NoProvider,
             Some(model) => {
-                let known = self.0.pool.known().models;
-                let near = near(model, known.iter().map(|offered| offered.model.id.as_str()));
-                Error::UnknownModel { model: clip(model), near }
+                let Listing { models, failed } = self.0.pool.known();
+                let near = near(model, models.iter().map(|offered| offered.model.id.as_str()));
+                let unlisted = failed.into_iter().map(|(provider, _)| provider).collect();
+                Error::UnknownModel { model: clip(model), near, unlisted }
             }
-            None => Error::NoModel { advised: plan.unserved },
-        })
+            None => Error::NoModel { stays: plan.decision.stays(), advised: plan.unserved },
+        }
     }
 
     /// Whether asking for more lists could change nothing: a list that is not known yet may have the model too.
-    fn is_certain(&self, first: &Contender) -> bool {
-        let weak = match first.candidate.by {
-            By::Prefix | By::Family => false,
-            By::List => first.provider.detected,
-            By::Default => true,
+    fn is_certain(&self, plan: &Plan) -> bool {
+        let Some(first) = plan.candidates.first() else { return false };
+        let sure = match first.candidate.by {
+            By::Prefix | By::Family => true,
+            By::List => !first.provider.detected,
+            By::Default => false,
         };
         let providers = self.0.pool.providers();
-        let all_known = || providers.iter().all(|provider| provider.detected || provider.state().listed.is_some());
-        !weak || all_known()
+        let is_known = |provider: &Arc<Provider>| {
+            let state = provider.state();
+            provider.detected || state.listed.is_some() || state.not_listed.is_some()
+        };
+        (sure && plan.unserved.is_empty()) || providers.iter().all(is_known)
     }
 
     /// Somebody may just have been given a model that nobody had.

@@ -171,7 +171,8 @@ fn an_explanation_sends_the_prompt_to_nobody() {
     let ended = upstream.corbie("ask --explain --json --model acme/other hello").run("");
     let told: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!((&told["candidates"][0]["model"], &told["candidates"][0]["why"]), (&json!("other"), &json!("asked")));
-    assert_eq!(upstream.requests(), [Value::Null; 0]);
+    // Lists of models may be asked for, as for a prompt that is sent.
+    assert!(upstream.requests().iter().all(|request| request["method"] == "GET"), "{:?}", upstream.requests());
 }
 
 #[test]

@@ -8,7 +8,6 @@ use serde_json::json;
 use super::super::{End, one_line};
 use super::{money, why};
 use crate::config::providers::Price;
-use crate::providers::pool::FRESH;
 use crate::route::tools::{Candidate, Explained};
 use crate::route::{self, Router};
 
@@ -22,28 +21,18 @@ pub(super) async fn explain(
     json: bool,
     out: &mut dyn Write,
 ) -> End {
-    let mut plan = router.plan(prompt, model).await;
-    if plan.candidates.is_empty() {
-        // Asking would look at the lists of models too before it gives up.
-        router.pool().list(FRESH).await;
-        plan = router.plan(prompt, model).await;
-    }
+    let (plan, nobody) = router.explain(prompt, model).await;
     let explained = Explained::of(plan);
     if json {
         writeln!(out, "{:#}", json!(explained))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let nobody = match model {
-        _ if router.pool().providers().is_empty() => route::Error::NoProvider,
-        Some(model) => route::Error::UnknownModel { model: model.to_owned(), near: Vec::new() },
-        None => route::Error::NoModel { advised: explained.unserved.clone() },
-    };
-    write(&explained, &nobody, out)?;
+    write(&explained, nobody.as_ref(), out)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// One line for each thing that was decided. `nobody` is what asking would fail with where nobody can be asked.
-fn write(explained: &Explained, nobody: &route::Error, out: &mut dyn Write) -> std::io::Result<()> {
+fn write(explained: &Explained, nobody: Option<&route::Error>, out: &mut dyn Write) -> std::io::Result<()> {
     let mut line = |label: &str, text: &str| writeln!(out, "{label:<12}{}", one_line(text));
     line("category", &category(explained))?;
     line("reasoning", if explained.use_reasoning { "yes" } else { "no" })?;
@@ -51,7 +40,7 @@ fn write(explained: &Explained, nobody: &route::Error, out: &mut dyn Write) -> s
         let more = if prompt.chars().nth(SHOWN).is_some() { "…" } else { "" };
         line("told first", &format!("{}{more}", prompt.chars().take(SHOWN).collect::<String>()))?;
     }
-    if explained.candidates.is_empty() {
+    if let Some(nobody) = nobody {
         line("asked", &format!("nobody: {nobody}"))?;
     }
     let groups = explained.candidates.chunk_by(|a, b| (&a.provider, &a.model) == (&b.provider, &b.model));

@@ -47,7 +47,7 @@ pub(super) struct Ask {
 }
 
 /// What this command tells by itself, so that the log need not.
-pub(super) const TOLD: &str = "corbie::route";
+pub(super) const TOLD: &[&str] = &["corbie::route", "corbie::providers"];
 
 /// An answer, for programs.
 #[derive(Serialize)]
