@@ -129,3 +129,34 @@ impl Event {
         message::encode_call(None, self.method(), &params).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p06_a_listener_hears_of_a_programs_own_news_if_it_asked_for_them() {
+        let changed = Event::Other {
+            method: "notifications/models/list_changed".into(),
+            params: Arc::new(json!({})),
+            owner: None,
+        };
+        let hears = |filter: Value| {
+            let filter: Filter = serde_json::from_value(filter).expect("a filter");
+            changed.for_listener(&filter, &Id::String("1".into()), "somebody").is_some()
+        };
+        assert!(hears(json!({ "modelsListChanged": true })));
+        for silent in [json!({}), json!({ "modelsListChanged": false }), json!({ "toolsListChanged": true })] {
+            assert!(!hears(silent.clone()), "{silent}");
+        }
+    }
+
+    #[test]
+    fn members_that_are_no_wish_are_passed_over() {
+        let filter: Filter =
+            serde_json::from_value(json!({ "taskIds": ["a"], "more": { "x": 1 }, "other": true })).expect("a filter");
+        assert_eq!(filter.others.keys().collect::<Vec<_>>(), ["other"]);
+        let written = serde_json::to_value(&filter).expect("JSON");
+        assert_eq!(written, json!({ "taskIds": ["a"], "other": true }));
+    }
+}
