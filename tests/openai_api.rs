@@ -1,0 +1,37 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! OpenAI's API as callers see it: the real program, plain HTTP written by hand, and the fake upstream of all three
+//! wire formats behind it.
+
+#[path = "openai_api/access.rs"]
+mod access;
+#[path = "openai_api/answers.rs"]
+mod answers;
+#[path = "openai_api/broken_streams.rs"]
+mod broken_streams;
+#[path = "openai_api/embeddings.rs"]
+mod embeddings;
+#[path = "openai_api/failures.rs"]
+mod failures;
+#[path = "openai_api/fixture.rs"]
+mod fixture;
+#[path = "cli/http.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod http;
+#[path = "openai_api/leaving.rs"]
+mod leaving;
+#[path = "openai_api/models.rs"]
+mod models;
+#[path = "openai_api/passing_on.rs"]
+mod passing_on;
+#[path = "cli/process.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod process;
+#[path = "openai_api/routing.rs"]
+mod routing;
+#[path = "openai_api/tools.rs"]
+mod tools;
+#[path = "route/upstream.rs"]
+#[allow(dead_code, reason = "shared with the tests of the router, which use more of it")]
+mod upstream;
+#[path = "openai_api/usage.rs"]
+mod usage;

@@ -1,0 +1,87 @@
+//! Streams that break upstream: never taken for an answer that ended.
+
+use serde_json::json;
+
+use crate::fixture::{Face, Streamed, error, question, shaped, three, with};
+use crate::upstream::{FORMATS, Upstream};
+
+const TEXT: &str = "the quick brown fox jumps over the lazy dog, and once more over the lazy dog";
+
+/// Some text, one error as the last event, no reason to stop, and no `[DONE]`.
+#[track_caller]
+fn assert_broken(streamed: &Streamed, what: &str) {
+    assert!(!streamed.done, "{what}: {streamed:?}");
+    let (last, before) = streamed.chunks.split_last().unwrap();
+    let error = shaped(last);
+    assert_eq!(error["type"], "server_error", "{what}");
+    assert!(before.iter().all(|chunk| chunk.get("error").is_none()), "{what}: {streamed:?}");
+    assert!(streamed.finish_reasons().is_empty(), "{what}: {streamed:?}");
+    let (text, whole) = (streamed.text(), format!("echo: {TEXT}"));
+    assert!(!text.is_empty() && text.len() < whole.len() && whole.starts_with(&text), "{what}: {text:?}");
+}
+
+#[test]
+fn a_stream_that_is_cut_upstream_ends_with_an_error_and_without_done() {
+    let upstream = Upstream::start();
+    let face = Face::of_upstream(&upstream);
+    // Anthropic's first two events, and a ping, say nothing.
+    for (format, cut) in FORMATS.iter().zip(["3", "5", "3"]) {
+        for fault in [format!("cut-{cut}"), format!("end-{cut}"), "error-mid".into()] {
+            let asked = question(&format!("{format}/{fault}"), TEXT);
+            for options in [json!({}), json!({ "stream_options": { "include_usage": true } })] {
+                let streamed = face.stream(&with(asked.clone(), options));
+                assert_broken(&streamed, &format!("{format} {fault}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_falls_silent_ends_with_an_error_when_the_time_is_up() {
+    let upstream = Upstream::start();
+    let mut settings = three(&upstream);
+    for format in FORMATS {
+        settings["providers"][format]["timeout"] = "1s".into();
+    }
+    let face = Face::start(&settings);
+    for format in FORMATS {
+        let streamed = face.stream(&question(&format!("{format}/stall-mid"), TEXT));
+        assert_broken(&streamed, &format!("{format} stall-mid"));
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_before_its_first_piece_is_begun_elsewhere() {
+    let upstream = Upstream::start();
+    for format in FORMATS {
+        let mut settings = three(&upstream);
+        settings["providers"]["spare"] = upstream.provider("openai-compatible");
+        settings["defaults"] = json!({ "model": "spare/echo-small" });
+        settings["router"] = json!({ "replace_pinned": true });
+        let face = Face::start(&settings);
+        let streamed = face.stream(&question(&format!("{format}/cut-0"), "hello"));
+        assert_eq!((streamed.text().as_str(), streamed.done), ("echo: hello", true), "{format}");
+        assert_eq!(streamed.head.header("x-corbie-provider"), Some("spare"), "{format}");
+        assert_eq!(streamed.head.header("x-corbie-attempts"), Some("2"), "{format}");
+    }
+}
+
+#[test]
+fn a_stream_that_nobody_begins_is_a_status_and_no_stream() {
+    let upstream = Upstream::start();
+    let face = Face::of_upstream(&upstream);
+    for format in FORMATS {
+        let asked = with(question(&format!("{format}/status-503"), "hello"), json!({ "stream": true }));
+        assert_eq!(error(&face.chat(&asked), 503)["type"], "server_error", "{format}");
+    }
+}
+
+#[test]
+fn bytes_that_come_three_at_a_time_make_the_same_answer() {
+    let upstream = Upstream::start();
+    let face = Face::of_upstream(&upstream);
+    for format in FORMATS {
+        let streamed = face.stream(&question(&format!("{format}/shred"), "grüße, 世界 🦀"));
+        assert_eq!((streamed.text().as_str(), streamed.done), ("echo: grüße, 世界 🦀", true), "{format}");
+    }
+}

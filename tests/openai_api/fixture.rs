@@ -1,0 +1,166 @@
+//! The program with settings of a test, and what its answers must look like.
+
+use std::io;
+
+use serde_json::{Value, json};
+
+use crate::http::{Client, Reply, Stream};
+use crate::process::{Running, Setup, corbie, request};
+use crate::upstream::{FORMATS, Peer, Upstream};
+
+pub(crate) const CHAT: &str = "/v1/chat/completions";
+
+/// A program that serves.
+pub(crate) struct Face {
+    pub(crate) server: Running,
+    pub(crate) client: Client,
+}
+
+/// A streamed answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Streamed {
+    pub(crate) head: Reply,
+    pub(crate) chunks: Vec<Value>,
+    /// `[DONE]` came, and came last.
+    pub(crate) done: bool,
+}
+
+impl Face {
+    pub(crate) fn start(settings: &Value) -> Face {
+        Face::of(setup("serve --port 0", settings))
+    }
+
+    pub(crate) fn of(setup: Setup) -> Face {
+        let mut server = setup.start();
+        let client = server.client();
+        Face { server, client }
+    }
+
+    /// One with a provider of each wire format, all at the fake upstream.
+    pub(crate) fn of_upstream(upstream: &Upstream) -> Face {
+        Face::start(&three(upstream))
+    }
+
+    #[track_caller]
+    pub(crate) fn chat(&self, body: &Value) -> Reply {
+        self.client.post(CHAT, body)
+    }
+
+    /// A chat that must be answered.
+    #[track_caller]
+    pub(crate) fn answer(&self, body: &Value) -> Value {
+        let reply = self.chat(body);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    }
+
+    /// A stream that must begin.
+    #[track_caller]
+    pub(crate) fn stream(&self, body: &Value) -> Streamed {
+        let mut stream = self.open(body).unwrap();
+        stream.read_body().unwrap();
+        assert_eq!(stream.head.status, 200, "{:?}", stream.head);
+        Streamed::of(stream.head)
+    }
+
+    /// The last decisions, newest first.
+    pub(crate) fn decisions(&self) -> Vec<Value> {
+        let asked = request(1, "resources/read", json!({ "uri": "corbie://decisions" }));
+        let read = self.client.post("/mcp", &asked).json();
+        let text = read["result"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{read}"));
+        serde_json::from_str::<Value>(text).unwrap()["decisions"].as_array().unwrap().clone()
+    }
+
+    pub(crate) fn open(&self, body: &Value) -> io::Result<Stream> {
+        let mut body = body.clone();
+        body["stream"] = true.into();
+        self.client.open("POST", CHAT, &[], &body.to_string())
+    }
+}
+
+impl Streamed {
+    #[track_caller]
+    pub(crate) fn of(head: Reply) -> Streamed {
+        let kind = head.header("content-type").unwrap_or_default();
+        assert!(kind.starts_with("text/event-stream"), "{kind}");
+        let events = head.body.split_terminator("\n\n").filter(|event| !event.starts_with(':'));
+        let mut data: Vec<&str> = events
+            .map(|event| event.strip_prefix("data: ").unwrap_or_else(|| panic!("not an event of data: {event:?}")))
+            .collect();
+        let done = data.last() == Some(&"[DONE]");
+        if done {
+            data.pop();
+        }
+        let read = |data| serde_json::from_str(data).unwrap_or_else(|error| panic!("{error} in {data:?}"));
+        let chunks = data.into_iter().map(read).collect();
+        Streamed { chunks, done, head }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.deltas().filter_map(|delta| delta["content"].as_str()).collect()
+    }
+
+    pub(crate) fn deltas(&self) -> impl Iterator<Item = &Value> {
+        self.chunks.iter().map(|chunk| &chunk["choices"][0]["delta"])
+    }
+
+    /// Why the model stopped, as often as it is said.
+    pub(crate) fn finish_reasons(&self) -> Vec<&str> {
+        self.chunks.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str()).collect()
+    }
+}
+
+/// Settings with a provider of each wire format.
+pub(crate) fn three(upstream: &Upstream) -> Value {
+    let provider = |format: &&str| ((*format).to_owned(), upstream.provider(format));
+    json!({ "providers": FORMATS.iter().map(provider).collect::<serde_json::Map<_, _>>() })
+}
+
+pub(crate) fn setup(arguments: &str, settings: &Value) -> Setup {
+    corbie(arguments).file("corbie.json", &settings.to_string())
+}
+
+/// Settings of a provider that is a hand-made peer.
+pub(crate) fn peer(format: &str, peer: &Peer) -> Value {
+    let path = if format.starts_with("openai") { "/v1" } else { "" };
+    json!({ "type": format, "base_url": format!("http://127.0.0.1:{}{path}", peer.port), "api_key": "test-key" })
+}
+
+/// A question of one turn.
+pub(crate) fn question(model: &str, text: &str) -> Value {
+    json!({ "model": model, "messages": [{ "role": "user", "content": text }] })
+}
+
+/// The question with more members, or others.
+pub(crate) fn with(mut question: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("{more} is no object") };
+    question.as_object_mut().unwrap().extend(more);
+    question
+}
+
+/// The error of a reply, which must have this status and OpenAI's shape.
+#[track_caller]
+pub(crate) fn error(reply: &Reply, status: u16) -> Value {
+    assert_eq!(reply.status, status, "{reply:?}");
+    assert_eq!(reply.header("content-type"), Some("application/json"), "{reply:?}");
+    shaped(&reply.json())
+}
+
+/// The error in a body or an event, which must have OpenAI's shape.
+#[track_caller]
+pub(crate) fn shaped(body: &Value) -> Value {
+    let names = |value: &Value| {
+        let mut names: Vec<String> = value.as_object().unwrap_or_else(|| panic!("{body}")).keys().cloned().collect();
+        names.sort();
+        names
+    };
+    let error = &body["error"];
+    assert_eq!(names(body), ["error"], "{body}");
+    assert_eq!(names(error), ["code", "message", "param", "type"], "{body}");
+    assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{body}");
+    assert!(error["type"].is_string(), "{body}");
+    for name in ["param", "code"] {
+        assert!(error[name].is_string() || error[name].is_null(), "{body}");
+    }
+    error.clone()
+}
