@@ -42,7 +42,7 @@ struct Asked {
 
 impl Asked {
     async fn read(body: Body, most: usize) -> Result<Asked, Failure> {
-        let bytes = to_bytes(body, most).await.map_err(|_| Failure::too_large(most))?;
+        let bytes = to_bytes(body, most).await.map_err(|error| Failure::unread(&error, most))?;
         let body: Map<String, Value> = serde_json::from_slice(&bytes)
             .map_err(|_| Failure::invalid("the body is no JSON object; send one with `model` and `messages`", None))?;
         let model = match body.get("model") {
@@ -69,7 +69,9 @@ fn unreadable(error: &providers::Error) -> Failure {
 
 async fn whole(face: &Face, asked: Asked) -> Result<Response, Failure> {
     let Routed { completion, record } = face.router.ask(asked.ask).await?;
-    let model = record.model.as_deref().unwrap_or_default();
+    // As its provider names it, as in a stream.
+    let asked_for = record.model.as_deref().unwrap_or_default();
+    let model = if completion.model.is_empty() { asked_for } else { &completion.model };
     let body = openai::render(&completion, model, now()).to_string();
     let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     let mut response = (json, body).into_response();

@@ -11,19 +11,11 @@ use corbie_mcp::Caller;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Face;
 use super::failure::Failure;
-
-#[derive(Debug, Deserialize)]
-struct Asked {
-    input: Input,
-    #[serde(default)]
-    encoding_format: Option<String>,
-    #[serde(default)]
-    dimensions: Option<usize>,
-}
+use crate::inference;
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -42,16 +34,16 @@ pub(super) async fn post(
 ) -> Result<Response, Failure> {
     face.admit(&caller)?;
     let most = face.server.limits().max_message_bytes;
-    let bytes = to_bytes(body, most).await.map_err(|_| Failure::too_large(most))?;
-    let Asked { input, encoding_format, dimensions } = serde_json::from_slice(&bytes).map_err(|_| {
-        Failure::invalid(
-            "the body needs `input`, a text or a list of texts; token numbers are not taken",
-            Some("input"),
-        )
-    })?;
-    let texts = match input {
-        Input::One(text) => vec![text],
-        Input::Many(texts) => texts,
+    let bytes = to_bytes(body, most).await.map_err(|error| Failure::unread(&error, most))?;
+    let mut body: Map<String, Value> = serde_json::from_slice(&bytes)
+        .map_err(|_| Failure::invalid("the body is no JSON object; send one with `input`", None))?;
+    let texts = match serde_json::from_value(body.remove("input").unwrap_or_default()) {
+        Ok(Input::One(text)) => vec![text],
+        Ok(Input::Many(texts)) => texts,
+        Err(_) => {
+            let message = "`input` must be a text or a list of texts; token numbers are not taken";
+            return Err(Failure::invalid(message, Some("input")));
+        }
     };
     if texts.is_empty() || texts.len() > MOST_TEXTS {
         return Err(Failure::invalid(
@@ -59,15 +51,18 @@ pub(super) async fn post(
             Some("input"),
         ));
     }
-    let base64 = match encoding_format.as_deref() {
-        None | Some("float") => false,
-        Some("base64") => true,
+    let base64 = match body.get("encoding_format") {
+        None | Some(Value::Null) => false,
+        Some(format) if format == "float" => false,
+        Some(format) if format == "base64" => true,
         Some(_) => return Err(Failure::invalid("`encoding_format` is `float` or `base64`", Some("encoding_format"))),
     };
-    let embeddings = face.inference.embed(texts, Purpose::Passage).await;
-    let embeddings = embeddings.map_err(|error| Failure::internal(error.to_string()))?;
+    let embeddings = face.inference.embed(texts, Purpose::Passage).await.map_err(|error| match error {
+        inference::Error::Text { .. } => Failure::invalid(error.to_string(), Some("input")),
+        error => Failure::internal(error.to_string()),
+    })?;
     let length = embeddings[0].vector.len();
-    if dimensions.is_some_and(|wanted| wanted != length) {
+    if body.get("dimensions").is_some_and(|wanted| !wanted.is_null() && *wanted != length) {
         return Err(Failure::invalid(format!("the model inside has {length} dimensions"), Some("dimensions")));
     }
     Ok(([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer(&embeddings, base64)).into_response())

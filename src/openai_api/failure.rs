@@ -33,7 +33,19 @@ impl Failure {
         Failure { param, ..Failure::new(StatusCode::BAD_REQUEST, "invalid_request_error", message) }
     }
 
-    pub(super) fn too_large(most: usize) -> Failure {
+    /// A body that did not come, or has no end.
+    pub(super) fn unread(error: &axum::Error, most: usize) -> Failure {
+        let mut cause = std::error::Error::source(error);
+        while let Some(error) = cause {
+            if error.is::<http_body_util::LengthLimitError>() {
+                return Failure::too_large(most);
+            }
+            cause = error.source();
+        }
+        Failure::invalid("the body broke off before its end", None)
+    }
+
+    fn too_large(most: usize) -> Failure {
         let message = format!("the request is larger than {most} bytes; raise `server.limits.max_message_bytes`");
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message)
     }
@@ -114,7 +126,7 @@ pub fn refuse(path: &str, status: StatusCode, error: &corbie_mcp::Error) -> Opti
         StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
         _ => "permission_error",
     };
-    path.starts_with("/v1/").then(|| Failure::new(status, kind, error.to_string()).into_response())
+    (path == "/v1" || path.starts_with("/v1/")).then(|| Failure::new(status, kind, error.to_string()).into_response())
 }
 
 pub(super) async fn only_post() -> Response {
@@ -122,6 +134,13 @@ pub(super) async fn only_post() -> Response {
     let failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message);
     let mut response = failure.into_response();
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    response
+}
+
+pub(super) async fn only_get() -> Response {
+    let failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", "this path is called with GET");
+    let mut response = failure.into_response();
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
     response
 }
 

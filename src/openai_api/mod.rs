@@ -10,7 +10,7 @@ mod models;
 mod stream;
 
 use axum::Router as Routes;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use corbie_mcp::{Caller, Server, TrustLevel};
 
 pub use failure::refuse;
@@ -32,9 +32,11 @@ pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
     Routes::new()
         .route("/v1/chat/completions", post(chat_completions::post).fallback(failure::only_post))
         .route("/v1/embeddings", post(embeddings::post).fallback(failure::only_post))
-        .route("/v1/models", get(models::list))
-        .route("/v1/models/{*id}", get(models::one))
-        .route("/v1/{*path}", axum::routing::any(failure::nowhere))
+        .route("/v1/models", get(models::list).fallback(failure::only_get))
+        .route("/v1/models/{*id}", get(models::one).fallback(failure::only_get))
+        .route("/v1", any(failure::nowhere))
+        .route("/v1/", any(failure::nowhere))
+        .route("/v1/{*path}", any(failure::nowhere))
         .with_state(Face { router, inference, server })
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use serde_json::Value;
 
 use super::failure::Failure;
-use crate::providers::Delta;
 use crate::providers::openai::Encoder;
 use crate::providers::stream::Piece;
 use crate::route::Answering;
@@ -21,8 +21,10 @@ struct Writing {
     encoder: Encoder,
     /// The caller wants to be told of tokens. We ask providers for them in any case.
     with_usage: bool,
-    /// The provider has said itself that this is the end.
-    done: bool,
+    /// What the provider last said of them, as a chunk of its own.
+    counts: Option<Value>,
+    /// The answer came in the caller's own protocol.
+    as_it_came: bool,
     ended: bool,
 }
 
@@ -32,7 +34,7 @@ pub(super) fn events(
     encoder: Encoder,
     with_usage: bool,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    let writing = Writing { answering, encoder, with_usage, done: false, ended: false };
+    let writing = Writing { answering, encoder, with_usage, counts: None, as_it_came: false, ended: false };
     unfold(writing, |mut writing| async move {
         if writing.ended {
             return None;
@@ -40,6 +42,13 @@ pub(super) fn events(
         let bytes = writing.next().await;
         Some((Ok(bytes), writing))
     })
+}
+
+/// One event. Data of several lines would need the word before each of them; JSON has no need for more than one.
+fn put(data: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"data: ");
+    out.extend(data.bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }));
+    out.extend_from_slice(b"\n\n");
 }
 
 impl Writing {
@@ -58,9 +67,7 @@ impl Writing {
                 }
                 None => {
                     self.ended = true;
-                    if !self.done {
-                        self.encoder.end(&mut out);
-                    }
+                    self.end(&mut out);
                 }
             }
             if self.ended {
@@ -76,14 +83,42 @@ impl Writing {
             piece.deltas.iter().for_each(|delta| self.encoder.delta(delta, out));
             return;
         };
-        let about_tokens = matches!(&piece.deltas[..], [Delta::Used { .. }]);
-        if about_tokens && !self.with_usage {
+        self.as_it_came = true;
+        if data.trim_start().starts_with("[DONE]") {
             return;
         }
-        self.done |= data.trim_start().starts_with("[DONE]");
-        out.extend_from_slice(b"data: ");
-        // Data of several lines would need the word before each of them; JSON has no need for more than one.
-        out.extend(data.bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }));
-        out.extend_from_slice(b"\n\n");
+        if piece.says_tokens() {
+            let Ok(mut chunk) = serde_json::from_str::<Value>(data) else { return };
+            self.keep_counts(&mut chunk);
+            if chunk["choices"].as_array().is_some_and(|choices| !choices.is_empty()) {
+                put(&chunk.to_string(), out);
+            }
+        } else {
+            put(data, out);
+        }
+    }
+
+    /// Some servers tell their counts with every chunk, and callers want them once, at the end.
+    fn keep_counts(&mut self, chunk: &mut Value) {
+        let Some(members) = chunk.as_object_mut() else { return };
+        let Some(usage) = members.shift_remove("usage") else { return };
+        if self.with_usage {
+            members.insert("usage".into(), Value::Null);
+        }
+        let mut counts = members.clone();
+        counts.insert("choices".into(), Value::Array(Vec::new()));
+        counts.insert("usage".into(), usage);
+        self.counts = Some(Value::Object(counts));
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        if !self.as_it_came {
+            self.encoder.end(out);
+            return;
+        }
+        if let Some(counts) = self.counts.take().filter(|_| self.with_usage) {
+            put(&counts.to_string(), out);
+        }
+        put("[DONE]", out);
     }
 }

@@ -48,6 +48,14 @@ struct Wire {
     decoder: Decoder,
 }
 
+impl Piece {
+    /// Whether the event says how many tokens there were, also if it says so again. A quick look: words of an answer
+    /// that look alike are escaped.
+    pub fn says_tokens(&self) -> bool {
+        self.data.as_deref().is_some_and(|data| data.contains("\"usage\":{") || data.contains("\"usage\": {"))
+    }
+}
+
 impl Stream {
     /// Sends a request and waits for the first piece that says something, until `by`.
     pub(super) async fn open(provider: &Arc<Provider>, key: usize, chat: &Chat, by: Instant) -> Result<Stream, Error> {

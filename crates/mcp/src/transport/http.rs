@@ -292,6 +292,7 @@ async fn guard(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) ->
         Some(bucket) if !public => bucket.charge(),
         _ => Ok(()),
     };
+    let (is_charged, is_mcp) = (charged.is_err(), request.uri().path().starts_with("/mcp"));
     let mut response = if let Err(error) = charged {
         endpoint.refuse(request.uri().path(), StatusCode::TOO_MANY_REQUESTS, &error)
     } else if request.method() == Method::OPTIONS && origin.is_some() {
@@ -307,7 +308,8 @@ async fn guard(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) ->
             presented => unauthorized(&endpoint, request.uri().path(), presented),
         }
     };
-    if response.status() == StatusCode::TOO_MANY_REQUESTS && !response.headers().contains_key(RETRY_AFTER) {
+    // What further paths answer is theirs.
+    if response.status() == StatusCode::TOO_MANY_REQUESTS && (is_charged || is_mcp) {
         // Whole seconds are all this header can say; the message has the milliseconds.
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }

@@ -1,0 +1,120 @@
+//! What compatible servers and careless callers do.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Face, Streamed, error, peer, question, setup, three, with};
+use crate::upstream::{FORMATS, Peer, Upstream};
+
+#[test]
+fn the_list_of_models_refuses_other_methods_in_openais_shape() {
+    let face = Face::of(setup("serve --port 0", &json!({})));
+    for (method, path) in [("POST", "/v1/models"), ("DELETE", "/v1/models"), ("DELETE", "/v1/models/auto")] {
+        let reply = face.client.call(method, path, &[], "");
+        assert_eq!(error(&reply, 405)["type"], "invalid_request_error", "{method} {path}");
+    }
+}
+
+#[test]
+fn the_bare_prefix_is_404_in_openais_shape() {
+    let face = Face::of(setup("serve --port 0", &json!({})));
+    for path in ["/v1/", "/v1"] {
+        error(&face.client.get(path), 404);
+    }
+}
+
+#[test]
+fn a_text_that_cannot_be_embedded_is_the_callers_mistake() {
+    let face = Face::of(setup("serve --port 0", &json!({})));
+    for input in [json!(""), json!(["fine", ""])] {
+        let reply = face.client.post("/v1/embeddings", &json!({ "model": "any", "input": input }));
+        assert_eq!(error(&reply, 400)["param"], "input", "{input}");
+    }
+}
+
+#[test]
+fn embeddings_name_the_member_that_is_wrong() {
+    let face = Face::of(setup("serve --port 0", &json!({})));
+    for (name, value) in [("dimensions", json!("many")), ("encoding_format", json!(7))] {
+        let reply = face.client.post("/v1/embeddings", &json!({ "model": "any", "input": "hello", name: value }));
+        assert_eq!(error(&reply, 400)["param"], name);
+    }
+}
+
+#[test]
+fn no_wait_is_made_up_for_a_provider_that_names_none() {
+    let upstream = Upstream::start();
+    let mut settings = three(&upstream);
+    settings["router"] = json!({ "timeout": "900ms" });
+    let face = Face::start(&settings);
+    for format in FORMATS {
+        // Google names one with every exhausted quota.
+        for model in ["quota", "status-429"].into_iter().skip(usize::from(format == "google")) {
+            let reply = face.chat(&question(&format!("{format}/{model}"), "hello"));
+            error(&reply, 429);
+            assert_eq!(reply.header("retry-after"), None, "{format} {model}");
+        }
+    }
+}
+
+fn usage(completion: u64) -> Value {
+    json!({ "prompt_tokens": 10, "completion_tokens": completion, "total_tokens": 10 + completion })
+}
+
+/// A server that tells its counts with every chunk, and says at the end that it is the end, or does not.
+fn house(done: bool) -> Peer {
+    let chunk = |delta: Value, finish: Value, usage: Value| {
+        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
+        json!({ "id": "1", "object": "chat.completion.chunk", "model": "any-2026", "choices": [choice], "usage": usage })
+    };
+    let mut chunks = vec![
+        chunk(json!({ "role": "assistant", "content": "h" }), Value::Null, usage(2)),
+        chunk(json!({ "content": "i" }), json!("stop"), usage(4)),
+    ];
+    if done {
+        chunks.push(json!({ "id": "1", "object": "chat.completion.chunk", "choices": [], "usage": usage(4) }));
+    }
+    let mut body: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    if done {
+        body += "data: [DONE]\n\n";
+    }
+    Peer::start(move |_, connection| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream";
+        let length = body.len();
+        let _ = connection.write_all(format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes());
+    })
+}
+
+fn streamed(house: &Peer, include_usage: bool) -> Streamed {
+    let face = Face::start(&json!({ "providers": { "house": peer("openai-compatible", house) } }));
+    let options = json!({ "stream_options": { "include_usage": include_usage } });
+    face.stream(&with(question("house/any", "hello"), options))
+}
+
+#[test]
+fn a_server_that_repeats_its_counts_sends_no_chunk_without_choices_to_callers_who_did_not_ask() {
+    let streamed = streamed(&house(true), false);
+    assert!(streamed.chunks.iter().all(|chunk| !chunk["choices"].as_array().unwrap().is_empty()), "{streamed:?}");
+}
+
+#[test]
+fn counts_that_were_not_asked_for_are_not_told() {
+    let streamed = streamed(&house(true), false);
+    assert!(streamed.chunks.iter().all(|chunk| chunk["usage"].is_null()), "{streamed:?}");
+}
+
+#[test]
+fn counts_that_a_server_repeats_are_told_once() {
+    let streamed = streamed(&house(true), true);
+    let told: Vec<&Value> = streamed.chunks.iter().map(|chunk| &chunk["usage"]).filter(|u| !u.is_null()).collect();
+    assert_eq!(told, [&usage(4)], "{streamed:?}");
+}
+
+#[test]
+fn a_server_that_ends_without_done_has_its_counts_told_in_one_answer() {
+    let streamed = streamed(&house(false), true);
+    assert!(streamed.done);
+    assert!(streamed.chunks.iter().all(|chunk| chunk["id"] == "1"), "{streamed:?}");
+    assert_eq!(streamed.chunks.last().unwrap()["usage"]["total_tokens"], 14, "{streamed:?}");
+}
