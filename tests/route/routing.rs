@@ -255,7 +255,11 @@ async fn p10_p19_the_tool_gives_whole_answers_and_tool_calls_of_every_wire_forma
         );
         let asked = asked.await;
         let wanted = &asked["message"]["tool_calls"][0];
-        assert_eq!((&wanted["name"], &wanted["arguments"]), (&json!("weather"), &json!({ "city": "Oslo" })), "{asked}");
+        assert_eq!(
+            (&wanted["name"], &wanted["arguments"]),
+            (&json!("weather"), &json!("{\"city\":\"Oslo\"}")),
+            "{asked}"
+        );
         assert_eq!(asked["stop"], "tools", "{format}: {asked}");
     }
 }

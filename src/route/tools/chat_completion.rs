@@ -1,7 +1,9 @@
 //! `chat_completion`: an answer of a model, chosen by the prompt where none is named (P-19).
 
-use corbie_mcp::{Arguments, CallResult, Effect, RegistrationError, Tool, ToolError};
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use corbie_mcp::{Arguments, CallResult, Context, Effect, RegistrationError, Tool, ToolError};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -41,8 +43,8 @@ struct Input {
     reasoning_effort: Option<String>,
     /// Tools the model may ask for, as in OpenAI's chat completions
     tools: Option<Vec<Map<String, Value>>>,
-    /// Which of them it must ask for
-    tool_choice: Option<Value>,
+    /// Which of them it must ask for: none, auto, required, or one by its name
+    tool_choice: Option<WordOrObject>,
     /// The shape of the answer, as in OpenAI's chat completions
     response_format: Option<Map<String, Value>>,
 }
@@ -66,7 +68,7 @@ struct Answer {
     role: &'static str,
     content: String,
     /// Tools the model asks for
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ToolCall>,
 }
 
@@ -74,7 +76,26 @@ struct Answer {
 struct ToolCall {
     id: String,
     name: String,
-    arguments: Value,
+    /// As JSON text: models write some that is none
+    arguments: String,
+}
+
+/// A word, or an object that says more.
+#[derive(Debug)]
+struct WordOrObject;
+
+impl JsonSchema for WordOrObject {
+    fn schema_name() -> Cow<'static, str> {
+        "WordOrObject".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "object"] })
+    }
 }
 
 pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
@@ -89,10 +110,11 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
         .timeout(limit)
         .input::<Input>()
         .output::<corbie_mcp::Json<Output>>()
-        .run(move |_, arguments: Arguments| {
+        .run(move |context: Context, arguments: Arguments| {
             let router = router.clone();
             async move {
-                let routed = router.ask(read(arguments)?).await?;
+                let caller = Some(context.caller().identity.clone());
+                let routed = router.ask(Ask { caller, ..read(arguments)? }).await?;
                 Ok::<_, ToolError>(result(&routed))
             }
         })
@@ -120,7 +142,7 @@ fn read(arguments: Arguments) -> Result<Ask, ToolError> {
     // Which one it will be is not known yet.
     body.insert("model".into(), model.clone().unwrap_or_default().into());
     let chat = providers::openai::parse(body).map_err(|error| wrong(&unreadable(&error)))?;
-    Ok(Ask { chat, model })
+    Ok(Ask { chat, model, caller: None })
 }
 
 fn unreadable(error: &providers::Error) -> String {
@@ -139,7 +161,8 @@ fn result(routed: &Routed) -> CallResult {
     let Routed { completion, record } = routed;
     let call = |part: &Part| match part {
         Part::ToolCall { id, name, arguments, .. } => {
-            Some(ToolCall { id: id.clone(), name: name.clone(), arguments: arguments.clone() })
+            let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
+            Some(ToolCall { id: id.clone(), name: name.clone(), arguments })
         }
         _ => None,
     };
