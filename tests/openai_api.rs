@@ -8,6 +8,8 @@ mod access;
 mod answers;
 #[path = "openai_api/broken_streams.rs"]
 mod broken_streams;
+#[path = "openai_api/budgets.rs"]
+mod budgets;
 #[path = "openai_api/careless.rs"]
 mod careless;
 #[path = "openai_api/embeddings.rs"]

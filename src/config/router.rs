@@ -38,9 +38,25 @@ pub struct Router {
     pub fallbacks: BTreeMap<String, Vec<String>>,
     /// How long an answer may take in all: every try with every provider.
     pub timeout: Timeout,
+    /// How much each caller may spend in a day.
+    #[serde(skip_serializing_if = "Budget::is_absent")]
+    pub budget: Budget,
     /// How many decisions are kept to be looked at.
     #[schemars(range(min = 0, max = 100_000))]
     pub decisions: usize,
+}
+
+/// How much each caller may spend in a day (UTC), counted since the program started. Left out, there is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// Tokens, read and written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    /// Cost, by the prices of the models.
+    #[schemars(range(min = 0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<f64>,
 }
 
 /// What becomes of the category's system prompt.
@@ -68,7 +84,14 @@ impl Default for Router {
             stay: BTreeSet::new(),
             fallbacks: BTreeMap::new(),
             timeout: Timeout::seconds(300),
+            budget: Budget::default(),
             decisions: 1000,
         }
+    }
+}
+
+impl Budget {
+    fn is_absent(&self) -> bool {
+        *self == Self::default()
     }
 }

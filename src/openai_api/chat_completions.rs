@@ -25,7 +25,8 @@ pub(super) async fn post(
     body: Body,
 ) -> Result<Response, Failure> {
     face.admit(&caller)?;
-    let asked = Asked::read(body, face.server.limits().max_message_bytes).await?;
+    let mut asked = Asked::read(body, face.server.limits().max_message_bytes).await?;
+    asked.ask.caller = Some(caller.identity);
     match asked.stream {
         true => pieces(&face, asked).await,
         false => whole(&face, asked).await,
@@ -53,7 +54,7 @@ impl Asked {
         };
         let with_usage = body.get("stream_options").is_some_and(|options| options["include_usage"] == true);
         let chat = openai::parse(body).map_err(|error| unreadable(&error))?;
-        Ok(Asked { stream: chat.stream, with_usage, ask: Ask { chat, model } })
+        Ok(Asked { stream: chat.stream, with_usage, ask: Ask { chat, model, caller: None } })
     }
 }
 

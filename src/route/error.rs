@@ -1,8 +1,11 @@
 //! Why a prompt got no answer, and how that is put to MCP callers (P-13, P-16).
 
+use std::time::Duration;
+
 use corbie_mcp::{Code, ToolError};
 use serde_json::{Map, Value, json};
 
+use super::budget::UsedUp;
 use crate::providers;
 
 /// Why there is no answer.
@@ -19,6 +22,8 @@ pub enum Error {
     NoModel { advised: Vec<String>, stays: bool },
     #[error("there is no prompt; give a text in `prompt`, or a turn of the user with a text or a picture")]
     NoPrompt,
+    #[error("{}", over_budget(*.used_up))]
+    OverBudget { used_up: UsedUp, left: Duration },
     #[error("no provider could be found in time; raise `router.timeout`, or name the provider before the model")]
     Timeout,
     /// Of those who were asked, the one whose failure tells the most.
@@ -47,6 +52,7 @@ impl Error {
             Error::UnknownModel { .. } => Code::ModelNotFound,
             Error::NoPrompt => Code::InvalidParams,
             Error::Timeout => Code::Timeout,
+            Error::OverBudget { .. } => Code::RateLimited,
             Error::Provider { error, .. } => match error {
                 Provider::Authentication => Code::Authentication,
                 Provider::RateLimited { .. } => Code::RateLimited,
@@ -81,14 +87,16 @@ impl Error {
             Error::NoModel { .. } => "no_model",
             Error::NoPrompt => "no_prompt",
             Error::Timeout => "timeout",
+            Error::OverBudget { .. } => "over_budget",
             Error::Provider { error: providers::Error::BadRequest { kind }, .. } => kind,
             Error::Provider { error, .. } => error.kind(),
         }
     }
 
-    /// How long a provider asks to wait.
-    pub fn retry_after(&self) -> Option<std::time::Duration> {
+    /// How long to wait before it is worth trying again.
+    pub fn retry_after(&self) -> Option<Duration> {
         match self {
+            Error::OverBudget { left, .. } => Some(*left),
             Error::Provider { error, .. } => error.retry_after(),
             _ => None,
         }
@@ -106,6 +114,7 @@ impl Error {
                 }
                 Some(details)
             }
+            Error::OverBudget { left, .. } => Some(json!({ "retry_after_seconds": left.as_secs() })),
             Error::NoProvider | Error::NoPrompt | Error::Timeout => None,
         }
     }
@@ -138,6 +147,17 @@ fn alike(near: &[String]) -> String {
         [] => String::new(),
         names => {
             format!(" did you mean {}?", quoted(names, " or "))
+        }
+    }
+}
+
+fn over_budget(used_up: UsedUp) -> &'static str {
+    match used_up {
+        UsedUp::Tokens => {
+            "this caller has used up its tokens for today; try again tomorrow, or raise `router.budget.tokens_per_day`"
+        }
+        UsedUp::Cost => {
+            "this caller has used up its budget for today; try again tomorrow, or raise `router.budget.cost_per_day`"
         }
     }
 }

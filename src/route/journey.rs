@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::candidates::Candidate;
 use super::error::Error;
 use super::record::{Attempt, Classified, Outcome, Record, Tokens, cost};
-use super::router::{Contender, Plan, Shared};
+use super::router::{Contender, Plan, Shared, today};
 use crate::classify::tools::short;
 use crate::config::providers::Price;
 use crate::providers;
@@ -18,13 +18,14 @@ use crate::providers::provider::Provider;
 pub(super) struct Journey {
     router: Arc<Shared>,
     record: Record,
+    caller: Option<Arc<str>>,
     started: Instant,
     ended: bool,
 }
 
 impl Journey {
-    pub(super) fn begin(router: Arc<Shared>, record: Record) -> Journey {
-        Journey { router, record, started: Instant::now(), ended: false }
+    pub(super) fn begin(router: Arc<Shared>, record: Record, caller: Option<Arc<str>>) -> Journey {
+        Journey { router, record, caller, started: Instant::now(), ended: false }
     }
 
     pub(super) fn record(&self) -> &Record {
@@ -91,6 +92,9 @@ impl Journey {
         self.record.outcome = Outcome::Answered;
         self.record.usage = Some(Tokens::from(usage));
         self.record.cost = price.map(|price| cost(usage, price));
+        if let Some(caller) = &self.caller {
+            self.router.budgets.spend(caller, usage, self.record.cost, today());
+        }
         self.end();
         self.record.clone()
     }

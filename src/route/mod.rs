@@ -1,5 +1,6 @@
 //! Sends each prompt to the model that suits it.
 
+pub mod budget;
 pub mod candidates;
 pub mod classifier;
 pub mod decide;

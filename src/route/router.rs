@@ -7,6 +7,7 @@ use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
 use prometheus_client::registry::Registry;
 use tokio::time::{Instant, timeout_at};
 
+use super::budget::{Budgets, Today};
 use super::candidates::{Candidate, Candidates, candidates};
 use super::classifier::{Classifier, Looked};
 use super::decide::{Decision, Policy, Why, decide};
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     pool: Pool,
     pub(super) records: Records,
     pub(super) metrics: Metrics,
+    pub(super) budgets: Budgets,
     next_id: AtomicU64,
     /// Models that were advised and that nobody serves, as far as the operator was told.
     unserved: Mutex<Vec<String>>,
@@ -51,6 +53,8 @@ pub struct Ask {
     pub chat: Chat,
     /// The model the caller names, with or without a provider before it.
     pub model: Option<String>,
+    /// Who asks, and pays; nobody does on the command line.
+    pub caller: Option<Arc<str>>,
 }
 
 /// An answer, and how it came about.
@@ -87,6 +91,7 @@ impl Router {
     pub fn new(settings: config::Router, threshold: f32, classifier: Classifier, pool: Pool) -> Router {
         Router(Arc::new(Shared {
             records: Records::new(settings.decisions),
+            budgets: Budgets::new(settings.budget),
             settings,
             threshold,
             classifier,
@@ -174,13 +179,17 @@ impl Router {
             asked: ask.model.as_deref().map(clip),
             ..Record::default()
         };
-        Journey::begin(self.0.clone(), record)
+        Journey::begin(self.0.clone(), record, ask.caller.clone())
     }
 
     /// Asks one after the other until somebody answers.
     async fn answer(&self, ask: Ask, journey: &mut Journey) -> Result<(Answer, Option<Price>), Error> {
         let deadline = Instant::now() + self.0.settings.timeout.get();
-        let Ask { mut chat, model } = ask;
+        let Ask { mut chat, model, caller } = ask;
+        if let Some(caller) = caller {
+            let today = today();
+            self.0.budgets.check(&caller, today).map_err(|used_up| Error::OverBudget { used_up, left: today.left })?;
+        }
         let question = prompt::question(&chat);
         // What came as it is may have content that only its provider understands.
         if question.is_empty() && chat.raw.is_none() && !prompt::shows_something(&chat) {
@@ -380,6 +389,11 @@ impl Answer {
 /// Whether a model is known to think. What it takes of how much, its adapter knows.
 fn can_think(provider: &Provider, model: &str) -> bool {
     provider.known(model).capabilities.reasoning == Some(true)
+}
+
+/// The day it is.
+pub(super) fn today() -> Today {
+    Today::at(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }
 
 /// A caller's word in our message, bounded.

@@ -1,8 +1,8 @@
 //! `completion/complete` with a prompt: an answer of a model (P-07, P-08). Its other form, `ref` with `argument`, is the
 //! protocol's own.
 
-use corbie_mcp::Error;
 use corbie_mcp::message::Params;
+use corbie_mcp::{Context, Error};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ struct Completion {
     max_tokens: Option<Value>,
 }
 
-pub(super) async fn complete(router: Router, params: Params) -> Result<Value, Error> {
+pub(super) async fn complete(router: Router, context: Context, params: Params) -> Result<Value, Error> {
     let Completion { prompt, model, max_tokens } = params.parse()?;
     if prompt.trim().is_empty() {
         return Err(Error::invalid_params("`prompt` is empty; give the text to be answered"));
@@ -29,7 +29,8 @@ pub(super) async fn complete(router: Router, params: Params) -> Result<Value, Er
     }
     let max_tokens = max_tokens.filter(|number| !number.is_null()).map(positive).transpose()?;
     let chat = Chat { messages: vec![Message::text(Role::User, prompt)], max_tokens, ..Chat::default() };
-    let Routed { completion, record } = router.ask(Ask { chat, model }).await?;
+    let caller = Some(context.caller().identity.clone());
+    let Routed { completion, record } = router.ask(Ask { chat, model, caller }).await?;
     Ok(json!({
         "message": { "role": "assistant", "content": completion.text() },
         "usage": Usage::from(completion.usage),

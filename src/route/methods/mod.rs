@@ -26,8 +26,8 @@ pub(super) fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder
             async move { Ok(models_list::list(&router).await) }
         })
         // It costs money.
-        .gated_method("completion/complete", Effect::Changes, move |_, params| {
-            completion_complete::complete(completions.clone(), params)
+        .gated_method("completion/complete", Effect::Changes, move |context, params| {
+            completion_complete::complete(completions.clone(), context, params)
         })
 }
 
