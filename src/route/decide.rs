@@ -3,7 +3,7 @@
 //! Pure: takes what the caller asked for, what the classifier said and what the operator configured, and returns a
 //! [`Decision`]. All waiting happens elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::config::router as config;
 
 /// What a classifier said of a prompt.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,20 +27,13 @@ pub struct Advice {
 }
 
 /// What the operator configured.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Policy {
+#[derive(Debug, Clone)]
+pub struct Policy<'a> {
     /// Below this confidence the fallback category counts.
     pub threshold: f32,
-    /// Models of categories, instead of those that are advised.
-    pub models: BTreeMap<String, String>,
-    /// Categories whose prompts go to nobody else.
-    pub stay: BTreeSet<String>,
-    /// Models to ask next, by category.
-    pub fallbacks: BTreeMap<String, Vec<String>>,
+    pub settings: &'a config::Router,
     /// Used where nothing else names a model.
     pub default_model: Option<String>,
-    /// The default model may stand in for one that the caller named.
-    pub replace_pinned: bool,
 }
 
 /// What the router chose, and why. The reason is logged and told to the caller.
@@ -83,18 +76,19 @@ pub enum Why {
 
 /// A model that the caller names is not replaced unless the operator says so; a prompt that was not classified gets the
 /// default (P-11).
-pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy) -> Decision {
+pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy<'_>) -> Decision {
+    let settings = policy.settings;
     let sure = seen.is_some_and(|seen| seen.confidence >= policy.threshold);
     let fell_back = !sure && seen.is_some_and(|seen| seen.fallback.is_some());
     let advice = seen.map(|seen| seen.fallback.as_ref().filter(|_| fell_back).unwrap_or(&seen.advice));
     let mut models: Vec<Choice> = Vec::new();
-    let stays = advice.is_some_and(|advice| policy.stay.contains(&advice.category));
+    let stays = advice.is_some_and(|advice| settings.stay.contains(&advice.category));
     let mut add = |model: &str, why: Why, advised: bool| {
         if !models.iter().any(|choice| choice.model == model) {
             models.push(Choice { model: model.to_owned(), why, advised, stays });
         }
     };
-    let configured = advice.and_then(|advice| policy.models.get(&advice.category));
+    let configured = advice.and_then(|advice| settings.models.get(&advice.category));
     match (asked, configured, advice) {
         (Some(model), ..) => add(model, Why::Asked, false),
         (None, Some(model), _) => add(model, Why::Category, false),
@@ -103,9 +97,9 @@ pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy) -> Deci
         }
         (None, None, _) => {}
     }
-    let fallbacks = advice.filter(|_| asked.is_none()).and_then(|advice| policy.fallbacks.get(&advice.category));
+    let fallbacks = advice.filter(|_| asked.is_none()).and_then(|advice| settings.fallbacks.get(&advice.category));
     fallbacks.into_iter().flatten().for_each(|model| add(model, Why::Fallback, false));
-    if !stays && (asked.is_none() || policy.replace_pinned) {
+    if !stays && (asked.is_none() || settings.replace_pinned) {
         policy.default_model.iter().for_each(|model| add(model, Why::Default, false));
     }
     Decision {
@@ -141,15 +135,20 @@ impl Why {
 mod tests {
     use super::*;
 
-    fn policy() -> Policy {
-        Policy {
-            threshold: 0.6,
-            fallbacks: [("law".to_owned(), vec!["acme/clerk".to_owned()])].into(),
-            models: BTreeMap::new(),
-            stay: BTreeSet::new(),
-            default_model: Some("acme/default".into()),
-            replace_pinned: false,
-        }
+    /// What is decided with some settings more.
+    fn decided(asked: Option<&str>, seen: Option<&Seen>, more: impl FnOnce(&mut config::Router)) -> Decision {
+        let mut settings = settings();
+        more(&mut settings);
+        decide(asked, seen, &policy(&settings, Some("acme/default")))
+    }
+
+    fn settings() -> config::Router {
+        let fallbacks = [("law".to_owned(), vec!["acme/clerk".to_owned()])].into();
+        config::Router { fallbacks, ..config::Router::default() }
+    }
+
+    fn policy<'a>(settings: &'a config::Router, default_model: Option<&str>) -> Policy<'a> {
+        Policy { threshold: 0.6, settings, default_model: default_model.map(str::to_owned) }
     }
 
     fn seen(confidence: f32) -> Seen {
@@ -170,7 +169,7 @@ mod tests {
 
     #[test]
     fn p11_c63_a_sure_prompt_gets_its_categorys_model_prompt_and_reasoning() {
-        let decision = decide(None, Some(&seen(0.9)), &policy());
+        let decision = decided(None, Some(&seen(0.9)), |_| ());
         assert_eq!(
             models(&decision),
             [("acme/lawyer", "category"), ("acme/clerk", "fallback"), ("acme/default", "default")]
@@ -181,54 +180,53 @@ mod tests {
 
     #[test]
     fn c60_f28_f29_below_the_threshold_the_fallback_category_counts() {
-        let decision = decide(None, Some(&seen(0.59)), &policy());
+        let decision = decided(None, Some(&seen(0.59)), |_| ());
         assert_eq!(decision.category.as_deref(), Some("general"));
         assert_eq!(models(&decision), [("acme/plain", "rule"), ("acme/default", "default")]);
         assert!(decision.fell_back && !decision.use_reasoning);
         let without = Seen { fallback: None, ..seen(0.59) };
-        let decision = decide(None, Some(&without), &policy());
+        let decision = decided(None, Some(&without), |_| ());
         assert_eq!((decision.category.as_deref(), decision.fell_back), (Some("law"), false));
         assert_eq!(decision.system_prompt, None);
-        assert_eq!(decide(None, Some(&seen(0.6)), &policy()).category.as_deref(), Some("law"));
+        assert_eq!(decided(None, Some(&seen(0.6)), |_| ()).category.as_deref(), Some("law"));
     }
 
     #[test]
     fn p11_a_model_that_was_asked_for_is_not_replaced_unless_the_operator_says_so() {
-        let decision = decide(Some("gpt-4o"), None, &policy());
+        let decision = decided(Some("gpt-4o"), None, |_| ());
         assert_eq!(models(&decision), [("gpt-4o", "asked")]);
-        let decision = decide(Some("gpt-4o"), None, &Policy { replace_pinned: true, ..policy() });
+        let decision = decided(Some("gpt-4o"), None, |settings| settings.replace_pinned = true);
         assert_eq!(models(&decision), [("gpt-4o", "asked"), ("acme/default", "default")]);
     }
 
     #[test]
     fn p11_without_a_classification_it_is_the_default_or_nobody() {
-        assert_eq!(models(&decide(None, None, &policy())), [("acme/default", "default")]);
-        let nobody = decide(None, None, &Policy { default_model: None, ..policy() });
+        assert_eq!(models(&decided(None, None, |_| ())), [("acme/default", "default")]);
+        let nobody = decide(None, None, &policy(&config::Router::default(), None));
         assert_eq!((nobody.models, nobody.system_prompt), (Vec::new(), None));
     }
 
     #[test]
     fn c63_the_operator_may_name_another_model_for_a_category() {
-        let policy = Policy { models: [("law".to_owned(), "acme/judge".to_owned())].into(), ..policy() };
-        assert_eq!(models(&decide(None, Some(&seen(0.9)), &policy))[0], ("acme/judge", "category"));
-        assert_eq!(models(&decide(None, Some(&seen(0.1)), &policy))[0], ("acme/plain", "rule"));
+        let judged = |confidence| {
+            decided(None, Some(&seen(confidence)), |settings| {
+                settings.models = [("law".to_owned(), "acme/judge".to_owned())].into();
+            })
+        };
+        assert_eq!(models(&judged(0.9))[0], ("acme/judge", "category"));
+        assert_eq!(models(&judged(0.1))[0], ("acme/plain", "rule"));
     }
 
     #[test]
     fn p17_prompts_of_a_category_that_stays_go_to_no_default() {
-        let policy = Policy { stay: ["law".to_owned()].into(), ..policy() };
-        assert_eq!(
-            models(&decide(None, Some(&seen(0.9)), &policy)),
-            [("acme/lawyer", "category"), ("acme/clerk", "fallback")]
-        );
+        let stays = decided(None, Some(&seen(0.9)), |settings| settings.stay = ["law".to_owned()].into());
+        assert_eq!(models(&stays), [("acme/lawyer", "category"), ("acme/clerk", "fallback")]);
     }
 
     #[test]
     fn a_model_is_named_once() {
-        let policy = Policy { default_model: Some("acme/lawyer".into()), ..policy() };
-        assert_eq!(
-            models(&decide(None, Some(&seen(0.9)), &policy)),
-            [("acme/lawyer", "category"), ("acme/clerk", "fallback")]
-        );
+        let settings = settings();
+        let decision = decide(None, Some(&seen(0.9)), &policy(&settings, Some("acme/lawyer")));
+        assert_eq!(models(&decision), [("acme/lawyer", "category"), ("acme/clerk", "fallback")]);
     }
 }

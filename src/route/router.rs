@@ -320,11 +320,8 @@ impl Router {
     fn plan_for(&self, looked: Option<Looked>, model: Option<&str>) -> Plan {
         let policy = Policy {
             threshold: self.0.threshold,
-            models: self.0.settings.models.clone(),
-            fallbacks: self.0.settings.fallbacks.clone(),
-            stay: self.0.settings.stay.clone(),
+            settings: &self.0.settings,
             default_model: self.0.pool.default_model(),
-            replace_pinned: self.0.settings.replace_pinned,
         };
         let decision = decide(model, looked.as_ref().map(|looked| &looked.seen), &policy);
         let providers = self.0.pool.providers();
