@@ -4,6 +4,7 @@ pub mod budget;
 pub mod candidates;
 pub mod classifier;
 pub mod decide;
+mod decisions;
 mod error;
 mod follow;
 mod journey;
