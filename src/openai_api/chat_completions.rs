@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Extension;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use corbie_mcp::Caller;
@@ -24,9 +24,8 @@ pub(super) async fn post(
     Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, Failure> {
-    face.admit(&caller)?;
-    let mut asked = Asked::read(body, face.server.limits().max_message_bytes).await?;
-    asked.ask.caller = Some(caller.identity);
+    let body = face.admit(&caller, body).await?;
+    let asked = Asked::read(body, caller)?;
     match asked.stream {
         true => pieces(&face, asked).await,
         false => whole(&face, asked).await,
@@ -42,10 +41,7 @@ struct Asked {
 }
 
 impl Asked {
-    async fn read(body: Body, most: usize) -> Result<Asked, Failure> {
-        let bytes = to_bytes(body, most).await.map_err(|error| Failure::unread(&error, most))?;
-        let body: Map<String, Value> = serde_json::from_slice(&bytes)
-            .map_err(|_| Failure::invalid("the body is no JSON object; send one with `model` and `messages`", None))?;
+    fn read(body: Map<String, Value>, caller: Caller) -> Result<Asked, Failure> {
         let model = match body.get("model") {
             None | Some(Value::Null) => None,
             Some(Value::String(model)) if model == AUTO => None,
@@ -54,17 +50,14 @@ impl Asked {
         };
         let with_usage = body.get("stream_options").is_some_and(|options| options["include_usage"] == true);
         let chat = openai::parse(body).map_err(|error| unreadable(&error))?;
-        Ok(Asked { stream: chat.stream, with_usage, ask: Ask { chat, model, caller: None } })
+        Ok(Asked { stream: chat.stream, with_usage, ask: Ask { chat, model, caller: Some(caller.identity) } })
     }
 }
 
 fn unreadable(error: &providers::Error) -> Failure {
-    match error {
-        providers::Error::BadRequest { kind } => {
-            let name = kind.strip_prefix("invalid_").unwrap_or(kind);
-            Failure::invalid(format!("`{name}` is missing or cannot be read"), Some(name))
-        }
-        error => Failure::invalid(error.to_string(), None),
+    match error.parameter() {
+        Some(name) => Failure::invalid(format!("`{name}` is missing or cannot be read"), Some(name)),
+        None => Failure::invalid(error.to_string(), None),
     }
 }
 

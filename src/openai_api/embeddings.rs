@@ -1,7 +1,7 @@
 //! `POST /v1/embeddings`, by the model inside.
 
 use axum::Extension;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
@@ -11,7 +11,7 @@ use corbie_mcp::Caller;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Face;
 use super::failure::Failure;
@@ -32,11 +32,7 @@ pub(super) async fn post(
     Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, Failure> {
-    face.admit(&caller)?;
-    let most = face.server.limits().max_message_bytes;
-    let bytes = to_bytes(body, most).await.map_err(|error| Failure::unread(&error, most))?;
-    let mut body: Map<String, Value> = serde_json::from_slice(&bytes)
-        .map_err(|_| Failure::invalid("the body is no JSON object; send one with `input`", None))?;
+    let mut body = face.admit(&caller, body).await?;
     let texts = match serde_json::from_value(body.remove("input").unwrap_or_default()) {
         Ok(Input::One(text)) => vec![text],
         Ok(Input::Many(texts)) => texts,

@@ -59,6 +59,9 @@ pub enum NetworkFault {
     Closed,
 }
 
+/// Before the name of a parameter that could not be read.
+const UNREAD: &str = "invalid_";
+
 impl Error {
     /// Whether the same request may succeed on the same provider in a moment (P-14).
     pub fn retryable(&self) -> bool {
@@ -73,6 +76,19 @@ impl Error {
     /// Whether another provider or another key may do better.
     pub fn another_may_help(&self) -> bool {
         !matches!(self, Error::BadRequest { .. })
+    }
+
+    /// The parameter of a caller's request that could not be read, if that is what happened.
+    pub fn parameter(&self) -> Option<&str> {
+        match self {
+            Error::BadRequest { kind } => kind.strip_prefix(UNREAD),
+            _ => None,
+        }
+    }
+
+    /// A parameter of a caller's request that cannot be read.
+    pub(super) fn unread(parameter: &str) -> Error {
+        Error::BadRequest { kind: format!("{UNREAD}{parameter}") }
     }
 
     /// How long the provider asks to wait.

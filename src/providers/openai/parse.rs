@@ -51,7 +51,7 @@ fn member<T>(
 }
 
 fn invalid(name: &str) -> Error {
-    Error::BadRequest { kind: format!("invalid_{name}") }
+    Error::unread(name)
 }
 
 /// Clients of local servers write -1 for "no limit".

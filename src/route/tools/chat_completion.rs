@@ -146,9 +146,8 @@ fn read(arguments: Arguments) -> Result<Ask, ToolError> {
 }
 
 fn unreadable(error: &providers::Error) -> String {
-    match error {
-        providers::Error::BadRequest { kind } if kind != "invalid_messages" => {
-            let name = kind.strip_prefix("invalid_").unwrap_or(kind);
+    match error.parameter() {
+        Some(name) if name != "messages" => {
             format!("`{name}` cannot be read; write it as in OpenAI's chat completions")
         }
         _ => {
