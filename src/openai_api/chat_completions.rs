@@ -2,6 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::failure::Failure;
+use super::{Face, decision_headers, stream};
+use crate::providers::Answered;
+use crate::providers::openai::{self, NotReceived, Received};
+use crate::route::Ask;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
@@ -9,12 +14,6 @@ use axum::response::{IntoResponse, Response};
 use corbie_mcp::Caller;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use serde_json::{Map, Value};
-
-use super::failure::Failure;
-use super::{Face, decision_headers, stream};
-use crate::providers::{self, openai};
-use crate::route::{Ask, Routed};
 
 /// The model that means: choose one.
 pub(super) const AUTO: &str = "auto";
@@ -25,65 +24,53 @@ pub(super) async fn post(
     body: Body,
 ) -> Result<Response, Failure> {
     let body = face.admit(&caller, body).await?;
-    let asked = Asked::read(body, caller)?;
-    match asked.stream {
-        true => pieces(&face, asked).await,
-        false => whole(&face, asked).await,
-    }
-}
-
-/// What a caller wants.
-struct Asked {
-    ask: Ask,
-    stream: bool,
-    /// The caller wants to be told of tokens at the end of a stream.
-    with_usage: bool,
-}
-
-impl Asked {
-    fn read(body: Map<String, Value>, caller: Caller) -> Result<Asked, Failure> {
-        let model = match body.get("model") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(model)) if model == AUTO => None,
-            Some(Value::String(model)) => Some(model.clone()),
-            Some(_) => return Err(Failure::invalid("`model` must be the name of a model, or `auto`", Some("model"))),
+    let received = Received::read(body).map_err(|not_received| {
+        let parameter = match &not_received {
+            NotReceived::Member(name) => Some(*name),
+            _ => None,
         };
-        let with_usage = body.get("stream_options").is_some_and(|options| options["include_usage"] == true);
-        let chat = openai::parse(body).map_err(|error| unreadable(&error))?;
-        Ok(Asked { stream: chat.stream, with_usage, ask: Ask { chat, model, caller: Some(caller.identity) } })
+        Failure::invalid(not_received.to_string(), parameter)
+    })?;
+    match received.stream {
+        true => pieces(&face, received, caller).await,
+        false => whole(&face, received, caller).await,
     }
 }
 
-fn unreadable(error: &providers::Error) -> Failure {
-    match error.parameter() {
-        Some(name) => Failure::invalid(format!("`{name}` is missing or cannot be read"), Some(name)),
-        None => Failure::invalid(error.to_string(), None),
-    }
+fn ask(received: Received, caller: Caller) -> Ask {
+    let model = received.model.clone().filter(|model| model != AUTO);
+    Ask { question: received.into(), model, caller: Some(caller.identity) }
 }
 
-async fn whole(face: &Face, asked: Asked) -> Result<Response, Failure> {
-    let Routed { completion, record } = face.router.ask(asked.ask).await?;
-    // As its provider names it, as in a stream.
-    let asked_for = record.model.as_deref().unwrap_or_default();
-    let model = if completion.model.is_empty() { asked_for } else { &completion.model };
-    let body = openai::render(&completion, model, now()).to_string();
-    let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    let mut response = (json, body).into_response();
+async fn whole(face: &Face, received: Received, caller: Caller) -> Result<Response, Failure> {
+    let (answered, record) = face.router.pass_on(ask(received, caller)).await?;
+    let body = match answered {
+        Answered::AsItCame { body, .. } => Body::from(body),
+        Answered::Read(completion) => {
+            // As its provider names it, as in a stream.
+            let asked_for = record.model.as_deref().unwrap_or_default();
+            let model = if completion.model.is_empty() { asked_for } else { &completion.model };
+            Body::from(openai::render(&completion, model, now()).to_string())
+        }
+    };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     decision_headers::add(response.headers_mut(), &record);
     Ok(response)
 }
 
 /// The head is sent with the first piece, so that failover works until then.
-async fn pieces(face: &Face, asked: Asked) -> Result<Response, Failure> {
-    let answering = face.router.stream(asked.ask).await?;
+async fn pieces(face: &Face, received: Received, caller: Caller) -> Result<Response, Failure> {
+    let with_usage = received.with_usage;
+    let answering = face.router.stream(ask(received, caller)).await?;
     let record = answering.record().clone();
     let model = record.model.clone().unwrap_or_default();
-    let encoder = openai::Encoder::new(model, now(), asked.with_usage);
+    let encoder = openai::Encoder::new(model, now(), with_usage);
     let head = [
         (CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
     ];
-    let mut response = (head, Body::from_stream(stream::events(answering, encoder, asked.with_usage))).into_response();
+    let mut response = (head, Body::from_stream(stream::events(answering, encoder, with_usage))).into_response();
     decision_headers::add(response.headers_mut(), &record);
     Ok(response)
 }

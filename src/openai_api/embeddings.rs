@@ -11,7 +11,7 @@ use corbie_mcp::Caller;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Face;
 use super::failure::Failure;
@@ -32,7 +32,9 @@ pub(super) async fn post(
     Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, Failure> {
-    let mut body = face.admit(&caller, body).await?;
+    let body = face.admit(&caller, body).await?;
+    let mut body: Map<String, Value> =
+        serde_json::from_slice(&body).map_err(|_| Failure::invalid("the body is no JSON object", None))?;
     let texts = match serde_json::from_value(body.remove("input").unwrap_or_default()) {
         Ok(Input::One(text)) => vec![text],
         Ok(Input::Many(texts)) => texts,

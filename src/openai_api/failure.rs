@@ -96,9 +96,9 @@ impl From<route::Error> for Failure {
         };
         Failure {
             code: Some(error.kind().to_owned()),
-            param: matches!(error, route::Error::UnknownModel { .. }).then(|| "model".to_owned()),
+            param: error.parameter().map(str::to_owned),
             retry_after: error.retry_after().map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0)),
-            tried: true,
+            tried: !matches!(error, route::Error::Unread(_)),
             ..Failure::new(status, kind, error.to_string())
         }
     }

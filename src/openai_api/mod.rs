@@ -12,8 +12,8 @@ mod stream;
 use axum::Router as Routes;
 use axum::body::{Body, to_bytes};
 use axum::routing::{any, get, post};
+use bytes::Bytes;
 use corbie_mcp::{Caller, Server, TrustLevel};
-use serde_json::{Map, Value};
 
 pub use failure::refuse;
 
@@ -43,8 +43,8 @@ pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
 }
 
 impl Face {
-    /// Lets in who may spend money, while the server takes requests, and reads what they send.
-    async fn admit(&self, caller: &Caller, body: Body) -> Result<Map<String, Value>, Failure> {
+    /// Lets in who may spend money, while the server takes requests, and takes what they send.
+    async fn admit(&self, caller: &Caller, body: Body) -> Result<Bytes, Failure> {
         if self.server.is_draining() {
             return Err(Failure::shutting_down());
         }
@@ -52,7 +52,6 @@ impl Face {
             return Err(Failure::not_trusted());
         }
         let most = self.server.limits().max_message_bytes;
-        let bytes = to_bytes(body, most).await.map_err(|error| Failure::unread(&error, most))?;
-        serde_json::from_slice(&bytes).map_err(|_| Failure::invalid("the body is no JSON object", None))
+        to_bytes(body, most).await.map_err(|error| Failure::unread(&error, most))
     }
 }

@@ -30,10 +30,11 @@ struct Writing {
 
 /// The events. What is ready is written together; an answer that breaks ends with an error and without `[DONE]`.
 pub(super) fn events(
-    answering: Answering,
+    mut answering: Answering,
     encoder: Encoder,
     with_usage: bool,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    answering.pass_on();
     let writing = Writing { answering, encoder, with_usage, counts: None, as_it_came: false, ended: false };
     unfold(writing, |mut writing| async move {
         if writing.ended {
@@ -59,7 +60,12 @@ impl Writing {
                 return Bytes::from_static(b": still waiting\n\n");
             };
             match next {
-                Some(Ok(piece)) => self.write(&piece, &mut out),
+                // Most of what comes, alone most of the time.
+                Some(Ok(Piece::Plain(events))) if out.is_empty() && !self.answering.is_ready() => {
+                    self.as_it_came = true;
+                    return events;
+                }
+                Some(Ok(piece)) => self.write(piece, &mut out),
                 Some(Err(error)) => {
                     self.ended = true;
                     let failure = Failure::from(error).body();
@@ -78,23 +84,31 @@ impl Writing {
     }
 
     /// An event of the same protocol goes on as it came; others are translated.
-    fn write(&mut self, piece: &Piece, out: &mut Vec<u8>) {
-        let Some(data) = &piece.data else {
-            piece.deltas.iter().for_each(|delta| self.encoder.delta(delta, out));
-            return;
+    fn write(&mut self, piece: Piece, out: &mut Vec<u8>) {
+        let data = match piece {
+            Piece::Plain(events) => {
+                self.as_it_came = true;
+                out.extend_from_slice(&events);
+                return;
+            }
+            Piece::Event { deltas, data: None } => {
+                deltas.iter().for_each(|delta| self.encoder.delta(delta, out));
+                return;
+            }
+            Piece::Event { data: Some(data), .. } => data,
         };
         self.as_it_came = true;
         if data.trim_start().starts_with("[DONE]") {
             return;
         }
-        if piece.says_tokens() {
-            let Ok(mut chunk) = serde_json::from_str::<Value>(data) else { return };
+        if says_tokens(&data) {
+            let Ok(mut chunk) = serde_json::from_str::<Value>(&data) else { return };
             self.keep_counts(&mut chunk);
             if chunk["choices"].as_array().is_some_and(|choices| !choices.is_empty()) {
                 put(&chunk.to_string(), out);
             }
         } else {
-            put(data, out);
+            put(&data, out);
         }
     }
 
@@ -121,4 +135,10 @@ impl Writing {
         }
         put("[DONE]", out);
     }
+}
+
+/// Whether an event says how many tokens there were, also if it says so again. A quick look: words of an answer that
+/// look alike are escaped.
+fn says_tokens(data: &str) -> bool {
+    data.contains("\"usage\":{") || data.contains("\"usage\": {")
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::client::Answer;
 use super::provider::Provider;
 use super::stream::Stream;
-use super::{Chat, Completion, Error, Head, ModelInfo, mock, retry};
+use super::{Answered, Completion, Error, Head, ModelInfo, Question, mock, retry};
 
 /// How a call went, whatever its end.
 #[derive(Debug)]
@@ -34,27 +34,53 @@ const MOST_PAGES: usize = 50;
 pub async fn complete(
     provider: &Provider,
     key: usize,
-    chat: &Chat,
+    question: &Question,
     deadline: Instant,
     hope: Hope,
 ) -> Outcome<Completion> {
     let once = || async {
-        match provider.request(key, chat) {
-            None => mock::complete(chat),
+        match provider.request(key, question)? {
+            None => mock::complete(&*question.chat()?),
             Some(request) => {
                 let Answer { status, headers, body } = provider.client.send(request, by(provider, deadline)).await?;
                 provider.response(Head { status, headers: &headers, at: SystemTime::now() }, &body)
             }
         }
     };
-    with_retries(provider, &chat.model, once, deadline, hope).await
+    with_retries(provider, question.model(), once, deadline, hope).await
+}
+
+/// The same for a caller who takes the answer as it came.
+pub async fn pass_on(
+    provider: &Provider,
+    key: usize,
+    question: &Question,
+    deadline: Instant,
+    hope: Hope,
+) -> Outcome<Answered> {
+    let once = || async {
+        match provider.request(key, question)? {
+            None => mock::complete(&*question.chat()?).map(Answered::Read),
+            Some(request) => {
+                let Answer { status, headers, body } = provider.client.send(request, by(provider, deadline)).await?;
+                provider.passed_on(Head { status, headers: &headers, at: SystemTime::now() }, body)
+            }
+        }
+    };
+    with_retries(provider, question.model(), once, deadline, hope).await
 }
 
 /// Asks for an answer in pieces, and waits for the first of them: until then nothing is lost by asking again, or somebody
 /// else.
-pub async fn open(provider: &Arc<Provider>, key: usize, chat: &Chat, deadline: Instant, hope: Hope) -> Outcome<Stream> {
-    let once = || Stream::open(provider, key, chat, by(provider, deadline));
-    with_retries(provider, &chat.model, once, deadline, hope).await
+pub async fn open(
+    provider: &Arc<Provider>,
+    key: usize,
+    question: &Question,
+    deadline: Instant,
+    hope: Hope,
+) -> Outcome<Stream> {
+    let once = || Stream::open(provider, key, question, by(provider, deadline));
+    with_retries(provider, question.model(), once, deadline, hope).await
 }
 
 /// Asks for all models.

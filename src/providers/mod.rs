@@ -18,6 +18,7 @@ pub mod mock;
 pub mod openai;
 pub mod pool;
 pub mod provider;
+mod question;
 pub mod retry;
 mod retry_after;
 mod sse;
@@ -33,6 +34,7 @@ use url::Url;
 pub use capabilities::{Capabilities, Refuses};
 pub use chat::{Chat, Completion, Delta};
 pub use error::{Error, NetworkFault};
+pub use question::Question;
 pub use sse::{Event, Events};
 
 use crate::config::secret::Secret;
@@ -45,6 +47,15 @@ pub struct Endpoint {
     pub key: Option<Secret>,
     /// Sent with every request, after those of the protocol.
     pub headers: HeaderMap,
+}
+
+/// A whole answer for a caller who speaks OpenAI's protocol.
+#[derive(Debug, Clone)]
+pub enum Answered {
+    /// It lacks nothing.
+    AsItCame { body: bytes::Bytes, usage: chat::Usage },
+    /// It came in another protocol, or has gaps.
+    Read(Completion),
 }
 
 /// A request, ready to be sent.
@@ -75,6 +86,15 @@ pub struct ModelInfo {
     /// What it can do, where the provider tells.
     #[serde(skip_serializing_if = "Capabilities::is_empty")]
     pub capabilities: Capabilities,
+}
+
+impl Answered {
+    pub fn usage(&self) -> chat::Usage {
+        match self {
+            Answered::AsItCame { usage, .. } => *usage,
+            Answered::Read(completion) => completion.usage,
+        }
+    }
 }
 
 impl ModelInfo {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::{HeaderMap, header};
 use url::Url;
 
@@ -12,7 +13,7 @@ use super::capabilities::{self, Known};
 use super::chat::Protocol;
 use super::client::{self, Client};
 use super::state::State;
-use super::{Chat, Completion, Delta, Endpoint, Error, Event, Head, ModelInfo, Request};
+use super::{Answered, Completion, Delta, Endpoint, Error, Event, Head, ModelInfo, Question, Request};
 use super::{anthropic, google, mock, openai};
 use crate::config::headers::{NotAHeader, header_map};
 use crate::config::providers as config;
@@ -199,15 +200,33 @@ impl Provider {
         locked(&self.state).answer(model, result, took, now);
     }
 
+    /// Whether it is handed requests in OpenAI's protocol as they came.
+    pub fn takes_as_it_came(&self) -> bool {
+        self.is_remote() && self.protocol() == Protocol::OpenAi
+    }
+
     /// A request with one of its keys. Only those who speak a protocol are sent any.
-    pub fn request(&self, key: usize, chat: &Chat) -> Option<Request> {
-        let (endpoint, refuses) =
-            (&self.endpoints[key.min(self.endpoints.len() - 1)], self.known(&chat.model).refuses());
-        self.is_remote().then(|| match self.protocol() {
-            Protocol::OpenAi => openai::request(chat, endpoint, refuses),
-            Protocol::Anthropic => anthropic::request(chat, endpoint, refuses),
-            Protocol::Google => google::request(chat, endpoint, refuses),
-        })
+    pub fn request(&self, key: usize, question: &Question) -> Result<Option<Request>, Error> {
+        if !self.is_remote() {
+            return Ok(None);
+        }
+        let endpoint = &self.endpoints[key.min(self.endpoints.len() - 1)];
+        let refuses = self.known(question.model()).refuses();
+        Ok(Some(match (question, self.protocol()) {
+            (Question::AsItCame { received, model }, Protocol::OpenAi) => received.passed_on(model, endpoint, refuses),
+            (Question::Read(chat), Protocol::OpenAi) => openai::request(chat, endpoint, refuses),
+            (question, Protocol::Anthropic) => anthropic::request(&*question.chat()?, endpoint, refuses),
+            (question, Protocol::Google) => google::request(&*question.chat()?, endpoint, refuses),
+        }))
+    }
+
+    /// An answer for a caller who speaks OpenAI's protocol.
+    pub fn passed_on(&self, head: Head<'_>, body: Bytes) -> Result<Answered, Error> {
+        let faultless = (self.protocol() == Protocol::OpenAi).then(|| openai::faultless(head, &body)).flatten();
+        match faultless {
+            Some(usage) => Ok(Answered::AsItCame { body, usage }),
+            None => self.response(head, &body).map(Answered::Read),
+        }
     }
 
     pub fn response(&self, head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {

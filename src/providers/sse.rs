@@ -29,6 +29,11 @@ const MOST_BYTES: usize = 16 << 20;
 pub struct TooLarge;
 
 impl Events {
+    /// Whether nothing of another event has come since the last.
+    pub fn is_between(&self) -> bool {
+        self.line.is_empty() && !self.has_data && self.event.name.is_empty() && !self.after_return
+    }
+
     /// The events that are complete with these bytes.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLarge> {
         let mut events = Vec::new();

@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::chat::Protocol;
 use super::client::Opened;
+use super::openai::plain;
 use super::provider::{Decoder, Provider};
-use super::{Chat, Delta, Error, Events, Head, NetworkFault, mock};
+use super::{Delta, Error, Events, Head, NetworkFault, Question, mock};
 
 /// The pieces of one answer, as they come. Dropping it closes the connection, and the provider stops.
 #[derive(Debug)]
@@ -23,15 +25,22 @@ pub struct Stream {
     ready: VecDeque<Result<Piece, Error>>,
     /// What is left of a piece that is taken bit by bit.
     left: VecDeque<Delta>,
+    /// Whoever takes it wants events as they came, where that can be.
+    as_it_came: bool,
     ended: bool,
 }
 
-/// What one event brought.
-#[derive(Debug, Clone, Default)]
-pub struct Piece {
-    pub deltas: Vec<Delta>,
-    /// Its data as it came, where the provider speaks OpenAI's protocol: callers who do too may have it so.
-    pub data: Option<String>,
+/// What came.
+#[derive(Debug, Clone)]
+pub enum Piece {
+    /// Events of OpenAI's protocol that say nothing corbie has to know, for callers who speak it too.
+    Plain(Bytes),
+    /// One event, read.
+    Event {
+        deltas: Vec<Delta>,
+        /// Its data as it came, where the provider speaks OpenAI's protocol.
+        data: Option<String>,
+    },
 }
 
 #[derive(Debug)]
@@ -49,37 +58,49 @@ struct Wire {
 }
 
 impl Piece {
-    /// Whether the event says how many tokens there were, also if it says so again. A quick look: words of an answer
-    /// that look alike are escaped.
-    pub fn says_tokens(&self) -> bool {
-        self.data.as_deref().is_some_and(|data| data.contains("\"usage\":{") || data.contains("\"usage\": {"))
+    /// What it adds to the answer, as far as it was read.
+    pub fn deltas(&self) -> &[Delta] {
+        match self {
+            Piece::Plain(_) => &[],
+            Piece::Event { deltas, .. } => deltas,
+        }
     }
 }
 
 impl Stream {
     /// Sends a request and waits for the first piece that says something, until `by`.
-    pub(super) async fn open(provider: &Arc<Provider>, key: usize, chat: &Chat, by: Instant) -> Result<Stream, Error> {
-        let provider = provider.clone();
-        let Some(request) = provider.request(key, chat) else {
-            let piece = |delta| Ok(Piece { deltas: vec![delta], data: None });
-            let ready = mock::deltas(chat)?.into_iter().map(piece).collect();
-            return Ok(Stream::new(provider, Source::Mock, chat, ready));
+    pub(super) async fn open(
+        provider: &Arc<Provider>,
+        key: usize,
+        question: &Question,
+        by: Instant,
+    ) -> Result<Stream, Error> {
+        let (provider, model) = (provider.clone(), question.model());
+        let Some(request) = provider.request(key, question)? else {
+            let piece = |delta| Ok(Piece::Event { deltas: vec![delta], data: None });
+            let ready = mock::deltas(&*question.chat()?)?.into_iter().map(piece).collect();
+            return Ok(Stream::new(provider, Source::Mock, model, ready));
         };
         let opened = provider.client.open(request, by).await?;
         if !opened.status.is_success() {
             return Err(refusal(&provider, opened, by).await);
         }
         let source = Source::Wire(Box::new(Wire { opened, events: Events::default(), decoder: provider.decoder() }));
-        let mut stream = Stream::new(provider, source, chat, VecDeque::new());
+        let mut stream = Stream::new(provider, source, model, VecDeque::new());
         match tokio::time::timeout_at(by, stream.until_content()).await {
             Ok(result) => result.map(|()| stream),
             Err(_) => Err(Error::Timeout),
         }
     }
 
-    fn new(provider: Arc<Provider>, source: Source, chat: &Chat, ready: VecDeque<Result<Piece, Error>>) -> Stream {
-        let model = chat.model.clone();
-        Stream { provider, source, model, failed: None, ready, left: VecDeque::new(), ended: false }
+    fn new(provider: Arc<Provider>, source: Source, model: &str, ready: VecDeque<Result<Piece, Error>>) -> Stream {
+        let (model, left) = (model.to_owned(), VecDeque::new());
+        Stream { provider, source, model, failed: None, ready, left, as_it_came: false, ended: false }
+    }
+
+    /// From here on, what comes in OpenAI's protocol is read no further than it must be. [`Stream::next`] would miss it.
+    pub fn pass_on(&mut self) {
+        self.as_it_came = self.provider.takes_as_it_came();
     }
 
     /// Whether something is there already.
@@ -94,7 +115,7 @@ impl Stream {
                 return Some(Ok(delta));
             }
             match self.next_piece().await? {
-                Ok(piece) => self.left.extend(piece.deltas),
+                Ok(piece) => self.left.extend(piece.deltas().iter().cloned()),
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -117,7 +138,7 @@ impl Stream {
         loop {
             for piece in &self.ready {
                 match piece {
-                    Ok(piece) if piece.deltas.iter().any(says_something) => return Ok(()),
+                    Ok(piece) if piece.deltas().iter().any(says_something) => return Ok(()),
                     Ok(_) => {}
                     Err(error) => return Err(error.clone()),
                 }
@@ -145,13 +166,21 @@ impl Stream {
         };
         let Wire { opened, events, decoder } = &mut **wire;
         match opened.next(self.provider.timeout).await {
-            Ok(Some(bytes)) => {
-                let complete = events.push(&bytes).map_err(|_| Error::Unreadable("an event is larger than 16 MiB"))?;
-                for event in complete {
-                    let deltas = decoder.event(&event).map_err(|error| self.provider.scrubbed(error))?;
-                    let data = (self.provider.protocol() == Protocol::OpenAi).then_some(event.data);
-                    if !deltas.is_empty() || data.is_some() {
-                        self.ready.push_back(Ok(Piece { deltas, data }));
+            Ok(Some(mut bytes)) => {
+                while !bytes.is_empty() && !decoder.is_over() {
+                    let plain = if self.as_it_came && events.is_between() { plain::run(&bytes) } else { 0 };
+                    if plain > 0 {
+                        self.ready.push_back(Ok(Piece::Plain(bytes.split_to(plain))));
+                        continue;
+                    }
+                    let end = memchr::memmem::find(&bytes, b"\n\n").map_or(bytes.len(), |end| end + 2);
+                    let complete = events.push(&bytes.split_to(end));
+                    for event in complete.map_err(|_| Error::Unreadable("an event is larger than 16 MiB"))? {
+                        let deltas = decoder.event(&event).map_err(|error| self.provider.scrubbed(error))?;
+                        let data = (self.provider.protocol() == Protocol::OpenAi).then_some(event.data);
+                        if !deltas.is_empty() || data.is_some() {
+                            self.ready.push_back(Ok(Piece::Event { deltas, data }));
+                        }
                     }
                 }
                 // Some say that all is said and keep the connection open.

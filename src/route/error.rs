@@ -22,6 +22,9 @@ pub enum Error {
     NoModel { advised: Vec<String>, stays: bool },
     #[error("there is no prompt; give a text in `prompt`, or a turn of the user with a text or a picture")]
     NoPrompt,
+    /// A request that came as it is and has to be read.
+    #[error("{}", unread(.0))]
+    Unread(providers::Error),
     #[error("{}", over_budget(*.used_up))]
     OverBudget { used_up: UsedUp, left: Duration },
     #[error("no provider could be found in time; raise `router.timeout`, or name the provider before the model")]
@@ -50,7 +53,7 @@ impl Error {
         match self {
             Error::NoProvider | Error::NoModel { .. } => Code::Configuration,
             Error::UnknownModel { .. } => Code::ModelNotFound,
-            Error::NoPrompt => Code::InvalidParams,
+            Error::NoPrompt | Error::Unread(_) => Code::InvalidParams,
             Error::Timeout => Code::Timeout,
             Error::OverBudget { .. } => Code::RateLimited,
             Error::Provider { error, .. } => match error {
@@ -88,8 +91,18 @@ impl Error {
             Error::NoPrompt => "no_prompt",
             Error::Timeout => "timeout",
             Error::OverBudget { .. } => "over_budget",
+            Error::Unread(providers::Error::BadRequest { kind }) => kind,
             Error::Provider { error: providers::Error::BadRequest { kind }, .. } => kind,
-            Error::Provider { error, .. } => error.kind(),
+            Error::Unread(error) | Error::Provider { error, .. } => error.kind(),
+        }
+    }
+
+    /// The parameter that is wrong.
+    pub fn parameter(&self) -> Option<&str> {
+        match self {
+            Error::UnknownModel { .. } => Some("model"),
+            Error::Unread(error) => error.parameter(),
+            _ => None,
         }
     }
 
@@ -115,7 +128,7 @@ impl Error {
                 Some(details)
             }
             Error::OverBudget { left, .. } => Some(json!({ "retry_after_seconds": left.as_secs() })),
-            Error::NoProvider | Error::NoPrompt | Error::Timeout => None,
+            Error::NoProvider | Error::NoPrompt | Error::Unread(_) | Error::Timeout => None,
         }
     }
 }
@@ -148,6 +161,13 @@ fn alike(near: &[String]) -> String {
         names => {
             format!(" did you mean {}?", quoted(names, " or "))
         }
+    }
+}
+
+fn unread(error: &providers::Error) -> String {
+    match error.parameter() {
+        Some(name) => format!("`{name}` is missing or cannot be read"),
+        None => "the body is no JSON object".to_owned(),
     }
 }
 

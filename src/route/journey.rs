@@ -99,10 +99,12 @@ impl Journey {
         self.record.clone()
     }
 
-    pub(super) fn failed(&mut self, error: &Error) {
+    /// It failed; gives back why.
+    pub(super) fn failed(&mut self, error: Error) -> Error {
         self.record.outcome = Outcome::Failed;
         self.record.error = Some(error.kind().to_owned());
         self.end();
+        error
     }
 
     fn end(&mut self) {

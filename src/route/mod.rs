@@ -1,5 +1,6 @@
 //! Sends each prompt to the model that suits it.
 
+mod bring;
 pub mod budget;
 pub mod candidates;
 pub mod classifier;

@@ -7,6 +7,7 @@ use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
 use prometheus_client::registry::Registry;
 use tokio::time::{Instant, timeout_at};
 
+use super::bring::{AsItCame, Bring, InPieces, Whole};
 use super::budget::{Budgets, Today};
 use super::candidates::{Candidate, Candidates, candidates};
 use super::classifier::{Classifier, Looked};
@@ -21,12 +22,11 @@ use super::stream::Answering;
 use crate::config::providers::Price;
 use crate::config::router as config;
 use crate::locked::locked;
-use crate::providers::call::{self, Hope, Outcome};
+use crate::providers::call::{Hope, Outcome};
 use crate::providers::catalog::By;
 use crate::providers::pool::{FRESH, Listing, Pool, offers};
 use crate::providers::provider::Provider;
-use crate::providers::stream::Stream;
-use crate::providers::{self, Chat, Completion};
+use crate::providers::{self, Answered, Completion, Question};
 use crate::upstream::RemoteClassifier;
 
 /// The router of one program. Cheap to clone; all clones are the same.
@@ -50,7 +50,7 @@ pub(super) struct Shared {
 /// What the router is asked.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
-    pub chat: Chat,
+    pub question: Question,
     /// The model the caller names, with or without a provider before it.
     pub model: Option<String>,
     /// Who asks, and pays; nobody does on the command line.
@@ -142,32 +142,37 @@ impl Router {
     }
 
     /// Brings a whole answer.
-    pub async fn ask(&self, ask: Ask) -> Result<Routed, Error> {
+    pub async fn ask(&self, mut ask: Ask) -> Result<Routed, Error> {
         let mut journey = self.begin(&ask);
-        let ask = Ask { chat: Chat { stream: false, ..ask.chat }, ..ask };
-        match self.answer(ask, &mut journey).await {
-            Ok((answer, price)) => {
-                let completion = answer.whole();
+        ask.question.wants_pieces(false);
+        match self.answer::<Whole>(ask, &mut journey).await {
+            Ok((completion, price)) => {
                 let record = journey.answered(completion.usage, price);
                 Ok(Routed { completion, record })
             }
-            Err(error) => {
-                journey.failed(&error);
-                Err(error)
+            Err(error) => Err(journey.failed(error)),
+        }
+    }
+
+    /// Brings a whole answer to a caller who speaks OpenAI's protocol, as it came if it came in that.
+    pub async fn pass_on(&self, ask: Ask) -> Result<(Answered, Record), Error> {
+        let mut journey = self.begin(&ask);
+        match self.answer::<AsItCame>(ask, &mut journey).await {
+            Ok((answered, price)) => {
+                let record = journey.answered(answered.usage(), price);
+                Ok((answered, record))
             }
+            Err(error) => Err(journey.failed(error)),
         }
     }
 
     /// Brings an answer in pieces. Once the first has come, a failure is told in the stream.
-    pub async fn stream(&self, ask: Ask) -> Result<Answering, Error> {
+    pub async fn stream(&self, mut ask: Ask) -> Result<Answering, Error> {
         let mut journey = self.begin(&ask);
-        let ask = Ask { chat: Chat { stream: true, ..ask.chat }, ..ask };
-        match self.answer(ask, &mut journey).await {
-            Ok((answer, price)) => Ok(Answering::new(answer.pieces(), journey, price)),
-            Err(error) => {
-                journey.failed(&error);
-                Err(error)
-            }
+        ask.question.wants_pieces(true);
+        match self.answer::<InPieces>(ask, &mut journey).await {
+            Ok((stream, price)) => Ok(Answering::new(stream, journey, price)),
+            Err(error) => Err(journey.failed(error)),
         }
     }
 
@@ -183,35 +188,48 @@ impl Router {
     }
 
     /// Asks one after the other until somebody answers.
-    async fn answer(&self, ask: Ask, journey: &mut Journey) -> Result<(Answer, Option<Price>), Error> {
+    async fn answer<B: Bring>(&self, ask: Ask, journey: &mut Journey) -> Result<(B::Answer, Option<Price>), Error> {
         let deadline = Instant::now() + self.0.settings.timeout.get();
-        let Ask { mut chat, model, caller } = ask;
+        let Ask { mut question, model, caller } = ask;
         if let Some(caller) = caller {
             let today = today();
             self.0.budgets.check(&caller, today).map_err(|used_up| Error::OverBudget { used_up, left: today.left })?;
         }
-        let question = prompt::question(&chat);
-        // What came as it is may have content that only its provider understands.
-        if question.is_empty() && chat.raw.is_none() && !prompt::shows_something(&chat) {
-            return Err(Error::NoPrompt);
-        }
-        let plan = self.resolve(&question, model.as_deref(), deadline).await?;
+        // Whoever names a model says nothing that we have to read.
+        let prompt = match (&model, &question) {
+            (Some(_), Question::AsItCame { .. }) => String::new(),
+            _ => {
+                let chat = question.read().map_err(Error::Unread)?;
+                let prompt = prompt::question(&chat);
+                // What came as it is may have content that only its provider understands.
+                if prompt.is_empty() && chat.raw.is_none() && !prompt::shows_something(&chat) {
+                    return Err(Error::NoPrompt);
+                }
+                question = chat.into();
+                prompt
+            }
+        };
+        let plan = self.resolve(&prompt, model.as_deref(), deadline).await?;
         journey.planned(&plan);
-        prompt::with_system_prompt(&mut chat, &plan.decision, self.0.settings.system_prompt);
-        let asked_reasoning = chat.reasoning;
+        let mut asked_reasoning = None;
+        if let Question::Read(chat) = &mut question {
+            prompt::with_system_prompt(chat, &plan.decision, self.0.settings.system_prompt);
+            asked_reasoning = chat.reasoning;
+        }
         let mut worst: Option<Error> = None;
         for (place, Contender { provider, candidate, price }) in plan.candidates.iter().enumerate() {
-            chat.model.clone_from(&candidate.model);
-            chat.reasoning = match plan.decision.category {
-                None => asked_reasoning,
-                Some(_) => {
-                    let (wanted, effort) = (plan.decision.use_reasoning, self.0.settings.reasoning_effort);
-                    prompt::reasoning(asked_reasoning, wanted, can_think(provider, &candidate.model), effort)
-                }
-            };
+            question.ask_for(&candidate.model);
+            if !provider.takes_as_it_came() && !question.is_read() {
+                question = question.read().map_err(Error::Unread)?.into();
+            }
+            if let (Question::Read(chat), Some(_)) = (&mut question, &plan.decision.category) {
+                let (wanted, effort) = (plan.decision.use_reasoning, self.0.settings.reasoning_effort);
+                chat.reasoning =
+                    prompt::reasoning(asked_reasoning, wanted, can_think(provider, &candidate.model), effort);
+            }
             let hope = self.hope(candidate, plan.candidates.get(place + 1).map(|next| &next.candidate));
             let started = Clock::now();
-            let Outcome { result, attempts } = Answer::of(provider, candidate.key, &chat, deadline, hope).await;
+            let Outcome { result, attempts } = B::bring(provider, candidate.key, &question, deadline, hope).await;
             journey.attempted(provider, candidate, attempts, started, result.as_ref().err());
             let error = match result {
                 Ok(answer) => {
@@ -347,38 +365,6 @@ impl Shared {
             tracing::warn!(model, instead, "nobody serves a model that was advised");
         } else {
             tracing::debug!(model, instead, "nobody serves a model that was advised");
-        }
-    }
-}
-
-/// What a provider answered: all of it, or the beginning.
-enum Answer {
-    Whole(Completion),
-    Pieces(Stream),
-}
-
-impl Answer {
-    /// As the chat asks for it.
-    async fn of(provider: &Arc<Provider>, key: usize, chat: &Chat, deadline: Instant, hope: Hope) -> Outcome<Answer> {
-        if chat.stream {
-            let Outcome { result, attempts } = call::open(provider, key, chat, deadline, hope).await;
-            return Outcome { result: result.map(Answer::Pieces), attempts };
-        }
-        let Outcome { result, attempts } = call::complete(provider, key, chat, deadline, hope).await;
-        Outcome { result: result.map(Answer::Whole), attempts }
-    }
-
-    fn whole(self) -> Completion {
-        match self {
-            Answer::Whole(completion) => completion,
-            Answer::Pieces(_) => unreachable!("a chat that asks for no stream gets none"),
-        }
-    }
-
-    fn pieces(self) -> Stream {
-        match self {
-            Answer::Pieces(stream) => stream,
-            Answer::Whole(_) => unreachable!("a chat that asks for a stream gets one"),
         }
     }
 }

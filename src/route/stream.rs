@@ -28,6 +28,11 @@ impl Answering {
         self.journey.record()
     }
 
+    /// From here on, events of OpenAI's protocol are handed on as they came.
+    pub fn pass_on(&mut self) {
+        self.stream.pass_on();
+    }
+
     /// Whether the next piece is there already.
     pub fn is_ready(&self) -> bool {
         self.stream.is_ready()
@@ -48,7 +53,7 @@ impl Answering {
             return None;
         }
         let next = self.stream.next_piece().await;
-        self.seen(next, |piece| &piece.deltas)
+        self.seen(next, Piece::deltas)
     }
 
     /// Counts the tokens of what came, and notes the end.
@@ -69,8 +74,7 @@ impl Answering {
             Some(Err(error)) => {
                 self.ended = true;
                 let error = self.broken(error);
-                self.journey.failed(&error);
-                Some(Err(error))
+                Some(Err(self.journey.failed(error)))
             }
             None => {
                 self.ended = true;

@@ -117,7 +117,8 @@ fn a_body_that_cannot_be_read_is_400_and_names_the_member() {
     }
     let reply = face.client.call_bytes("POST", CHAT, b"{\"model\": \"\xff\xfe\"}");
     error(&reply, 400);
-    let asked = question("openai/echo-small", "hello");
+    // What goes on as it came is its provider's to judge.
+    let asked = question("anthropic/echo-small", "hello");
     let cases = [
         ("messages", Value::Null),
         ("messages", json!([])),
@@ -137,9 +138,14 @@ fn a_body_that_cannot_be_read_is_400_and_names_the_member() {
         let reply = face.chat(&with(asked.clone(), json!({ name: value })));
         assert_eq!(error(&reply, 400)["param"], name, "{value}");
     }
-    let mut without = asked;
-    without.as_object_mut().unwrap().shift_remove("messages");
-    assert_eq!(error(&face.chat(&without), 400)["param"], "messages");
+    for model in ["auto", "openai/echo-small"] {
+        let mut without = question(model, "hello");
+        without.as_object_mut().unwrap().shift_remove("messages");
+        assert_eq!(error(&face.chat(&without), 400)["param"], "messages");
+    }
+    let twice = r#"{"model":"openai/echo-small","messages":[{"role":"user","content":"a"}],"model":"openai/other"}"#;
+    let reply = face.client.call("POST", CHAT, &[], twice);
+    assert!(error(&reply, 400)["message"].as_str().unwrap().contains("two members"), "{reply:?}");
     assert!(upstream.asked("echo-small").is_empty(), "nobody is asked");
 }
 

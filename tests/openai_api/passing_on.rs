@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Face, peer, question, with};
+use crate::fixture::{CHAT, Face, peer, question, with};
 use crate::upstream::{Peer, listing, write_json};
 
 /// An OpenAI-compatible server whose answers say more than anybody asked for.
@@ -129,4 +129,33 @@ fn gaps_that_compatible_servers_leave_are_filled_so_that_sdks_can_read_the_answe
     let call = &choice["message"]["tool_calls"][0];
     assert!(call["id"].is_string(), "{call}");
     assert_eq!((&call["type"], &call["function"]["arguments"]), (&json!("function"), &json!(r#"{"a":1}"#)));
+}
+
+/// Written as no library writes it: numbers, escapes and spaces must all be the caller's own.
+const BY_HAND: &str = "{ \"model\" : \"house/talker\",\n  \"seed\": 1e2, \"x\":1.50,\"messages\":[ {\"role\":\"user\",\
+    \"content\":\"caf\\u00e9 \\/\"} ],\t\"big\": 123456789012345678901234567890 }\n";
+
+#[test]
+fn a_request_for_a_named_model_keeps_every_byte_but_the_name_of_the_provider() {
+    let house = talkative();
+    let face = face(&house);
+    let reply = face.client.call("POST", CHAT, &[], BY_HAND);
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let seen = house.seen();
+    assert_eq!(seen.last().unwrap().body, BY_HAND.replace("house/talker", "talker"));
+}
+
+#[test]
+fn an_answer_that_lacks_nothing_keeps_every_byte() {
+    let body = "{ \"id\":\"a\", \"object\":\"chat.completion\",\"created\":1700000000 ,\"model\":\"t\",\"x\":1.50,\
+        \"choices\":[ {\"index\":0,\"finish_reason\":\"stop\",\"message\":{\"role\":\"assistant\",\"content\":\"caf\\u00e9\"}}],\
+        \"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2,\"total_tokens\":5}}\n";
+    let house = Peer::start(move |_, connection| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json";
+        let _ = connection.write_all(format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
+    });
+    let face = face(&house);
+    let reply = face.chat(&question("house/talker", "hello"));
+    assert_eq!((reply.status, reply.body), (200, body.to_owned()));
+    assert_eq!(face.decisions()[0]["usage"]["prompt"], 3);
 }

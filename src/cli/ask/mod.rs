@@ -77,7 +77,7 @@ pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
         if command.explain {
             return explain::explain(&router, &prompt, command.model.as_deref(), command.json, out).await;
         }
-        let ask = route::Ask { chat: command.chat(prompt), model: command.model.clone(), caller: None };
+        let ask = route::Ask { question: command.chat(prompt).into(), model: command.model.clone(), caller: None };
         if command.json {
             whole(&router, ask, command.thinking, out).await
         } else {

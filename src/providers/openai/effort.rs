@@ -1,7 +1,6 @@
 //! How much a model thinks: `reasoning_effort`, and what goes with it or does not.
 
-use serde_json::{Map, Value};
-
+use super::members::Members;
 use crate::providers::Refuses;
 use crate::providers::chat::{Effort, Reasoning};
 
@@ -27,7 +26,7 @@ pub(super) fn word(reasoning: Reasoning, refuses: Refuses) -> Option<&'static st
 }
 
 /// Whether a body asks for an effort that the model refuses.
-pub(super) fn is_refused(body: &Map<String, Value>, refuses: Refuses) -> bool {
+pub(super) fn is_refused(body: &Members, refuses: Refuses) -> bool {
     match asked(body) {
         Some("none") => refuses.reasoning_off,
         Some("xhigh" | "max") => refuses.reasoning_max,
@@ -36,7 +35,7 @@ pub(super) fn is_refused(body: &Map<String, Value>, refuses: Refuses) -> bool {
 }
 
 /// Whether the model, thinking as the body asks it to, refuses a temperature and its like.
-pub(super) fn refuses_sampling(body: &Map<String, Value>, refuses: Refuses) -> bool {
+pub(super) fn refuses_sampling(body: &Members, refuses: Refuses) -> bool {
     match asked(body) {
         Some("none") => false,
         Some(_) => refuses.sampling_while_reasoning || refuses.sampling_unless_reasoning_off,
@@ -44,6 +43,7 @@ pub(super) fn refuses_sampling(body: &Map<String, Value>, refuses: Refuses) -> b
     }
 }
 
-fn asked(body: &Map<String, Value>) -> Option<&str> {
-    body.get("reasoning_effort").and_then(Value::as_str)
+/// The word that a body asks with.
+pub(super) fn asked(body: &Members) -> Option<&str> {
+    body.get("reasoning_effort")?.strip_prefix('"')?.strip_suffix('"')
 }

@@ -6,9 +6,13 @@ mod chunks;
 mod content;
 mod effort;
 mod failure;
+mod faultless;
+mod members;
 mod messages;
 mod models;
 mod parse;
+pub mod plain;
+mod received;
 mod render;
 mod request;
 mod response;
@@ -16,17 +20,20 @@ mod stream;
 mod strict;
 mod turns;
 
+use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::chat::Usage;
 use super::{Chat, Completion, Endpoint, Error, Head, ModelInfo, Refuses, Request};
 
 pub use chunks::Encoder;
+pub use received::{NotReceived, Received};
 pub use stream::Decoder;
 
 /// Asks for an answer.
 pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
-    let body = Value::Object(request::body(chat, refuses));
-    request::address(http::Method::POST, endpoint, "chat/completions", body.to_string())
+    let body = request::body(chat, refuses).into_bytes();
+    request::address(http::Method::POST, endpoint, "chat/completions", body)
 }
 
 /// Reads an answer that came whole.
@@ -35,9 +42,14 @@ pub fn response(head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {
     response::read(body)
 }
 
+/// The tokens of an answer that lacks nothing and can go on as it came to a caller who speaks this protocol.
+pub fn faultless(head: Head<'_>, body: &[u8]) -> Option<Usage> {
+    head.status.is_success().then(|| faultless::usage(body)).flatten()
+}
+
 /// Asks which models there are.
 pub fn models_request(endpoint: &Endpoint) -> Request {
-    request::address(http::Method::GET, endpoint, "models", String::new())
+    request::address(http::Method::GET, endpoint, "models", Bytes::new())
 }
 
 /// Reads which models there are. They all come at once: there is never a next page.

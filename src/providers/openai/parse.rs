@@ -121,7 +121,7 @@ fn stop(value: &Value) -> Option<Vec<String>> {
 }
 
 /// A word that is not known here may be known to the provider.
-fn reasoning(word: &str) -> Option<Reasoning> {
+pub(super) fn reasoning(word: &str) -> Option<Reasoning> {
     let effort = match word {
         "none" => return Some(Reasoning::Off),
         "minimal" => Effort::Minimal,

@@ -3,23 +3,25 @@
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Uri};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::members::Members;
 use super::{effort, messages, parse, strict, turns};
-use crate::providers::chat::{Format, Message, Protocol, Tool, ToolChoice};
+use crate::providers::chat::{Format, Message, Protocol, Reasoning, Tool, ToolChoice};
 use crate::providers::{Chat, Endpoint, Refuses, Request};
 
 /// The body. A caller's own body of this protocol goes on as it came but for what has changed since it was read.
-pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
+pub(super) fn body(chat: &Chat, refuses: Refuses) -> Members {
     let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::OpenAi);
-    let read = raw.and_then(|raw| Some((raw.body.clone(), parse::read(&raw.body).ok()?)));
+    let read = raw.and_then(|raw| Some((&raw.body, parse::read(&raw.body).ok()?)));
     // Without a raw body, everything has changed from nothing.
-    let (mut body, was) = read.unwrap_or_default();
+    let (came, was) = read.map_or_else(Default::default, |(body, was)| (Some(body), was));
+    let mut body = came.map(Members::of).unwrap_or_default();
 
-    body.insert("model".into(), json!(chat.model));
-    let came = body.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    body.set("model", &json!(chat.model));
+    let came = came.and_then(|came| came.get("messages")?.as_array()).map(Vec::as_slice).unwrap_or_default();
     if let Some(messages) = changed_messages(&chat.messages, &was.messages, came) {
-        body.insert("messages".into(), Value::Array(messages));
+        body.set("messages", &Value::Array(messages));
     }
     if chat.tools != was.tools {
         let tools = (!chat.tools.is_empty()).then(|| chat.tools.iter().map(tool).collect());
@@ -33,7 +35,9 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     if chat.format != was.format {
         put(&mut body, "response_format", chat.format.as_ref().map(format));
     }
-    put_max_tokens(&mut body, chat.max_tokens, was.max_tokens, refuses);
+    if chat.max_tokens != was.max_tokens {
+        put_max_tokens(&mut body, chat.max_tokens, refuses);
+    }
     if chat.temperature != was.temperature {
         put(&mut body, "temperature", chat.temperature.map(Value::from));
     }
@@ -46,26 +50,31 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     if chat.stop != was.stop {
         put(&mut body, "stop", (!chat.stop.is_empty()).then(|| json!(chat.stop)));
     }
-    if chat.reasoning != was.reasoning || effort::is_refused(&body, refuses) {
-        let word = chat.reasoning.and_then(|reasoning| effort::word(reasoning, refuses));
-        put(&mut body, "reasoning_effort", word.map(Value::from));
+    if chat.reasoning != was.reasoning {
+        put_reasoning(&mut body, chat.reasoning, refuses);
     }
     put_stream(&mut body, chat.stream);
-    if refuses.reasoning_with_tools && body.contains_key("tools") {
-        // Some think unasked, and then refuse the tools.
-        body.insert("reasoning_effort".into(), json!("none"));
-    }
-    leave_out_refused(&mut body, refuses);
+    suit(&mut body, refuses);
+    body
+}
+
+/// The body of a request that goes on as it came, to a model of another name perhaps.
+pub(super) fn passed_on(came: &Members, model: &str, refuses: Refuses) -> Members {
+    let mut body = came.clone();
+    body.set("model", &json!(model));
+    let stream = body.get("stream") == Some("true");
+    put_stream(&mut body, stream);
+    suit(&mut body, refuses);
     body
 }
 
 /// The request itself, to a path below the endpoint's.
-pub(super) fn address(method: Method, endpoint: &Endpoint, path: &str, body: String) -> Request {
+pub(super) fn address(method: Method, endpoint: &Endpoint, path: &str, body: Bytes) -> Request {
     let mut url = endpoint.base.clone();
     let path = format!("{}/{path}", url.path().trim_end_matches('/'));
     url.set_path(&path);
 
-    let mut request = Request::new(Bytes::from(body));
+    let mut request = Request::new(body);
     *request.method_mut() = method;
     // No address this adapter makes is refused; if one were, nothing would listen at the empty one.
     *request.uri_mut() = Uri::try_from(url.as_str()).unwrap_or_default();
@@ -104,50 +113,67 @@ fn changed_messages(turns: &[Message], were: &[Message], came: &[Value]) -> Opti
     Some(came_front.iter().cloned().chain(anew).chain(came_back.iter().cloned()).collect())
 }
 
-fn put(body: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+fn put(body: &mut Members, name: &str, value: Option<Value>) {
     match value {
-        Some(value) => body.insert(name.to_owned(), value),
-        None => body.shift_remove(name),
-    };
-}
-
-fn put_max_tokens(body: &mut Map<String, Value>, limit: Option<u32>, was: Option<u32>, refuses: Refuses) {
-    let is_new = refuses.old_max_tokens || body.contains_key("max_completion_tokens");
-    if limit != was {
-        body.shift_remove("max_tokens");
-        body.shift_remove("max_completion_tokens");
-        let name = if is_new { "max_completion_tokens" } else { "max_tokens" };
-        put(body, name, limit.map(Value::from));
-    } else if refuses.old_max_tokens
-        && let Some(limit) = body.shift_remove("max_tokens")
-    {
-        let new = body.entry("max_completion_tokens").or_insert(Value::Null);
-        if new.is_null() {
-            *new = limit;
-        }
+        Some(value) => body.set(name, &value),
+        None => drop(body.remove(name)),
     }
 }
 
-fn put_stream(body: &mut Map<String, Value>, stream: bool) {
+fn put_max_tokens(body: &mut Members, limit: Option<u32>, refuses: Refuses) {
+    let is_new = refuses.old_max_tokens || body.get("max_completion_tokens").is_some();
+    body.remove("max_tokens");
+    body.remove("max_completion_tokens");
+    let name = if is_new { "max_completion_tokens" } else { "max_tokens" };
+    put(body, name, limit.map(Value::from));
+}
+
+fn put_reasoning(body: &mut Members, reasoning: Option<Reasoning>, refuses: Refuses) {
+    let word = reasoning.and_then(|reasoning| effort::word(reasoning, refuses));
+    put(body, "reasoning_effort", word.map(Value::from));
+}
+
+fn put_stream(body: &mut Members, stream: bool) {
     if !stream {
-        if body.get("stream") != Some(&Value::Bool(false)) {
-            body.shift_remove("stream");
+        if body.get("stream") != Some("false") {
+            body.remove("stream");
         }
         // Refused without `stream`.
-        body.shift_remove("stream_options");
+        body.remove("stream_options");
         return;
     }
-    body.insert("stream".into(), Value::Bool(true));
-    let options = body.entry("stream_options").or_insert_with(|| json!({}));
-    if !options.is_object() {
-        *options = json!({});
+    body.set_text("stream", "true".into());
+    let options = body.get("stream_options").map(serde_json::from_str);
+    let mut options = match options {
+        Some(Ok(options @ Value::Object(_))) => options,
+        _ => json!({}),
+    };
+    if options["include_usage"] != true {
+        options["include_usage"] = Value::Bool(true);
+        body.set("stream_options", &options);
     }
-    options["include_usage"] = Value::Bool(true);
 }
 
-fn leave_out_refused(body: &mut Map<String, Value>, refuses: Refuses) {
+/// Leaves out and puts in other words what the model refuses.
+fn suit(body: &mut Members, refuses: Refuses) {
+    if refuses == Refuses::default() {
+        return;
+    }
+    if refuses.old_max_tokens
+        && let Some(limit) = body.remove("max_tokens")
+        && body.get("max_completion_tokens").is_none_or(|new| new == "null")
+    {
+        body.set_text("max_completion_tokens", limit);
+    }
+    if effort::is_refused(body, refuses) {
+        put_reasoning(body, effort::asked(body).and_then(parse::reasoning), refuses);
+    }
+    if refuses.reasoning_with_tools && body.get("tools").is_some() {
+        // Some think unasked, and then refuse the tools.
+        body.set_text("reasoning_effort", "\"none\"".into());
+    }
     let sampling = effort::refuses_sampling(body, refuses);
-    let forced = body.get("tool_choice").is_some_and(|choice| choice == "required" || choice.is_object());
+    let forced = body.get("tool_choice").is_some_and(|choice| choice == "\"required\"" || choice.starts_with('{'));
     let names = [
         (refuses.temperature || sampling, "temperature"),
         (refuses.top_p || sampling, "top_p"),
@@ -157,7 +183,7 @@ fn leave_out_refused(body: &mut Map<String, Value>, refuses: Refuses) {
         (refuses.forced_tool && forced, "tool_choice"),
     ];
     for (_, name) in names.iter().filter(|(refused, _)| *refused) {
-        body.shift_remove(*name);
+        body.remove(name);
     }
 }
 

@@ -1,0 +1,199 @@
+//! Answers that lack nothing: they go on as they came, and only their tokens are counted.
+
+use std::fmt;
+
+use serde::de::{Error as _, IgnoredAny, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::providers::chat::Usage;
+
+/// The members that clients stumble over when they are missing. One that is null or of another type makes reading fail.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "that a member can be read is all that counts")]
+struct Answer {
+    id: Text,
+    object: Text,
+    created: u64,
+    model: Text,
+    choices: Vec<Choice>,
+    usage: Counts,
+    #[serde(default)]
+    error: Option<Never>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "that a member can be read is all that counts")]
+struct Choice {
+    index: u64,
+    finish_reason: Text,
+    message: Message,
+    #[serde(default)]
+    error: Option<Never>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "that a member can be read is all that counts")]
+struct Message {
+    role: Text,
+    content: Option<AnyText>,
+    #[serde(default)]
+    tool_calls: Option<Vec<Call>>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "that a member can be read is all that counts")]
+struct Call {
+    id: Text,
+    r#type: Text,
+    #[serde(default)]
+    function: Option<Function>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "that a member can be read is all that counts")]
+struct Function {
+    name: Text,
+    arguments: AnyText,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    #[serde(default)]
+    prompt_tokens_details: Option<OfPrompt>,
+    #[serde(default)]
+    completion_tokens_details: Option<OfCompletion>,
+}
+
+#[derive(Default, Deserialize)]
+struct OfPrompt {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+struct OfCompletion {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+/// The tokens of an answer that lacks nothing.
+pub(super) fn usage(body: &[u8]) -> Option<Usage> {
+    let Answer { choices, usage, .. } = serde_json::from_slice(body).ok()?;
+    choices.iter().any(|choice| choice.index == 0).then(|| Usage {
+        prompt: usage.prompt_tokens,
+        completion: usage.completion_tokens,
+        cached: usage.prompt_tokens_details.unwrap_or_default().cached_tokens.unwrap_or_default(),
+        reasoning: usage.completion_tokens_details.unwrap_or_default().reasoning_tokens.unwrap_or_default(),
+    })
+}
+
+/// A text that is not empty, looked at and not kept. Nor is it the name of a failure.
+struct Text;
+
+/// A text, looked at and not kept.
+struct AnyText;
+
+/// What must not be there.
+struct Never;
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
+        deserializer.deserialize_str(Look { most_words: true }).map(|()| Text)
+    }
+}
+
+impl<'de> Deserialize<'de> for AnyText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyText, D::Error> {
+        deserializer.deserialize_str(Look { most_words: false }).map(|()| AnyText)
+    }
+}
+
+impl<'de> Deserialize<'de> for Never {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Never, D::Error> {
+        IgnoredAny::deserialize(deserializer)?;
+        Err(D::Error::custom("a failure"))
+    }
+}
+
+struct Look {
+    most_words: bool,
+}
+
+impl Visitor<'_> for Look {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a text")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
+        match text {
+            "" | "error" if self.most_words => Err(E::custom("no text")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn answer() -> Value {
+        json!({
+            "id": "a", "object": "chat.completion", "created": 1, "model": "m", "x": [1],
+            "choices": [{ "index": 0, "finish_reason": "stop", "logprobs": null, "message": {
+                "role": "assistant", "content": "hi \"you\"", "refusal": null,
+                "tool_calls": [{ "id": "c", "type": "function", "function": { "name": "f", "arguments": "{}" } }],
+            } }],
+            "usage": {
+                "prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13,
+                "prompt_tokens_details": { "cached_tokens": 3 }, "completion_tokens_details": { "reasoning_tokens": 2 },
+            },
+        })
+    }
+
+    fn of(answer: &Value) -> Option<Usage> {
+        usage(answer.to_string().as_bytes())
+    }
+
+    #[test]
+    fn tokens_of_an_answer_that_lacks_nothing_are_counted() {
+        assert_eq!(of(&answer()), Some(Usage { prompt: 9, completion: 4, cached: 3, reasoning: 2 }));
+        let mut quiet = answer();
+        quiet["choices"][0]["message"]["content"] = Value::Null;
+        quiet["usage"] = json!({ "prompt_tokens": 1, "completion_tokens": 1, "prompt_tokens_details": null });
+        assert!(of(&quiet).is_some());
+    }
+
+    #[test]
+    fn one_that_lacks_anything_or_tells_of_a_failure_has_to_be_read() {
+        for (path, value) in [
+            ("/id", json!(null)),
+            ("/id", json!("")),
+            ("/object", json!("error")),
+            ("/created", json!(null)),
+            ("/model", json!("")),
+            ("/choices", json!([])),
+            ("/choices/0/index", json!(1)),
+            ("/choices/0/finish_reason", json!(null)),
+            ("/choices/0/message/role", json!(null)),
+            ("/choices/0/message/content", json!([{ "type": "text", "text": "hi" }])),
+            ("/choices/0/message/tool_calls/0/id", json!(null)),
+            ("/choices/0/message/tool_calls/0/type", json!(null)),
+            ("/choices/0/message/tool_calls/0/function/arguments", json!({})),
+            ("/usage", json!(null)),
+        ] {
+            let mut answer = answer();
+            *answer.pointer_mut(path).unwrap() = value;
+            assert_eq!(of(&answer), None, "{path}");
+        }
+        for (at, error) in [("", json!({ "message": "no" })), ("/choices/0", json!("no"))] {
+            let mut answer = answer();
+            answer.pointer_mut(at).unwrap()["error"] = error;
+            assert_eq!(of(&answer), None, "{at}");
+        }
+    }
+}

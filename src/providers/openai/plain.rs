@@ -1,0 +1,69 @@
+//! Events that say nothing corbie has to know, told by a look: words, and no tokens, no end and no failure.
+//!
+//! Inside a text of JSON every quote is escaped, so a name in quotes is a name, or a whole text; an event that is
+//! taken for another than it is is only read in vain.
+
+use memchr::memmem;
+
+/// How many bytes at the beginning are such events, whole ones.
+pub fn run(bytes: &[u8]) -> usize {
+    let mut end = 0;
+    while let Some(length) = memmem::find(&bytes[end..], b"\n\n")
+        && is_plain(&bytes[end..end + length])
+    {
+        end += length + 2;
+    }
+    end
+}
+
+fn is_plain(event: &[u8]) -> bool {
+    event.starts_with(b"data: {")
+        && event.ends_with(b"}")
+        && memchr::memchr2(b'\n', b'\r', event).is_none()
+        && memmem::find(event, b"\"error\"").is_none()
+        && is_null(event, b"\"usage\"")
+        && is_null(event, b"\"finish_reason\"")
+}
+
+/// Whether a member is missing or null, wherever it is.
+fn is_null(event: &[u8], name: &[u8]) -> bool {
+    memmem::find_iter(event, name).all(|at| {
+        let rest = event[at + name.len()..].trim_ascii_start();
+        rest.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"null"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: &str =
+        r#"data: {"id":"1","choices":[{"index":0,"delta":{"content":"h"},"finish_reason":null}],"usage":null}"#;
+
+    #[test]
+    fn words_go_on_as_they_came_and_everything_else_is_read() {
+        let two = format!("{WORDS}\n\n{WORDS}\n\n");
+        assert_eq!(run(two.as_bytes()), two.len());
+        assert_eq!(run(format!("{two}{WORDS}\n").as_bytes()), two.len());
+        assert_eq!(run(format!("{two}data: [DONE]\n\n").as_bytes()), two.len());
+        for other in [
+            "",
+            "\n\n",
+            ": still there\n\n",
+            "data: [DONE]\n\n",
+            "event: error\ndata: {}\n\n",
+            "data: {}\r\n\r\n",
+            "data: {\ndata: }\n\n",
+            "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n",
+            "data: {\"usage\" : {\"prompt_tokens\":1}}\n\n",
+            "data: {\"error\":{\"message\":\"no\"}}\n\n",
+            "data: {\"a\":{\"finish_reason\":null},\"finish_reason\":\"length\"}\n\n",
+        ] {
+            assert_eq!(run(other.as_bytes()), 0, "{other}");
+            assert_eq!(run(format!("{WORDS}\n\n{other}").as_bytes()), WORDS.len() + 2, "{other}");
+        }
+        // Words that only look alike are escaped.
+        let quoted = "data: {\"content\":\"\\\"usage\\\": {}, \\\"error\\\": 1\"}\n\n";
+        assert_eq!(run(quoted.as_bytes()), quoted.len());
+    }
+}
