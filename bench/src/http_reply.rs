@@ -18,6 +18,23 @@ enum Body {
     Chunked,
 }
 
+/// How the end of a reply is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// After so many bytes.
+    At(usize),
+    WithLastChunk,
+}
+
+/// How the reply at the start of `bytes` will end, as soon as its head is there.
+pub(crate) fn ends(bytes: &[u8]) -> Result<Option<Ends>> {
+    let Some(head) = head_length(bytes) else { return Ok(None) };
+    Ok(Some(match body_of(&bytes[..head])? {
+        Body::Counted(length) => Ends::At(head + length),
+        Body::Chunked => Ends::WithLastChunk,
+    }))
+}
+
 /// The length of the reply at the start of `bytes`, as soon as it can be told.
 ///
 /// With a `content-length` that is when the head is there; with chunks, when the last one is.

@@ -3,6 +3,7 @@
 
 mod classify;
 mod embed;
+mod gateway;
 mod http;
 mod http_reply;
 mod machine;
@@ -42,9 +43,9 @@ pub(crate) struct Args {
     /// Put the tables into bench/RESULTS.md
     #[arg(long)]
     keep: bool,
-    /// Only these servers, by comma
-    #[arg(long, value_enum, value_delimiter = ',')]
-    servers: Vec<Server>,
+    /// Only these servers, by comma: those of `protocol` or `gateway`
+    #[arg(long, value_delimiter = ',')]
+    servers: Vec<String>,
     /// Only workloads whose name contains this text, such as `http, 32`
     #[arg(long, default_value = "")]
     workloads: String,
@@ -61,6 +62,8 @@ enum Name {
     Classify,
     /// Sentence embeddings beside sentence-transformers and onnxruntime
     Embed,
+    /// An OpenAI gateway beside vllm-router, nginx, Portkey, LiteLLM and a bare proxy
+    Gateway,
     /// The targets of contract rows N-01 to N-08 and N-13; fails when one is missed
     Slo,
 }
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Name::Classify => classify::run(&args),
         Name::Protocol => protocol::run(&args),
         Name::Embed => embed::run(&args),
+        Name::Gateway => gateway::run(&args),
         Name::Slo => slo::run(&args),
     };
     match measured {

@@ -53,6 +53,10 @@ impl Process {
         Ok(Process { child, started })
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn usage(&self) -> Result<Usage> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).context("the server has ended")?;
         // The name in parentheses may hold anything; after it come state (3rd) .. utime (14th), stime (15th).
@@ -110,10 +114,16 @@ pub(crate) struct OneCore {
 
 impl OneCore {
     pub(crate) fn keep() -> Result<OneCore> {
+        OneCore::keep_on(sched_getaffinity(None)?, 0)
+    }
+
+    /// The nth of these cores, or the last one if there are fewer.
+    pub(crate) fn keep_on(cores: CpuSet, nth: usize) -> Result<OneCore> {
         let before = sched_getaffinity(None)?;
-        let first = (0..CpuSet::MAX_CPU).find(|&core| before.is_set(core)).context("a thread runs on some core")?;
+        let allowed = (0..CpuSet::MAX_CPU).filter(|&core| cores.is_set(core));
+        let core = allowed.take(nth + 1).last().context("a thread runs on some core")?;
         let mut only = CpuSet::new();
-        only.set(first);
+        only.set(core);
         sched_setaffinity(None, &only)?;
         Ok(OneCore { before })
     }

@@ -54,6 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let effort = args.effort();
     let is_partial = !args.servers.is_empty() || !args.workloads.is_empty();
     ensure!(!(args.keep && (is_partial || args.quick)), "only a whole run can be kept; leave out the other options");
+    let servers = Server::chosen(&args.servers)?;
     let mut machine = Machine::look();
     let chosen: Vec<_> = PROTOCOL.iter().filter(|workload| workload.name().contains(&args.workloads)).collect();
     ensure!(!chosen.is_empty(), "no workload's name contains `{}`", args.workloads);
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut cells = Vec::new();
     for (done, workload) in chosen.iter().enumerate() {
         eprintln!("{:2}/{} {}", done + 1, chosen.len(), workload.name());
-        cells.extend(measure(workload, &args.servers, effort)?);
+        cells.extend(measure(workload, &servers, effort)?);
     }
     machine.look_again();
 

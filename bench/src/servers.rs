@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::{Result, anyhow};
 use clap::ValueEnum;
 
 use crate::workload::{Era, Transport};
@@ -25,6 +26,12 @@ const NODE: &str = ".tools/bench/npm/node_modules/.bin/node";
 const PYTHON: &str = ".tools/bench/venv/bin/python";
 
 impl Server {
+    /// Those with these names.
+    pub(crate) fn chosen(names: &[String]) -> Result<Vec<Server>> {
+        let chosen = names.iter().map(|name| Server::from_str(name, true).map_err(|_| anyhow!("no server `{name}`")));
+        chosen.collect()
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Server::Corbie => "corbie",

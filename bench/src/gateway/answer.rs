@@ -1,0 +1,32 @@
+//! What the fake upstream says: one text, whole or in pieces. The load generator knows it too, and looks for it.
+
+/// Each is an event of a stream; together they are the whole answer.
+pub(crate) const PIECES: [&str; 20] = [
+    "Of course. ",
+    "A gateway stands ",
+    "between programs ",
+    "and the models ",
+    "they ask. ",
+    "It reads each request, ",
+    "decides who should ",
+    "answer it, ",
+    "and hands the answer ",
+    "back as it comes. ",
+    "What it adds ",
+    "is time, ",
+    "and a good one ",
+    "adds so little ",
+    "of it that ",
+    "nobody can tell ",
+    "the difference ",
+    "from the outside, ",
+    "whatever the load. ",
+    "Shall I go on?",
+];
+
+/// Events with JSON in OpenAI's stream: the role, the pieces, why it ended, and the tokens. `[DONE]` comes on top.
+pub(crate) const EVENTS: usize = PIECES.len() + 3;
+
+pub(crate) fn text() -> String {
+    PIECES.concat()
+}

@@ -1,0 +1,184 @@
+//! Who is measured, and how each is started in front of the fake upstream.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+
+use super::request::Shape;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) enum Gateway {
+    /// None: what is not added by anybody.
+    Direct,
+    Floor,
+    /// A pinned model of a provider that speaks OpenAI's protocol.
+    CorbiePassthrough,
+    /// The same of one that speaks Anthropic's.
+    CorbieTranslated,
+    /// The prompt is classified, and its category names the model.
+    CorbieAuto,
+    Nginx,
+    VllmRouter,
+    Portkey,
+    LiteLlm,
+}
+
+/// `direct` first: the others are told beside it.
+pub(super) const GATEWAYS: [Gateway; 9] = [
+    Gateway::Direct,
+    Gateway::Floor,
+    Gateway::CorbiePassthrough,
+    Gateway::CorbieTranslated,
+    Gateway::CorbieAuto,
+    Gateway::Nginx,
+    Gateway::VllmRouter,
+    Gateway::Portkey,
+    Gateway::LiteLlm,
+];
+
+pub(super) const PROGRAMS: &str = ".tools/bench/target/release";
+/// What is written for the gateways.
+const FOLDER: &str = ".tools/bench/gateway";
+
+impl Gateway {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Gateway::Direct => "direct",
+            Gateway::Floor => "bare floor",
+            Gateway::CorbiePassthrough => "corbie, same protocol",
+            Gateway::CorbieTranslated => "corbie, translated",
+            Gateway::CorbieAuto => "corbie, `auto`",
+            Gateway::Nginx => "nginx 1.22",
+            Gateway::VllmRouter => "vllm-router 0.1.16",
+            Gateway::Portkey => "Portkey 1.15.2",
+            Gateway::LiteLlm => "LiteLLM",
+        }
+    }
+
+    /// What it is called on the command line; `corbie` is all three.
+    fn word(self) -> &'static str {
+        match self {
+            Gateway::Direct => "direct",
+            Gateway::Floor => "floor",
+            Gateway::CorbiePassthrough => "corbie-passthrough",
+            Gateway::CorbieTranslated => "corbie-translated",
+            Gateway::CorbieAuto => "corbie-auto",
+            Gateway::Nginx => "nginx",
+            Gateway::VllmRouter => "vllm-router",
+            Gateway::Portkey => "portkey",
+            Gateway::LiteLlm => "litellm",
+        }
+    }
+
+    /// Those with these names, or all; `direct` is always among them.
+    pub(super) fn chosen(names: &[String]) -> Result<Vec<Gateway>> {
+        let fits = |gateway: Gateway, name: &String| {
+            gateway.word() == name
+                || gateway.word().strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('-'))
+        };
+        for name in names {
+            let words = GATEWAYS.map(Gateway::word).join(", ");
+            ensure!(GATEWAYS.iter().any(|&gateway| fits(gateway, name)), "no gateway `{name}`; there are {words}");
+        }
+        let is_chosen = |gateway: Gateway| {
+            names.is_empty() || gateway == Gateway::Direct || names.iter().any(|name| fits(gateway, name))
+        };
+        Ok(GATEWAYS.into_iter().filter(|&gateway| is_chosen(gateway)).collect())
+    }
+
+    /// Slow peers need longer to reach their speed.
+    pub(super) fn is_slow(self) -> bool {
+        matches!(self, Gateway::Portkey | Gateway::LiteLlm)
+    }
+
+    /// The model a caller names.
+    pub(super) fn model(self, shape: Shape) -> &'static str {
+        match (self, shape) {
+            (Gateway::CorbieAuto, _) => "auto",
+            (Gateway::CorbieTranslated, Shape::Spaced) => "anthropic/claude-test-spaced",
+            (Gateway::CorbieTranslated, _) => "anthropic/claude-test",
+            (Gateway::CorbiePassthrough, Shape::Spaced) => "upstream/gpt-test-spaced",
+            (Gateway::CorbiePassthrough, _) => "upstream/gpt-test",
+            (_, Shape::Spaced) => "gpt-test-spaced",
+            (_, _) => "gpt-test",
+        }
+    }
+
+    /// Headers of a request beyond the usual ones, each with its line end.
+    pub(super) fn headers(self, upstream: u16) -> String {
+        match self {
+            Gateway::Portkey => {
+                format!("x-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:{upstream}/v1\r\n")
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// The program, in front of the upstream; none for `direct`.
+    pub(super) fn command(self, port: u16, upstream: u16) -> Result<Option<Command>> {
+        fs::create_dir_all(FOLDER)?;
+        let command = match self {
+            Gateway::Direct => return Ok(None),
+            Gateway::Floor => {
+                let mut command = installed(&format!("{PROGRAMS}/proxy_server"))?;
+                command.args(["--port", &port.to_string(), "--to", &format!("127.0.0.1:{upstream}")]);
+                command
+            }
+            Gateway::CorbiePassthrough => self.corbie(port, &openai_provider(upstream))?,
+            Gateway::CorbieTranslated => self.corbie(port, &anthropic_provider(upstream))?,
+            Gateway::CorbieAuto => self.corbie(port, &(openai_provider(upstream) + AUTO))?,
+            Gateway::Nginx | Gateway::VllmRouter | Gateway::Portkey | Gateway::LiteLlm => {
+                anyhow::bail!("not installed")
+            }
+        };
+        Ok(Some(command))
+    }
+
+    /// As it comes: no setting of this machine or of the person who runs the bench.
+    fn corbie(self, port: u16, settings: &str) -> Result<Command> {
+        let mut command = installed(&format!("{PROGRAMS}/corbie"))?;
+        command.env_clear().arg("serve").args(["--port", &port.to_string(), "--config"]);
+        command.arg(self.settings("yaml", settings)?);
+        Ok(command)
+    }
+
+    fn settings(self, ending: &str, text: &str) -> Result<PathBuf> {
+        let file = Path::new(FOLDER).join(format!("{}.{ending}", self.word()));
+        fs::write(&file, text).with_context(|| file.display().to_string())?;
+        Ok(file)
+    }
+
+    /// Where its messages to people go.
+    pub(super) fn log(self) -> String {
+        format!(".tools/bench/logs/gateway-{}.log", self.word())
+    }
+}
+
+/// The cache would answer for the classifier: it is the same prompt again and again.
+const AUTO: &str = "\
+classification: {cache_entries: 0}
+router:
+  models: {math: upstream/gpt-test, history: upstream/gpt-test-spaced}
+";
+
+fn openai_provider(upstream: u16) -> String {
+    format!(
+        "providers:\n  detect_ports: []\n  upstream: {{base_url: 'http://127.0.0.1:{upstream}/v1', api_key: sk-bench, \
+         default_model: gpt-test}}\n"
+    )
+}
+
+fn anthropic_provider(upstream: u16) -> String {
+    format!(
+        "providers:\n  detect_ports: []\n  anthropic: {{base_url: 'http://127.0.0.1:{upstream}', api_key: sk-bench, \
+         default_model: claude-test}}\n"
+    )
+}
+
+fn installed(program: &str) -> Result<Command> {
+    ensure!(Path::new(program).exists(), "not installed");
+    Ok(Command::new(program))
+}

@@ -1,0 +1,139 @@
+//! The load generator: keep-alive connections over epoll on one thread, with one request at a time on each.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+
+use super::reply::Expected;
+use crate::http_reply::{self, Ends};
+use crate::request::shown;
+
+/// How long a gateway may be silent.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was answered in a stretch of time.
+#[derive(Debug)]
+pub(super) struct Sample {
+    pub(super) answers: usize,
+    pub(super) wall: Duration,
+    /// Sorted.
+    latencies: Vec<Duration>,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: TcpStream,
+    reply: Vec<u8>,
+    filled: usize,
+    ends: Option<Ends>,
+    sent: Instant,
+}
+
+impl Connection {
+    pub(super) fn open(port: u16) -> Result<Connection> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Connection { stream, reply: vec![0; 64 * 1024], filled: 0, ends: None, sent: Instant::now() })
+    }
+
+    /// Asks once and gives the whole reply, whatever it is.
+    pub(super) fn ask(&mut self, request: &[u8]) -> Result<&[u8]> {
+        self.stream.set_nonblocking(false)?;
+        self.send(request)?;
+        while !self.read()? {}
+        Ok(self.reply())
+    }
+
+    fn reply(&self) -> &[u8] {
+        &self.reply[..self.filled]
+    }
+
+    /// A kilobyte always fits into the buffer of a socket whose last request was answered.
+    fn send(&mut self, request: &[u8]) -> Result<()> {
+        (self.filled, self.ends, self.sent) = (0, None, Instant::now());
+        Ok(self.stream.write_all(request)?)
+    }
+
+    /// Reads once; true when the reply is whole.
+    fn read(&mut self) -> Result<bool> {
+        ensure!(self.filled < self.reply.len(), "a reply too long: {}", shown(&self.reply));
+        match self.stream.read(&mut self.reply[self.filled..]) {
+            Ok(0) => bail!("the gateway closed a connection; it had sent {}", shown(self.reply())),
+            Ok(count) => self.filled += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        if self.ends.is_none() {
+            self.ends = http_reply::ends(self.reply())?;
+        }
+        Ok(match self.ends {
+            Some(Ends::At(length)) => self.filled >= length,
+            // Nothing comes after the last chunk before the next request.
+            Some(Ends::WithLastChunk) => self.reply().ends_with(b"\r\n0\r\n\r\n"),
+            None => false,
+        })
+    }
+}
+
+/// Keeps every connection busy for this long, then waits for the last replies. Each is looked at.
+pub(super) fn drive(
+    connections: &mut [Connection],
+    request: &[u8],
+    expected: &Expected,
+    time: Duration,
+) -> Result<Sample> {
+    let poller = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let began = Instant::now();
+    let mut latencies = Vec::with_capacity(1 << 16);
+    for (index, connection) in connections.iter_mut().enumerate() {
+        connection.stream.set_nonblocking(true)?;
+        let data = epoll::EventData::new_u64(index as u64);
+        epoll::add(&poller, &connection.stream, data, epoll::EventFlags::IN)?;
+        connection.send(request)?;
+    }
+    let mut in_flight = connections.len();
+    let mut events = Vec::with_capacity(connections.len());
+    let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+    while in_flight > 0 {
+        match epoll::wait(&poller, spare_capacity(&mut events), Some(&patience)) {
+            Ok(0) => bail!("the gateway has said nothing for {PATIENCE:?}"),
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        for event in events.drain(..) {
+            let connection = &mut connections[event.data.u64() as usize];
+            if !connection.read()? {
+                continue;
+            }
+            latencies.push(connection.sent.elapsed());
+            expected.check(connection.reply())?;
+            if began.elapsed() < time {
+                connection.send(request)?;
+            } else {
+                in_flight -= 1;
+            }
+        }
+    }
+    let wall = began.elapsed();
+    latencies.sort_unstable();
+    Ok(Sample { answers: latencies.len(), wall, latencies })
+}
+
+impl Sample {
+    pub(super) fn per_second(&self) -> f64 {
+        self.answers as f64 / self.wall.as_secs_f64()
+    }
+
+    pub(super) fn micros(&self, quantile: f64) -> f64 {
+        let at = (self.latencies.len() as f64 * quantile) as usize;
+        let latency = self.latencies.get(at.min(self.latencies.len().saturating_sub(1)));
+        latency.map_or(f64::NAN, |latency| latency.as_secs_f64() * 1e6)
+    }
+}

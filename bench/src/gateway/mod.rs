@@ -1,0 +1,192 @@
+//! corbie as an OpenAI gateway beside others, all in front of the same fake upstream.
+//!
+//! All gateways take turns, round by round, so that what else happens on the machine hits each of them alike. What a
+//! gateway adds is told beside the upstream asked directly in the same round.
+
+mod answer;
+mod gateways;
+mod load;
+mod reply;
+mod request;
+mod round;
+mod tree;
+mod verdicts;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::machine::Machine;
+use crate::protocol::median;
+use crate::report::{self, Report, Table, short, thousands};
+use crate::verdict;
+use crate::{Args, Effort};
+use gateways::Gateway;
+use round::{Figures, Stage};
+
+/// All rounds of one gateway.
+#[derive(Debug, Serialize)]
+struct Row {
+    gateway: Gateway,
+    rounds: Vec<Figures>,
+    /// Why there are no more rounds.
+    failed: Option<String>,
+}
+
+const HOW: &str = "Every round starts each gateway anew, and gateways take turns. The gateway has a core of its own, \
+    the fake upstream and the load generator share the other. Added latency: one connection, one request of 1 kB after \
+    the other, less the same quantile of `direct` in the same round. Requests/s and CPU: 32 connections; CPU is that of \
+    the gateway's processes, in the kernel and out of it. A stream has 23 events with JSON (role, 20 pieces, end, \
+    tokens) and `[DONE]`, each written alone by the upstream: back to back on 32 connections, or with a millisecond at \
+    least between them on 8. Every reply was looked at: status, text, number of events. First 200: from the start of \
+    the process. corbie: as it comes, without a cache for `auto`, whose prompts a look at the words settles. The bare \
+    floor hands on what it gets with hyper, and nothing else";
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    ensure!(args.workloads.is_empty(), "`gateway` has no workloads to choose from");
+    ensure!(
+        !(args.keep && (!args.servers.is_empty() || args.quick)),
+        "only a whole run can be kept; leave out the other options"
+    );
+    let chosen = Gateway::chosen(&args.servers)?;
+    let effort = args.effort();
+    let mut machine = Machine::look();
+    let rows = measure(&chosen, effort)?;
+    machine.look_again();
+
+    let verdicts = verdicts::judge(&rows);
+    let about = format!("{} for each load (eight times the warm-up for slow peers). {HOW}", effort.describe());
+    report::publish(
+        &Report {
+            name: "gateway",
+            machine,
+            json: json!({ "effort": about, "rows": rows, "verdicts": verdicts }),
+            about,
+            tables: vec![requests(&rows), streams(&rows), failures(&rows), verdict::table(&verdicts)],
+            last_line: verdicts::outcome(&rows),
+        },
+        args.keep,
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure(chosen: &[Gateway], effort: Effort) -> Result<Vec<Row>> {
+    let stage = Stage::set()?;
+    let mut rows: Vec<Row> = chosen.iter().map(|&gateway| Row { gateway, rounds: Vec::new(), failed: None }).collect();
+    for number in 0..effort.rounds as usize {
+        eprintln!("round {} of {}", number + 1, effort.rounds);
+        // Each round begins with another gateway, so that none always follows the same one.
+        let count = rows.len();
+        for turn in 0..count {
+            let row = &mut rows[(turn + number) % count];
+            if row.failed.is_some() {
+                continue;
+            }
+            match stage.run(row.gateway, effort.for_gateway(row.gateway)) {
+                Ok(figures) => row.rounds.push(figures),
+                Err(error) => {
+                    eprintln!(" {}: {error:#} (see {})", row.gateway.name(), row.gateway.log());
+                    row.failed = Some(format!("{error:#}"));
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
+
+impl Effort {
+    fn for_gateway(self, gateway: Gateway) -> Effort {
+        let warm_up = if gateway.is_slow() { self.warm_up * 8 } else { self.warm_up };
+        Effort { warm_up: warm_up.max(Duration::from_millis(1)), ..self }
+    }
+}
+
+impl Row {
+    fn median(&self, figure: impl Fn(&Figures) -> f64) -> f64 {
+        median(self.rounds.iter().map(figure))
+    }
+
+    /// The median of what it took longer than `direct` in the same round.
+    fn added(&self, rows: &[Row], figure: fn(&Figures) -> f64) -> f64 {
+        let Some(direct) = find(rows, Gateway::Direct) else { return f64::NAN };
+        median(self.rounds.iter().zip(&direct.rounds).map(|(own, direct)| figure(own) - figure(direct)))
+    }
+}
+
+/// Those with at least one round.
+fn find(rows: &[Row], gateway: Gateway) -> Option<&Row> {
+    rows.iter().find(|row| row.gateway == gateway && !row.rounds.is_empty())
+}
+
+fn measured(rows: &[Row]) -> impl Iterator<Item = &Row> {
+    rows.iter().filter(|row| !row.rounds.is_empty())
+}
+
+fn requests(rows: &[Row]) -> Table {
+    let mut table = Table::new(
+        "Requests",
+        &[
+            "gateway",
+            "p50 µs",
+            "added p50 µs",
+            "p99 µs",
+            "added p99 µs",
+            "requests/s",
+            "CPU µs per request",
+            "RSS after load MB",
+            "first 200 ms",
+        ],
+    );
+    for row in measured(rows) {
+        let is_direct = row.gateway == Gateway::Direct;
+        let unless_direct = |text: String| if is_direct { String::new() } else { text };
+        table.rows.push(vec![
+            row.gateway.name().into(),
+            short(row.median(|figures| figures.p50_us)),
+            unless_direct(short(row.added(rows, |figures| figures.p50_us))),
+            short(row.median(|figures| figures.p99_us)),
+            unless_direct(short(row.added(rows, |figures| figures.p99_us))),
+            thousands(row.median(|figures| figures.per_second)),
+            unless_direct(short(row.median(|figures| figures.cpu_us))),
+            unless_direct(format!("{:.1}", row.median(|figures| figures.resident_mb))),
+            unless_direct(short(row.median(|figures| figures.first_200_ms))),
+        ]);
+    }
+    table
+}
+
+fn streams(rows: &[Row]) -> Table {
+    let mut table = Table::new(
+        "Streams",
+        &["gateway", "events", "answers/s", "CPU µs per answer", "per event", "spaced: CPU µs per answer", "per event"],
+    );
+    for row in measured(rows) {
+        let events = row.rounds[0].burst.events;
+        let unless_direct = |text: String| if row.gateway == Gateway::Direct { String::new() } else { text };
+        let (burst, spaced) = (row.median(|figures| figures.burst.cpu_us), row.median(|figures| figures.spaced.cpu_us));
+        table.rows.push(vec![
+            row.gateway.name().into(),
+            if events == answer::EVENTS { events.to_string() } else { format!("{events} of {}", answer::EVENTS) },
+            thousands(row.median(|figures| figures.burst.per_second)),
+            unless_direct(short(burst)),
+            unless_direct(short(burst / answer::EVENTS as f64)),
+            unless_direct(short(spaced)),
+            unless_direct(short(spaced / answer::EVENTS as f64)),
+        ]);
+    }
+    table
+}
+
+fn failures(rows: &[Row]) -> Table {
+    let mut table = Table::new("Not run, or not to the end", &["gateway", "rounds", "why"]);
+    for row in rows {
+        if let Some(why) = &row.failed {
+            let why = why.replace('|', "/").replace('\n', " ");
+            table.rows.push(vec![row.gateway.name().into(), row.rounds.len().to_string(), why]);
+        }
+    }
+    table
+}

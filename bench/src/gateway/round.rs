@@ -1,0 +1,175 @@
+//! One round of one gateway: a fresh process, its first answer, and the loads one after the other.
+//!
+//! The gateway has a core of its own; the upstream and the load generator share another.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use memchr::memmem;
+use rustix::thread::CpuSet;
+use serde::Serialize;
+
+use super::gateways::{Gateway, PROGRAMS};
+use super::load::{self, Connection, Sample};
+use super::reply::Expected;
+use super::request::{self, Shape};
+use super::tree::{self, Cpu};
+use crate::Effort;
+use crate::http;
+use crate::process::{OneCore, Process, pause};
+
+/// What one round says; what could not be measured is not a number.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Figures {
+    /// From the start of the process to the first right answer.
+    pub(super) first_200_ms: f64,
+    /// One connection, one request after the other.
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
+    /// 32 connections.
+    pub(super) per_second: f64,
+    pub(super) cpu_us: f64,
+    pub(super) burst: Streamed,
+    pub(super) spaced: Streamed,
+    /// After all of this.
+    pub(super) resident_mb: f64,
+}
+
+/// Streamed answers.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Streamed {
+    pub(super) per_second: f64,
+    pub(super) cpu_us: f64,
+    /// Events with JSON in each.
+    pub(super) events: usize,
+}
+
+/// The upstream of all, and the cores.
+#[derive(Debug)]
+pub(super) struct Stage {
+    cores: CpuSet,
+    upstream: u16,
+    _process: Process,
+    _core: OneCore,
+}
+
+const CONNECTIONS: usize = 32;
+/// Few, so that a gateway is not full and each event comes alone.
+const SPACED_CONNECTIONS: usize = 8;
+/// How long a gateway may take to start; LiteLLM reads all of its libraries.
+const START: Duration = Duration::from_secs(60);
+const GATEWAY_CORE: usize = 0;
+const OTHER_CORE: usize = 1;
+
+impl Stage {
+    /// Starts the upstream, beside this thread on the core that is not the gateways'.
+    pub(super) fn set() -> Result<Stage> {
+        let cores = rustix::thread::sched_getaffinity(None)?;
+        let core = OneCore::keep_on(cores, OTHER_CORE)?;
+        let upstream = http::free_port()?;
+        let mut command = std::process::Command::new(format!("{PROGRAMS}/upstream_server"));
+        command.args(["--port", &upstream.to_string()]);
+        let mut process = Process::without_pipes(command, ".tools/bench/logs/gateway-upstream.log")?;
+        while Connection::open(upstream).is_err() {
+            ensure!(process.started.elapsed() < START, "the fake upstream does not listen");
+            if let Some(status) = process.has_ended()? {
+                bail!("the fake upstream ended: {status}");
+            }
+            pause(Duration::from_millis(1));
+        }
+        Ok(Stage { cores, upstream, _process: process, _core: core })
+    }
+
+    /// One round; the process is gone afterwards.
+    pub(super) fn run(&self, gateway: Gateway, effort: Effort) -> Result<Figures> {
+        let port = if gateway == Gateway::Direct { self.upstream } else { http::free_port()? };
+        let whole = request::bytes(gateway, Shape::Whole, port, self.upstream);
+        let mut process = self.start(gateway, port)?;
+        let started = process.as_ref().map_or_else(Instant::now, |process| process.started);
+        let mut connection = first_answer(process.as_mut(), started, port, &whole)?;
+        let first_200_ms = started.elapsed().as_secs_f64() * 1e3;
+        let id = process.as_ref().map(Process::id);
+        if gateway == Gateway::CorbieAuto {
+            let reply = connection.ask(&whole)?;
+            ensure!(memmem::find(reply, b"\r\nx-corbie-category: math\r\n").is_some(), "the prompt was not routed");
+        }
+
+        let load = |shape: Shape, connections: usize| {
+            let request = request::bytes(gateway, shape, port, self.upstream);
+            measure(port, id, (shape, connections), &request, effort)
+        };
+        let (serial, ..) = load(Shape::Whole, 1)?;
+        let (loaded, cpu_us, _) = load(Shape::Whole, CONNECTIONS)?;
+        let burst = load(Shape::Burst, CONNECTIONS).map(Streamed::of).context("streams")?;
+        let spaced = load(Shape::Spaced, SPACED_CONNECTIONS).map(Streamed::of).context("spaced streams")?;
+        let resident_mb = match id {
+            Some(id) => tree::resident(id)? as f64 / 1e6,
+            None => f64::NAN,
+        };
+        if let Some(mut process) = process {
+            // Whoever does not end by itself is killed with the owner.
+            let _ = process.stop(Duration::from_secs(2));
+        }
+        Ok(Figures {
+            first_200_ms: if id.is_some() { first_200_ms } else { f64::NAN },
+            p50_us: serial.micros(0.5),
+            p99_us: serial.micros(0.99),
+            per_second: loaded.per_second(),
+            cpu_us,
+            burst,
+            spaced,
+            resident_mb,
+        })
+    }
+
+    fn start(&self, gateway: Gateway, port: u16) -> Result<Option<Process>> {
+        let Some(command) = gateway.command(port, self.upstream)? else { return Ok(None) };
+        // What is started stays where its starter was.
+        let _core = OneCore::keep_on(self.cores, GATEWAY_CORE)?;
+        Ok(Some(Process::without_pipes(command, &gateway.log())?))
+    }
+}
+
+/// Asks again and again until the answer is right.
+fn first_answer(mut process: Option<&mut Process>, started: Instant, port: u16, request: &[u8]) -> Result<Connection> {
+    loop {
+        let asked = Connection::open(port).and_then(|mut connection| {
+            Expected::from_first(Shape::Whole, connection.ask(request)?)?;
+            Ok(connection)
+        });
+        match asked {
+            Ok(connection) => return Ok(connection),
+            Err(error) if started.elapsed() > START => return Err(error.context("it does not start")),
+            Err(_) => {}
+        }
+        if let Some(status) = process.as_mut().map(|process| process.has_ended()).transpose()?.flatten() {
+            bail!("it ended while it started: {status}");
+        }
+        pause(Duration::from_micros(500));
+    }
+}
+
+/// Microseconds of the gateway's CPU for each answer come with the answers, and how many events each has.
+fn measure(
+    port: u16,
+    id: Option<u32>,
+    (shape, connections): (Shape, usize),
+    request: &[u8],
+    effort: Effort,
+) -> Result<(Sample, f64, usize)> {
+    let mut all: Vec<Connection> = (0..connections).map(|_| Connection::open(port)).collect::<Result<_>>()?;
+    let expected = Expected::from_first(shape, all[0].ask(request)?)?;
+    load::drive(&mut all, request, &expected, effort.warm_up)?;
+    let before = id.map(Cpu::of).transpose()?;
+    let sample = load::drive(&mut all, request, &expected, effort.measure)?;
+    let after = id.map(Cpu::of).transpose()?;
+    let cpu = before.zip(after).map(|(before, after)| after.micros_since(&before) / sample.answers as f64);
+    let events = if let Expected::Events(events) = expected { events } else { 0 };
+    Ok((sample, cpu.unwrap_or(f64::NAN), events))
+}
+
+impl Streamed {
+    fn of((sample, cpu_us, events): (Sample, f64, usize)) -> Streamed {
+        Streamed { per_second: sample.per_second(), cpu_us, events }
+    }
+}

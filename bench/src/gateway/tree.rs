@@ -1,0 +1,70 @@
+//! What a program and all it started use, from `/proc`.
+
+use std::collections::HashMap;
+use std::fs;
+
+use anyhow::{Context, Result};
+
+/// CPU time of every thread, in the kernel and out of it.
+///
+/// The scheduler's nanoseconds rather than the clock ticks of `stat`: a slow stream is a few ticks long.
+#[derive(Debug)]
+pub(super) struct Cpu(HashMap<u32, u64>);
+
+impl Cpu {
+    pub(super) fn of(root: u32) -> Result<Cpu> {
+        let mut threads = HashMap::new();
+        for process in processes(root)? {
+            for thread in numbers(&format!("/proc/{process}/task"))? {
+                // One that has just ended has no file any more.
+                let times = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat")).unwrap_or_default();
+                if let Some(Ok(busy)) = times.split_ascii_whitespace().next().map(str::parse) {
+                    threads.insert(thread, busy);
+                }
+            }
+        }
+        Ok(Cpu(threads))
+    }
+
+    /// Microseconds since then.
+    pub(super) fn micros_since(&self, before: &Cpu) -> f64 {
+        let busy = self.0.iter().map(|(thread, now)| now - before.0.get(thread).copied().unwrap_or(0).min(*now));
+        busy.sum::<u64>() as f64 / 1e3
+    }
+}
+
+/// Bytes of memory in use.
+pub(super) fn resident(root: u32) -> Result<u64> {
+    let mut kilobytes = 0;
+    for process in processes(root)? {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        kilobytes += line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap_or(0);
+    }
+    Ok(kilobytes * 1024)
+}
+
+/// The process and its descendants.
+fn processes(root: u32) -> Result<Vec<u32>> {
+    let mut parents = Vec::new();
+    for process in numbers("/proc")? {
+        let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
+        // After the name in parentheses come the state and the parent.
+        let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+        if let Some(Ok(parent)) = after_name.split_ascii_whitespace().nth(1).map(str::parse::<u32>) {
+            parents.push((process, parent));
+        }
+    }
+    let mut tree = vec![root];
+    let mut next = 0;
+    while let Some(&parent) = tree.get(next) {
+        tree.extend(parents.iter().filter(|(_, its_parent)| *its_parent == parent).map(|(process, _)| *process));
+        next += 1;
+    }
+    Ok(tree)
+}
+
+fn numbers(folder: &str) -> Result<Vec<u32>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.to_owned())?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}

@@ -1,0 +1,74 @@
+//! What was promised for the gateway, and whether it holds. Reported, never enforced, as in `protocol`.
+
+use super::gateways::Gateway;
+use super::round::Figures;
+use super::{Row, find};
+use crate::protocol::median;
+use crate::report::short;
+use crate::verdict::{Verdict, at_most};
+
+/// What vllm-router usually needs for a stream, where it was not measured.
+const USUAL_STREAM: f64 = 227.0;
+
+pub(super) fn judge(rows: &[Row]) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    let peer = find(rows, Gateway::VllmRouter);
+    if let Some(row) = find(rows, Gateway::CorbiePassthrough) {
+        let added = row.added(rows, |figures| figures.p50_us);
+        verdicts.push(match peer.map(|peer| peer.added(rows, |figures| figures.p50_us)) {
+            Some(theirs) => beside_peer("same protocol: added p50", added, theirs, 110.0),
+            None => Verdict {
+                floor: "-".into(),
+                floor_met: true,
+                ..at_most("same protocol: added p50", added, "µs", 110.0, 110.0)
+            },
+        });
+    }
+    if let Some(row) = find(rows, Gateway::CorbieAuto) {
+        verdicts.push(at_most("`auto`: added p50", row.added(rows, |figures| figures.p50_us), "µs", 300.0, 180.0));
+    }
+    if let Some(row) = find(rows, Gateway::CorbiePassthrough) {
+        let cpu = row.median(|figures| figures.cpu_us);
+        verdicts.push(at_most("same protocol: CPU per request", cpu, "µs", 90.0, 60.0));
+        let what = "same protocol: CPU per stream of 23 events";
+        let cpu = row.median(|figures| figures.burst.cpu_us);
+        verdicts.push(match peer.map(|peer| peer.median(|figures| figures.burst.cpu_us)) {
+            Some(theirs) => beside_peer(what, cpu, theirs, 80.0),
+            None => at_most(what, cpu, "µs", USUAL_STREAM, 80.0),
+        });
+        let resident = row.median(|figures| figures.resident_mb);
+        verdicts.push(at_most("same protocol: RSS after load", resident, "MB", 40.0, 25.0));
+        let first = row.median(|figures| figures.first_200_ms);
+        verdicts.push(at_most("same protocol: start to the first 200", first, "ms", 200.0, 100.0));
+    }
+    verdicts
+}
+
+/// One line for people: what corbie is beside the peers.
+pub(super) fn outcome(rows: &[Row]) -> String {
+    let mut parts = Vec::new();
+    if let Some(corbie) = find(rows, Gateway::CorbiePassthrough) {
+        parts.push(format!("adds {} µs", short(corbie.added(rows, |figures| figures.p50_us))));
+        for peer in [Gateway::VllmRouter, Gateway::Nginx, Gateway::Portkey, Gateway::LiteLlm] {
+            let Some(peer) = find(rows, peer) else { continue };
+            let more = |figure: fn(&Figures) -> f64| {
+                short(median(corbie.rounds.iter().zip(&peer.rounds).map(|(own, peer)| figure(peer) / figure(own))))
+            };
+            let added = peer.added(rows, |figures| figures.p50_us) / corbie.added(rows, |figures| figures.p50_us);
+            parts.push(format!(
+                "{} adds {}x the time, needs {}x the CPU for a request and {}x for a stream",
+                peer.gateway.name(),
+                short(added),
+                more(|figures| figures.cpu_us),
+                more(|figures| figures.burst.cpu_us)
+            ));
+        }
+    }
+    if parts.is_empty() { "corbie was not measured".into() } else { format!("corbie {}", parts.join("; ")) }
+}
+
+/// The floor is what vllm-router needed in the same run.
+fn beside_peer(what: &'static str, measured: f64, theirs: f64, goal: f64) -> Verdict {
+    let verdict = at_most(what, measured, "µs", theirs, goal);
+    Verdict { floor: format!("<= {theirs:.2} µs, vllm-router's"), ..verdict }
+}
