@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
+use super::peers;
 use super::request::Shape;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -51,10 +52,10 @@ impl Gateway {
             Gateway::CorbiePassthrough => "corbie, same protocol",
             Gateway::CorbieTranslated => "corbie, translated",
             Gateway::CorbieAuto => "corbie, `auto`",
-            Gateway::Nginx => "nginx 1.22",
+            Gateway::Nginx => "nginx",
             Gateway::VllmRouter => "vllm-router 0.1.16",
             Gateway::Portkey => "Portkey 1.15.2",
-            Gateway::LiteLlm => "LiteLLM",
+            Gateway::LiteLlm => "LiteLLM 1.106.2",
         }
     }
 
@@ -119,7 +120,6 @@ impl Gateway {
 
     /// The program, in front of the upstream; none for `direct`.
     pub(super) fn command(self, port: u16, upstream: u16) -> Result<Option<Command>> {
-        fs::create_dir_all(FOLDER)?;
         let command = match self {
             Gateway::Direct => return Ok(None),
             Gateway::Floor => {
@@ -130,9 +130,10 @@ impl Gateway {
             Gateway::CorbiePassthrough => self.corbie(port, &openai_provider(upstream))?,
             Gateway::CorbieTranslated => self.corbie(port, &anthropic_provider(upstream))?,
             Gateway::CorbieAuto => self.corbie(port, &(openai_provider(upstream) + AUTO))?,
-            Gateway::Nginx | Gateway::VllmRouter | Gateway::Portkey | Gateway::LiteLlm => {
-                anyhow::bail!("not installed")
-            }
+            Gateway::Nginx => peers::nginx(port, upstream)?,
+            Gateway::VllmRouter => peers::vllm_router(port, upstream)?,
+            Gateway::Portkey => peers::portkey(port)?,
+            Gateway::LiteLlm => peers::litellm(port, upstream)?,
         };
         Ok(Some(command))
     }
@@ -141,14 +142,8 @@ impl Gateway {
     fn corbie(self, port: u16, settings: &str) -> Result<Command> {
         let mut command = installed(&format!("{PROGRAMS}/corbie"))?;
         command.env_clear().arg("serve").args(["--port", &port.to_string(), "--config"]);
-        command.arg(self.settings("yaml", settings)?);
+        command.arg(written(&format!("{}.yaml", self.word()), settings)?);
         Ok(command)
-    }
-
-    fn settings(self, ending: &str, text: &str) -> Result<PathBuf> {
-        let file = Path::new(FOLDER).join(format!("{}.{ending}", self.word()));
-        fs::write(&file, text).with_context(|| file.display().to_string())?;
-        Ok(file)
     }
 
     /// Where its messages to people go.
@@ -178,7 +173,15 @@ fn anthropic_provider(upstream: u16) -> String {
     )
 }
 
-fn installed(program: &str) -> Result<Command> {
+pub(super) fn installed(program: &str) -> Result<Command> {
     ensure!(Path::new(program).exists(), "not installed");
     Ok(Command::new(program))
+}
+
+/// A file with settings for a gateway, from the root of all files.
+pub(super) fn written(name: &str, text: &str) -> Result<PathBuf> {
+    fs::create_dir_all(FOLDER)?;
+    let file = std::path::absolute(Path::new(FOLDER).join(name))?;
+    fs::write(&file, text).with_context(|| file.display().to_string())?;
+    Ok(file)
 }

@@ -6,6 +6,7 @@
 mod answer;
 mod gateways;
 mod load;
+mod peers;
 mod reply;
 mod request;
 mod round;
@@ -43,7 +44,7 @@ const HOW: &str = "Every round starts each gateway anew, and gateways take turns
     tokens) and `[DONE]`, each written alone by the upstream: back to back on 32 connections, or with a millisecond at \
     least between them on 8. Every reply was looked at: status, text, number of events. First 200: from the start of \
     the process. corbie: as it comes, without a cache for `auto`, whose prompts a look at the words settles. The bare \
-    floor hands on what it gets with hyper, and nothing else";
+    floor hands on what it gets with hyper, and nothing else. ";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!(args.workloads.is_empty(), "`gateway` has no workloads to choose from");
@@ -58,7 +59,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     machine.look_again();
 
     let verdicts = verdicts::judge(&rows);
-    let about = format!("{} for each load (eight times the warm-up for slow peers). {HOW}", effort.describe());
+    let about = format!(
+        "{} for each load (eight times the warm-up for slow peers). {HOW}{}",
+        effort.describe(),
+        peers::SETTINGS
+    );
     report::publish(
         &Report {
             name: "gateway",
