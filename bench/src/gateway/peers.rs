@@ -11,7 +11,8 @@ use crate::http;
 /// What was set, for the report.
 pub(super) const SETTINGS: &str = "vllm-router: one worker, `round_robin`, which is cheaper than its `cache_aware`. \
     nginx: one process, keep-alive on both sides, no buffering, no log. Portkey: the upstream is told in headers of \
-    each request. LiteLLM: one worker, no access log, no spend log";
+    each request. LiteLLM: one worker, no access log, no spend log, and no master key (its setting for local \
+    development): nobody else checks a key here";
 
 /// The bare name is looked for in `PATH`.
 const NGINX: [&str; 2] = [".tools/bench/nginx/usr/sbin/nginx", "nginx"];
@@ -88,7 +89,8 @@ pub(super) fn litellm(port: u16, upstream: u16) -> Result<Command> {
         )
     };
     let settings = format!(
-        "model_list:\n{}{}litellm_settings: {{set_verbose: false}}\ngeneral_settings: {{disable_spend_logs: true}}\n",
+        "model_list:\n{}{}litellm_settings: {{set_verbose: false}}\ngeneral_settings: {{disable_spend_logs: true, \
+         dangerously_permit_weak_or_unset_master_key: true}}\n",
         model("gpt-test"),
         model("gpt-test-spaced")
     );
