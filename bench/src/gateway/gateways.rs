@@ -138,11 +138,9 @@ impl Gateway {
         Ok(Some(command))
     }
 
-    /// As it comes: no setting of this machine or of the person who runs the bench.
     fn corbie(self, port: u16, settings: &str) -> Result<Command> {
-        let mut command = installed(&format!("{PROGRAMS}/corbie"))?;
-        command.env_clear().arg("serve").args(["--port", &port.to_string(), "--config"]);
-        command.arg(written(&format!("{}.yaml", self.word()), settings)?);
+        let mut command = corbie(&written(&format!("{}.yaml", self.word()), settings)?)?;
+        command.args(["serve", "--port", &port.to_string()]);
         Ok(command)
     }
 
@@ -173,6 +171,13 @@ fn anthropic_provider(upstream: u16) -> String {
     )
 }
 
+/// As it comes: no setting of this machine or of the person who runs the bench.
+pub(super) fn corbie(settings: &Path) -> Result<Command> {
+    let mut command = installed(&format!("{PROGRAMS}/corbie"))?;
+    command.env_clear().arg("--config").arg(settings);
+    Ok(command)
+}
+
 pub(super) fn installed(program: &str) -> Result<Command> {
     ensure!(Path::new(program).exists(), "not installed");
     Ok(Command::new(program))
@@ -184,4 +189,19 @@ pub(super) fn written(name: &str, text: &str) -> Result<PathBuf> {
     let file = std::path::absolute(Path::new(FOLDER).join(name))?;
     fs::write(&file, text).with_context(|| file.display().to_string())?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn corbie_is_all_three_and_direct_is_always_there() {
+        let chosen = Gateway::chosen(&["corbie".into(), "floor".into()]).expect("all of them are known");
+        assert_eq!(chosen, GATEWAYS[..5]);
+        let chosen = Gateway::chosen(&["corbie-auto".into()]).expect("it is known");
+        assert_eq!(chosen, [Gateway::Direct, Gateway::CorbieAuto]);
+        assert_eq!(Gateway::chosen(&[]).expect("nothing is asked for"), GATEWAYS);
+        Gateway::chosen(&["corb".into()]).expect_err("nobody is called so");
+    }
 }

@@ -4,6 +4,7 @@
 //! gateway adds is told beside the upstream asked directly in the same round.
 
 mod answer;
+mod auto;
 mod gateways;
 mod load;
 mod peers;
@@ -189,7 +190,8 @@ fn failures(rows: &[Row]) -> Table {
     let mut table = Table::new("Not run, or not to the end", &["gateway", "rounds", "why"]);
     for row in rows {
         if let Some(why) = &row.failed {
-            let why = why.replace('|', "/").replace('\n', " ");
+            let when = if row.rounds.is_empty() { "not run" } else { "not to the end" };
+            let why = format!("{when}: {}", why.replace('|', "/").replace(['\r', '\n'], " "));
             table.rows.push(vec![row.gateway.name().into(), row.rounds.len().to_string(), why]);
         }
     }

@@ -61,3 +61,31 @@ impl Expected {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunked(chunks: &[&str]) -> Vec<u8> {
+        let chunks: String = chunks.iter().map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect();
+        format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{chunks}0\r\n\r\n").into_bytes()
+    }
+
+    #[test]
+    fn a_chunk_may_end_within_a_word() {
+        let reply = chunked(&["data: {}\n\nda", "ta: {}\n\ndata: [DO", "NE]\n\n"]);
+        Expected::Events(2).check(&reply).expect("all of it is there");
+        Expected::Events(3).check(&reply).expect_err("one is missing");
+    }
+
+    #[test]
+    fn a_stream_without_its_end_is_wrong() {
+        Expected::Events(1).check(&chunked(&["data: {}\n\n"])).expect_err("there is no `[DONE]`");
+    }
+
+    #[test]
+    fn another_text_is_wrong() {
+        let reply = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno";
+        Expected::Text(answer::text().into()).check(reply.as_bytes()).expect_err("it is not the answer");
+    }
+}

@@ -5,10 +5,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use memchr::memmem;
 use rustix::thread::CpuSet;
 use serde::Serialize;
 
+use super::auto;
 use super::gateways::{Gateway, PROGRAMS};
 use super::load::{self, Connection, Sample};
 use super::reply::Expected;
@@ -83,21 +83,19 @@ impl Stage {
     /// One round; the process is gone afterwards.
     pub(super) fn run(&self, gateway: Gateway, effort: Effort) -> Result<Figures> {
         let port = if gateway == Gateway::Direct { self.upstream } else { http::free_port()? };
-        let whole = request::bytes(gateway, Shape::Whole, port, self.upstream);
+        let request = |shape| request::bytes(gateway, shape, port, self.upstream);
+        if gateway == Gateway::CorbieAuto {
+            auto::check_method()?;
+        }
         let mut process = self.start(gateway, port)?;
         let started = process.as_ref().map_or_else(Instant::now, |process| process.started);
-        let mut connection = first_answer(process.as_mut(), started, port, &whole)?;
+        let mut connection = first_answer(process.as_mut(), started, port, &request(Shape::Whole))?;
         let first_200_ms = started.elapsed().as_secs_f64() * 1e3;
-        let id = process.as_ref().map(Process::id);
         if gateway == Gateway::CorbieAuto {
-            let reply = connection.ask(&whole)?;
-            ensure!(memmem::find(reply, b"\r\nx-corbie-category: math\r\n").is_some(), "the prompt was not routed");
+            auto::check_routing(&mut connection, request)?;
         }
-
-        let load = |shape: Shape, connections: usize| {
-            let request = request::bytes(gateway, shape, port, self.upstream);
-            measure(port, id, (shape, connections), &request, effort)
-        };
+        let id = process.as_ref().map(Process::id);
+        let load = |shape, connections| measure(port, id, (shape, connections), &request(shape), effort);
         let (serial, ..) = load(Shape::Whole, 1)?;
         let (loaded, cpu_us, _) = load(Shape::Whole, CONNECTIONS)?;
         let burst = load(Shape::Burst, CONNECTIONS).map(Streamed::of).context("streams")?;

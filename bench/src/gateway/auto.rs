@@ -1,0 +1,47 @@
+//! Whether `auto` measures what it says: prompts that are classified by a look at their words, and routed by that.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use anyhow::{Context, Result, ensure};
+use memchr::memmem;
+use serde::Deserialize;
+
+use super::gateways::{self, written};
+use super::load::Connection;
+use super::request::{self, Shape};
+
+/// Each shape asks something of another category, which names another model.
+const CATEGORIES: [(Shape, &str); 2] = [(Shape::Whole, "math"), (Shape::Spaced, "history")];
+
+/// Asks the classifier alone: answers do not tell what it went by.
+pub(super) fn check_method() -> Result<()> {
+    #[derive(Deserialize)]
+    struct Said {
+        category: String,
+        method: String,
+    }
+    let mut command = gateways::corbie(&written("corbie-classify.yaml", "{}\n")?)?;
+    let mut child = command.args(["classify", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let questions = CATEGORIES.map(|(shape, _)| request::question(shape)).join("\n");
+    child.stdin.take().context("it has a stdin")?.write_all(questions.as_bytes())?;
+    let output = child.wait_with_output()?;
+    let lines = std::str::from_utf8(&output.stdout)?.lines();
+    let said: Vec<Said> = lines.map(serde_json::from_str).collect::<Result<_, _>>().context("`corbie classify`")?;
+    ensure!(said.len() == CATEGORIES.len(), "`corbie classify` said {} lines", said.len());
+    for (Said { category, method }, (shape, expected)) in said.iter().zip(CATEGORIES) {
+        let question = request::question(shape);
+        ensure!(category == expected && method == "words", "`{question}` is {category} by {method}; choose another");
+    }
+    Ok(())
+}
+
+/// Asks the gateway: its answers tell the category.
+pub(super) fn check_routing(connection: &mut Connection, request: impl Fn(Shape) -> Vec<u8>) -> Result<()> {
+    for (shape, category) in CATEGORIES {
+        let reply = connection.ask(&request(shape))?;
+        let header = format!("\r\nx-corbie-category: {category}\r\n");
+        ensure!(memmem::find(reply, header.as_bytes()).is_some(), "a prompt about {category} was not routed as such");
+    }
+    Ok(())
+}
