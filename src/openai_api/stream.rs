@@ -8,13 +8,18 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde_json::Value;
 
+use super::cache::{LARGEST, Place};
 use super::failure::Failure;
+use super::others_first::others_first;
 use crate::providers::openai::Encoder;
 use crate::providers::stream::Piece;
-use crate::route::Answering;
+use crate::route::{self, Answering};
 
 /// How often a silent stream gets a sign of life, so that nothing between closes it.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How often more is looked for before what is there is written.
+const MOST_TOGETHER: usize = 64;
 
 struct Writing {
     answering: Answering,
@@ -25,7 +30,14 @@ struct Writing {
     counts: Option<Value>,
     /// The answer came in the caller's own protocol.
     as_it_came: bool,
+    /// All that was written, where it may be given again.
+    keeping: Option<Keeping>,
     ended: bool,
+}
+
+struct Keeping {
+    place: Place,
+    said: Vec<u8>,
 }
 
 /// The events. What is ready is written together; an answer that breaks ends with an error and without `[DONE]`.
@@ -33,14 +45,17 @@ pub(super) fn events(
     mut answering: Answering,
     encoder: Encoder,
     with_usage: bool,
+    place: Option<Place>,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
     answering.pass_on();
-    let writing = Writing { answering, encoder, with_usage, counts: None, as_it_came: false, ended: false };
+    let keeping = place.map(|place| Keeping { place, said: Vec::new() });
+    let writing = Writing { answering, encoder, with_usage, counts: None, as_it_came: false, keeping, ended: false };
     unfold(writing, |mut writing| async move {
         if writing.ended {
             return None;
         }
         let bytes = writing.next().await;
+        writing.remember(&bytes);
         Some((Ok(bytes), writing))
     })
 }
@@ -53,34 +68,64 @@ fn put(data: &str, out: &mut Vec<u8>) {
 }
 
 impl Writing {
+    /// Waits for something, and takes with it what has come in the meantime.
     async fn next(&mut self) -> Bytes {
         let mut out = Vec::new();
-        while out.is_empty() || (self.answering.is_ready() && !self.ended) {
+        while out.is_empty() && !self.ended {
             let Ok(next) = tokio::time::timeout(KEEP_ALIVE, self.answering.next_piece()).await else {
                 return Bytes::from_static(b": still waiting\n\n");
             };
-            match next {
-                // Most of what comes, alone most of the time.
-                Some(Ok(Piece::Plain(events))) if out.is_empty() && !self.answering.is_ready() => {
-                    self.as_it_came = true;
-                    return events;
-                }
-                Some(Ok(piece)) => self.write(piece, &mut out),
-                Some(Err(error)) => {
-                    self.ended = true;
-                    let failure = Failure::from(error).body();
-                    out.extend_from_slice(format!("data: {failure}\n\n").as_bytes());
-                }
-                None => {
-                    self.ended = true;
-                    self.end(&mut out);
+            // Whoever reads for us hands over one piece at a time, each when it is asked and has had its turn. One write
+            // for all that it has.
+            for _ in 0..MOST_TOGETHER {
+                if !self.answering.read_ready() {
+                    others_first().await;
+                    if !self.answering.read_ready() {
+                        break;
+                    }
                 }
             }
-            if self.ended {
-                break;
+            if let (Some(Ok(Piece::Plain(events))), false) = (&next, self.answering.is_ready()) {
+                self.as_it_came = true;
+                return events.clone();
+            }
+            self.take(next, &mut out);
+            while self.answering.is_ready() && !self.ended {
+                let next = self.answering.next_piece().await;
+                self.take(next, &mut out);
             }
         }
         out.into()
+    }
+
+    /// Keeps a whole answer. One that broke off is not kept, nor signs of life, nor more than there is room for.
+    fn remember(&mut self, bytes: &Bytes) {
+        let Some(keeping) = self.keeping.as_mut().filter(|_| !bytes.starts_with(b":")) else { return };
+        keeping.said.extend_from_slice(bytes);
+        if keeping.said.len() > LARGEST {
+            self.keeping = None;
+        } else if self.ended
+            && let Some(Keeping { place, said }) = self.keeping.take()
+        {
+            let (provider, model) = self.answering.record().answered_by();
+            place.keep(said.into(), true, provider, model);
+        }
+    }
+
+    fn take(&mut self, next: Option<Result<Piece, route::Error>>, out: &mut Vec<u8>) {
+        match next {
+            Some(Ok(piece)) => self.write(piece, out),
+            Some(Err(error)) => {
+                self.ended = true;
+                self.keeping = None;
+                let failure = Failure::from(error).body();
+                out.extend_from_slice(format!("data: {failure}\n\n").as_bytes());
+            }
+            None => {
+                self.ended = true;
+                self.end(out);
+            }
+        }
     }
 
     /// An event of the same protocol goes on as it came; others are translated.

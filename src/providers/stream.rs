@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::chat::Protocol;
@@ -150,12 +151,9 @@ impl Stream {
         }
     }
 
-    /// Reads on. What fails comes after the pieces before it.
     async fn more(&mut self) {
         if let Err(error) = self.read().await {
-            self.ended = true;
-            self.failed = Some(error.clone());
-            self.ready.push_back(Err(error));
+            self.fail(error);
         }
     }
 
@@ -164,8 +162,27 @@ impl Stream {
             self.ended = true;
             return Ok(());
         };
-        let Wire { opened, events, decoder } = &mut **wire;
-        match opened.next(self.provider.timeout).await {
+        let came = wire.opened.next(self.provider.timeout).await;
+        self.take(came)
+    }
+
+    /// Takes what has come without waiting for anything; tells whether something had.
+    pub fn read_ready(&mut self) -> bool {
+        let Source::Wire(wire) = &mut self.source else { return false };
+        if self.ended {
+            return false;
+        }
+        let Some(came) = wire.opened.next(self.provider.timeout).now_or_never() else { return false };
+        if let Err(error) = self.take(came) {
+            self.fail(error);
+        }
+        true
+    }
+
+    fn take(&mut self, came: Result<Option<Bytes>, Error>) -> Result<(), Error> {
+        let Source::Wire(wire) = &mut self.source else { return Ok(()) };
+        let Wire { events, decoder, .. } = &mut **wire;
+        match came {
             Ok(Some(mut bytes)) => {
                 while !bytes.is_empty() && !decoder.is_over() {
                     let plain = if self.as_it_came && events.is_between() { plain::run(&bytes) } else { 0 };
@@ -173,7 +190,7 @@ impl Stream {
                         self.ready.push_back(Ok(Piece::Plain(bytes.split_to(plain))));
                         continue;
                     }
-                    let end = memchr::memmem::find(&bytes, b"\n\n").map_or(bytes.len(), |end| end + 2);
+                    let end = plain::end(&bytes).unwrap_or(bytes.len());
                     let complete = events.push(&bytes.split_to(end));
                     for event in complete.map_err(|_| Error::Unreadable("an event is larger than 16 MiB"))? {
                         let deltas = decoder.event(&event).map_err(|error| self.provider.scrubbed(error))?;
@@ -194,6 +211,13 @@ impl Stream {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// What fails comes after the pieces before it.
+    fn fail(&mut self, error: Error) {
+        self.ended = true;
+        self.failed = Some(error.clone());
+        self.ready.push_back(Err(error));
     }
 }
 

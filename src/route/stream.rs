@@ -38,6 +38,11 @@ impl Answering {
         self.stream.is_ready()
     }
 
+    /// Looks whether more has come; does not wait for it.
+    pub fn read_ready(&mut self) -> bool {
+        !self.ended && self.stream.read_ready()
+    }
+
     /// What comes next, bit by bit; none at the end. A failure is the last that comes, and is never taken for an end.
     pub async fn next(&mut self) -> Option<Result<Delta, Error>> {
         if self.ended {

@@ -3,12 +3,24 @@
 //! Inside a text of JSON every quote is escaped, so a name in quotes is a name, or a whole text; an event that is
 //! taken for another than it is is only read in vain.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+static END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\n\n"));
+static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
+static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
+static FINISH_REASON: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
+
+/// Where the first event ends, if it does.
+pub fn end(bytes: &[u8]) -> Option<usize> {
+    END.find(bytes).map(|end| end + END.needle().len())
+}
 
 /// How many bytes at the beginning are such events, whole ones.
 pub fn run(bytes: &[u8]) -> usize {
     let mut end = 0;
-    while let Some(length) = memmem::find(&bytes[end..], b"\n\n")
+    while let Some(length) = END.find(&bytes[end..])
         && is_plain(&bytes[end..end + length])
     {
         end += length + 2;
@@ -20,15 +32,15 @@ fn is_plain(event: &[u8]) -> bool {
     event.starts_with(b"data: {")
         && event.ends_with(b"}")
         && memchr::memchr2(b'\n', b'\r', event).is_none()
-        && memmem::find(event, b"\"error\"").is_none()
-        && is_null(event, b"\"usage\"")
-        && is_null(event, b"\"finish_reason\"")
+        && ERROR.find(event).is_none()
+        && is_null(event, &USAGE)
+        && is_null(event, &FINISH_REASON)
 }
 
 /// Whether a member is missing or null, wherever it is.
-fn is_null(event: &[u8], name: &[u8]) -> bool {
-    memmem::find_iter(event, name).all(|at| {
-        let rest = event[at + name.len()..].trim_ascii_start();
+fn is_null(event: &[u8], name: &Finder<'_>) -> bool {
+    name.find_iter(event).all(|at| {
+        let rest = event[at + name.needle().len()..].trim_ascii_start();
         rest.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"null"))
     })
 }

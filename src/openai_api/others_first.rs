@@ -1,0 +1,62 @@
+//! Lets every task that is ready have its turn.
+//!
+//! [`tokio::task::yield_now`] is over when it is polled again, and a server that polls a body twice in a row does so
+//! before anybody else had a turn. This one waits to be woken.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures_util::future::poll_fn;
+
+/// Notes that it is our turn again.
+struct Turn {
+    came: AtomicBool,
+    task: Waker,
+}
+
+impl Wake for Turn {
+    fn wake(self: Arc<Self>) {
+        self.came.store(true, Ordering::Release);
+        self.task.wake_by_ref();
+    }
+}
+
+pub(super) async fn others_first() {
+    let mut turn: Option<Arc<Turn>> = None;
+    poll_fn(|context| match &turn {
+        Some(turn) if turn.came.load(Ordering::Acquire) => Poll::Ready(()),
+        Some(_) => Poll::Pending,
+        None => {
+            let waiting = Arc::new(Turn { came: AtomicBool::new(false), task: context.waker().clone() });
+            let waker = Waker::from(waiting.clone());
+            turn = Some(waiting);
+            // The scheduler wakes us when nobody else is ready.
+            pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&waker))
+        }
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Polled as often as can be, it is still not over before another task has run.
+    #[tokio::test]
+    async fn it_is_not_over_before_others_had_their_turn() {
+        let ran = Arc::new(AtomicBool::new(false));
+        tokio::spawn({
+            let ran = ran.clone();
+            async move { ran.store(true, Ordering::Release) }
+        });
+        let mut first = pin!(others_first());
+        poll_fn(|context| {
+            let is_over = (0..3).any(|_| first.as_mut().poll(context).is_ready());
+            if is_over { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        assert!(ran.load(Ordering::Acquire));
+    }
+}
