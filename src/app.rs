@@ -49,7 +49,11 @@ pub enum Error {
 
 /// Makes the server: everything registered before anything is read.
 pub fn build(config: &Config) -> Result<App, Error> {
-    let inference = Inference::new(config.inference.clone());
+    // The cache asks for the vector of a question, and then the classifier may.
+    let inference = match config.router.cache.semantic {
+        true => Inference::remembering(config.inference.clone()),
+        false => Inference::new(config.inference.clone()),
+    };
     let classification = Classification::new(config.classification.clone(), inference.clone())?;
     let router = router(config, &classification)?;
     let health = {
@@ -108,7 +112,9 @@ fn check_categories(config: &Config, classification: &Classification) -> Result<
     if let Some(name) = config.router.stay.iter().find(unknown) {
         return Err(Error::UnknownCategory(name.clone()));
     }
-    let named = config.router.models.keys().chain(config.router.fallbacks.keys());
+    let policies = config.router.policies.values();
+    let of_policies = policies.flat_map(|policy| policy.models.keys().chain(policy.fallbacks.keys()));
+    let named = config.router.models.keys().chain(config.router.fallbacks.keys()).chain(of_policies);
     for name in named.filter(unknown) {
         tracing::warn!(category = name, "`router` names a category that the taxonomy does not have");
     }

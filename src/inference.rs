@@ -13,6 +13,7 @@ use corbie_infer::{Embedder, Embedding, FolderOptions, ModelId, Pooling, Purpose
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use quick_cache::sync::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::config::inference as config;
@@ -30,6 +31,8 @@ struct Shared {
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
     loaded: Arc<Mutex<Option<Loaded>>>,
     metrics: Metrics,
+    /// The last queries, where one question is looked at more than once.
+    queries: Option<Cache<Box<str>, Embedding>>,
 }
 
 /// What is known of the embedding model once it is loaded.
@@ -87,8 +90,20 @@ const BATCH: usize = 32;
 /// all the room.
 const PIECE: usize = 64;
 
+/// How many queries are remembered; each takes a few kilobytes.
+const QUERIES: usize = 256;
+
 impl Inference {
     pub fn new(settings: config::Inference) -> Inference {
+        Inference::with(settings, None)
+    }
+
+    /// One that does not embed a query twice in a row: who looks at it first has it made for the others.
+    pub fn remembering(settings: config::Inference) -> Inference {
+        Inference::with(settings, Some(Cache::new(QUERIES)))
+    }
+
+    fn with(settings: config::Inference, queries: Option<Cache<Box<str>, Embedding>>) -> Inference {
         let room = Arc::new(Semaphore::new(settings.max_waiting));
         let (jobs, loaded, metrics) = (Mutex::default(), Arc::default(), Metrics::default());
         warn_of_unused(&settings);
@@ -97,11 +112,24 @@ impl Inference {
                 "`inference.device` is `gpu`, but this build has no runtime for one; models run on the processor"
             );
         }
-        Inference(Arc::new(Shared { settings, room, jobs, loaded, metrics }))
+        Inference(Arc::new(Shared { settings, room, jobs, loaded, metrics, queries }))
     }
 
     /// Embeds texts, in their order. Dropping the future takes back what has not been run.
     pub async fn embed(&self, texts: Vec<String>, purpose: Purpose) -> Result<Vec<Embedding>, Error> {
+        let (Some(queries), Purpose::Query, [query]) = (&self.0.queries, purpose, texts.as_slice()) else {
+            return self.embed_anew(texts, purpose).await;
+        };
+        if let Some(embedding) = queries.get(query.as_str()) {
+            return Ok(vec![embedding]);
+        }
+        let query = query.as_str().into();
+        let embedded = self.embed_anew(texts, purpose).await?;
+        embedded.iter().for_each(|embedding| queries.insert(Box::clone(&query), embedding.clone()));
+        Ok(embedded)
+    }
+
+    async fn embed_anew(&self, texts: Vec<String>, purpose: Purpose) -> Result<Vec<Embedding>, Error> {
         let most = PIECE.min(self.0.settings.max_waiting / 4).max(1);
         let mut done: Vec<Embedding> = Vec::with_capacity(texts.len());
         let mut texts = texts.into_iter();

@@ -8,6 +8,7 @@
 //! A new section is one type in a file of its own and one field of [`Config`].
 
 pub mod address;
+pub mod cache;
 pub mod classification;
 pub mod classifier;
 pub(crate) mod document;
@@ -21,6 +22,7 @@ mod layers;
 pub mod limits;
 pub mod log;
 pub mod mcp_server;
+pub mod policy;
 mod problem;
 pub mod providers;
 mod read;

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cache::Cache;
 use super::duration::Timeout;
+use super::policy::Policy;
 use crate::providers::chat::Effort;
 
 /// How a prompt finds its model.
@@ -41,6 +43,12 @@ pub struct Router {
     /// How much each caller may spend in a day.
     #[serde(skip_serializing_if = "Budget::is_absent")]
     pub budget: Budget,
+    /// Other ways to route, by name: a caller asks for one with the model `auto:NAME`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub policies: BTreeMap<String, Policy>,
+    /// Answers that are given again.
+    #[serde(skip_serializing_if = "Cache::is_absent")]
+    pub cache: Cache,
     /// How many decisions are kept to be looked at.
     #[schemars(range(min = 0, max = 100_000))]
     pub decisions: usize,
@@ -85,6 +93,8 @@ impl Default for Router {
             fallbacks: BTreeMap::new(),
             timeout: Timeout::seconds(300),
             budget: Budget::default(),
+            policies: BTreeMap::new(),
+            cache: Cache::default(),
             decisions: 1000,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::cache::{By, Found, Kept, Place};
 use super::failure::Failure;
 use super::{Face, decision_headers, stream};
 use crate::providers::Answered;
@@ -10,17 +11,22 @@ use crate::route::Ask;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use corbie_mcp::Caller;
-use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The model that means: choose one.
-pub(super) const AUTO: &str = "auto";
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream; charset=utf-8";
+/// `hit` or `miss`, where answers are kept.
+const CACHE: HeaderName = HeaderName::from_static("x-corbie-cache");
+/// What found an answer that was given before: `exact` or `semantic`.
+const CACHE_BY: HeaderName = HeaderName::from_static("x-corbie-cache-by");
 
 pub(super) async fn post(
     State(face): State<Face>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
     let body = face.admit(&caller, body).await?;
@@ -31,47 +37,78 @@ pub(super) async fn post(
         };
         Failure::invalid(not_received.to_string(), parameter)
     })?;
+    let place = match &face.cache {
+        None => None,
+        Some(cache) => match cache.find(&received, &caller.identity, &headers).await {
+            Found::Kept(kept, by) => return Ok(again(&face, &received, &kept, by)),
+            Found::Nothing(place) => Some(place),
+        },
+    };
     match received.stream {
-        true => pieces(&face, received, caller).await,
-        false => whole(&face, received, caller).await,
+        true => pieces(&face, received, caller, place).await,
+        false => whole(&face, received, caller, place).await,
     }
 }
 
 fn ask(received: Received, caller: Caller) -> Ask {
-    let model = received.model.clone().filter(|model| model != AUTO);
+    let model = received.model.clone();
     Ask { question: received.into(), model, caller: Some(caller.identity) }
 }
 
-async fn whole(face: &Face, received: Received, caller: Caller) -> Result<Response, Failure> {
+/// An answer that was given before.
+fn again(face: &Face, received: &Received, kept: &Kept, by: By) -> Response {
+    let record = face.router.given_again(received.model.as_deref(), &kept.provider, &kept.model);
+    let mut response = Response::new(Body::from(kept.body.clone()));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(if kept.stream { EVENTS } else { JSON }));
+    headers.insert(CACHE, HeaderValue::from_static("hit"));
+    headers.insert(CACHE_BY, HeaderValue::from_static(by.as_str()));
+    decision_headers::add(headers, &record);
+    response
+}
+
+async fn whole(face: &Face, received: Received, caller: Caller, place: Option<Place>) -> Result<Response, Failure> {
     let (answered, record) = face.router.pass_on(ask(received, caller)).await?;
+    let (provider, model) = record.answered_by();
     let body = match answered {
-        Answered::AsItCame { body, .. } => Body::from(body),
+        Answered::AsItCame { body, .. } => body,
         Answered::Read(completion) => {
             // As its provider names it, as in a stream.
-            let asked_for = record.model.as_deref().unwrap_or_default();
-            let model = if completion.model.is_empty() { asked_for } else { &completion.model };
-            Body::from(openai::render(&completion, model, now()).to_string())
+            let model = if completion.model.is_empty() { model } else { &completion.model };
+            openai::render(&completion, model, now()).to_string().into()
         }
     };
-    let mut response = Response::new(body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let is_kept = place.is_some();
+    if let Some(place) = place {
+        place.keep(body.clone(), false, provider, model);
+    }
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     decision_headers::add(response.headers_mut(), &record);
+    missed(&mut response, is_kept);
     Ok(response)
 }
 
+/// Says that nothing was found, where it was looked for.
+fn missed(response: &mut Response, looked: bool) {
+    if looked {
+        response.headers_mut().insert(CACHE, HeaderValue::from_static("miss"));
+    }
+}
+
 /// The head is sent with the first piece, so that failover works until then.
-async fn pieces(face: &Face, received: Received, caller: Caller) -> Result<Response, Failure> {
+async fn pieces(face: &Face, received: Received, caller: Caller, place: Option<Place>) -> Result<Response, Failure> {
     let with_usage = received.with_usage;
     let answering = face.router.stream(ask(received, caller)).await?;
     let record = answering.record().clone();
-    let model = record.model.clone().unwrap_or_default();
-    let encoder = openai::Encoder::new(model, now(), with_usage);
-    let head = [
-        (CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-    ];
-    let mut response = (head, Body::from_stream(stream::events(answering, encoder, with_usage))).into_response();
+    let encoder = openai::Encoder::new(record.answered_by().1, now(), with_usage);
+    let is_kept = place.is_some();
+    let events = stream::events(answering, encoder, with_usage, place);
+    let mut response = Response::new(Body::from_stream(events));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     decision_headers::add(response.headers_mut(), &record);
+    missed(&mut response, is_kept);
     Ok(response)
 }
 

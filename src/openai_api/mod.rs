@@ -2,11 +2,13 @@
 //!
 //! A thin face: bodies are read and written here, everything else happens in [`crate::route`].
 
+mod cache;
 mod chat_completions;
 mod decision_headers;
 mod embeddings;
 mod failure;
 mod models;
+mod others_first;
 mod stream;
 
 use axum::Router as Routes;
@@ -16,6 +18,8 @@ use bytes::Bytes;
 use corbie_mcp::{Caller, Server, TrustLevel};
 
 pub use failure::refuse;
+
+use cache::Cache;
 
 use crate::inference::Inference;
 use crate::route::Router;
@@ -27,10 +31,13 @@ struct Face {
     router: Router,
     inference: Inference,
     server: Server,
+    /// None where nothing is kept.
+    cache: Option<Cache>,
 }
 
 /// The paths of the API, to be served behind the server's guard.
 pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
+    let cache = Cache::new(&router.settings().cache, &inference);
     Routes::new()
         .route("/v1/chat/completions", post(chat_completions::post).fallback(failure::only_post))
         .route("/v1/embeddings", post(embeddings::post).fallback(failure::only_post))
@@ -39,7 +46,7 @@ pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
         .route("/v1", any(failure::nowhere))
         .route("/v1/", any(failure::nowhere))
         .route("/v1/{*path}", any(failure::nowhere))
-        .with_state(Face { router, inference, server })
+        .with_state(Face { router, inference, server, cache })
 }
 
 impl Face {

@@ -7,7 +7,6 @@ use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 use super::Face;
-use super::chat_completions::AUTO;
 use super::failure::Failure;
 use crate::providers::pool::FRESH;
 
@@ -20,13 +19,13 @@ pub(super) async fn one(State(face): State<Face>, Path(id): Path<String>) -> Res
     found.map(|model| reply(&model)).ok_or_else(|| Failure::no_such_model(&id))
 }
 
-/// `auto`, the embedding model inside, and everything that can be asked for by its name.
+/// `auto` and its policies, the embedding model inside, and everything that can be asked for by its name.
 async fn all(face: &Face) -> Vec<Value> {
     face.router.pool().list(FRESH).await;
-    let own = [entry(AUTO, "corbie"), entry(&face.inference.planned(), "corbie")];
+    let own = face.router.autos().chain([face.inference.planned()]).map(|id| entry(&id, "corbie"));
     let known = face.router.pool().known().models;
     let offered = known.iter().map(|offered| entry(&offered.model.id, &offered.provider.name));
-    let mut models: Vec<Value> = own.into_iter().chain(offered).collect();
+    let mut models: Vec<Value> = own.chain(offered).collect();
     // The same model of two providers is one name.
     let mut seen = std::collections::HashSet::new();
     models.retain(|model| seen.insert(model["id"].to_string()));

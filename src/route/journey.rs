@@ -99,6 +99,16 @@ impl Journey {
         self.record.clone()
     }
 
+    /// It was answered before, and costs nothing.
+    pub(super) fn given_again(mut self, provider: &str, model: &str) -> Record {
+        let record = &mut self.record;
+        record.outcome = Outcome::Answered;
+        "cache".clone_into(&mut record.why);
+        (record.provider, record.model) = (Some(provider.to_owned()), Some(model.to_owned()));
+        self.end();
+        self.record.clone()
+    }
+
     /// It failed; gives back why.
     pub(super) fn failed(&mut self, error: Error) -> Error {
         self.record.outcome = Outcome::Failed;

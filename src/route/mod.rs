@@ -17,6 +17,7 @@ pub mod record;
 pub mod router;
 mod stream;
 pub mod tools;
+mod wish;
 
 pub use decide::{Decision, Policy, Seen, Why, decide};
 pub use error::Error;

@@ -28,7 +28,7 @@ pub struct Record {
     pub classified: Option<Classified>,
     /// Whether the category wants the model to reason; one that cannot is told nothing
     pub use_reasoning: bool,
-    /// What chose the model: asked, rule, category, fallback or default
+    /// What chose the model: asked, rule, category, fallback or default; cache where an answer was given again
     pub why: String,
     /// The routing rule that chose it
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,6 +147,11 @@ impl Records {
 }
 
 impl Record {
+    /// The provider and the model that answered; empty where nobody has.
+    pub fn answered_by(&self) -> (&str, &str) {
+        (self.provider.as_deref().unwrap_or_default(), self.model.as_deref().unwrap_or_default())
+    }
+
     pub(super) fn chosen_by(&mut self, why: &Why) {
         why.as_str().clone_into(&mut self.why);
         self.rule = match why {

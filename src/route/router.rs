@@ -1,5 +1,6 @@
 //! Takes a prompt to the model that suits it, and to the next one if that fails.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
@@ -19,6 +20,7 @@ use super::near::near;
 use super::prompt;
 use super::record::{Record, Records};
 use super::stream::Answering;
+use super::wish::{AUTO, Named, Wish};
 use crate::config::providers::Price;
 use crate::config::router as config;
 use crate::locked::locked;
@@ -42,6 +44,7 @@ pub(super) struct Shared {
     pub(super) records: Records,
     pub(super) metrics: Metrics,
     pub(super) budgets: Budgets,
+    policies: BTreeMap<String, Named>,
     next_id: AtomicU64,
     /// Models that were advised and that nobody serves, as far as the operator was told.
     unserved: Mutex<Vec<String>>,
@@ -65,7 +68,7 @@ pub struct Routed {
 }
 
 /// What would be done with a prompt.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Plan {
     pub looked: Option<Looked>,
     pub decision: Decision,
@@ -92,6 +95,11 @@ impl Router {
         Router(Arc::new(Shared {
             records: Records::new(settings.decisions),
             budgets: Budgets::new(settings.budget),
+            policies: settings
+                .policies
+                .iter()
+                .map(|(name, policy)| (name.clone(), Named::new(policy, &settings)))
+                .collect(),
             settings,
             threshold,
             classifier,
@@ -126,24 +134,29 @@ impl Router {
     /// Says what would be done with a prompt, without asking any model.
     pub async fn plan(&self, prompt: &str, model: Option<&str>) -> Plan {
         let deadline = Instant::now() + self.0.settings.timeout.get();
-        let looked = self.look(prompt, model, deadline).await;
-        self.plan_for(looked, model)
+        let Ok(wish) = self.wish(model) else { return Plan::default() };
+        let looked = self.look(prompt, wish, deadline).await;
+        self.plan_for(looked, wish)
     }
 
     /// The same, after asking for lists of models where asking the prompt would; and why nobody can be asked, if so.
     pub async fn explain(&self, prompt: &str, model: Option<&str>) -> (Plan, Option<Error>) {
         let deadline = Instant::now() + self.0.settings.timeout.get();
-        let plan = match self.settle(prompt, model, deadline).await {
+        let wish = match self.wish(model) {
+            Ok(wish) => wish,
+            Err(error) => return (Plan::default(), Some(error)),
+        };
+        let plan = match self.settle(prompt, wish, deadline).await {
             Ok(plan) => plan,
             Err(_) => self.plan(prompt, model).await,
         };
-        let nobody = plan.candidates.is_empty().then(|| self.nobody(plan.clone(), model));
+        let nobody = plan.candidates.is_empty().then(|| self.nobody(plan.clone(), wish.model));
         (plan, nobody)
     }
 
     /// Brings a whole answer.
     pub async fn ask(&self, mut ask: Ask) -> Result<Routed, Error> {
-        let mut journey = self.begin(&ask);
+        let mut journey = self.begin(ask.model.as_deref(), ask.caller.clone());
         ask.question.wants_pieces(false);
         match self.answer::<Whole>(ask, &mut journey).await {
             Ok((completion, price)) => {
@@ -156,7 +169,7 @@ impl Router {
 
     /// Brings a whole answer to a caller who speaks OpenAI's protocol, as it came if it came in that.
     pub async fn pass_on(&self, ask: Ask) -> Result<(Answered, Record), Error> {
-        let mut journey = self.begin(&ask);
+        let mut journey = self.begin(ask.model.as_deref(), ask.caller.clone());
         match self.answer::<AsItCame>(ask, &mut journey).await {
             Ok((answered, price)) => {
                 let record = journey.answered(answered.usage(), price);
@@ -168,7 +181,7 @@ impl Router {
 
     /// Brings an answer in pieces. Once the first has come, a failure is told in the stream.
     pub async fn stream(&self, mut ask: Ask) -> Result<Answering, Error> {
-        let mut journey = self.begin(&ask);
+        let mut journey = self.begin(ask.model.as_deref(), ask.caller.clone());
         ask.question.wants_pieces(true);
         match self.answer::<InPieces>(ask, &mut journey).await {
             Ok((stream, price)) => Ok(Answering::new(stream, journey, price)),
@@ -176,15 +189,20 @@ impl Router {
         }
     }
 
-    fn begin(&self, ask: &Ask) -> Journey {
+    /// Notes that an answer was given again which a model had given before.
+    pub fn given_again(&self, asked: Option<&str>, provider: &str, model: &str) -> Record {
+        self.begin(asked, None).given_again(provider, model)
+    }
+
+    fn begin(&self, asked: Option<&str>, caller: Option<Arc<str>>) -> Journey {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let record = Record {
             id: self.0.next_id.fetch_add(1, Ordering::Relaxed),
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
-            asked: ask.model.as_deref().map(clip),
+            asked: asked.filter(|model| *model != AUTO).map(clip),
             ..Record::default()
         };
-        Journey::begin(self.0.clone(), record, ask.caller.clone())
+        Journey::begin(self.0.clone(), record, caller)
     }
 
     /// Asks one after the other until somebody answers.
@@ -195,8 +213,9 @@ impl Router {
             let today = today();
             self.0.budgets.check(&caller, today).map_err(|used_up| Error::OverBudget { used_up, left: today.left })?;
         }
+        let wish = self.wish(model.as_deref())?;
         // Whoever names a model says nothing that we have to read.
-        let prompt = match (&model, &question) {
+        let prompt = match (wish.model, &question) {
             (Some(_), Question::AsItCame { .. }) => String::new(),
             _ => {
                 let chat = question.read().map_err(Error::Unread)?;
@@ -209,11 +228,11 @@ impl Router {
                 prompt
             }
         };
-        let plan = self.resolve(&prompt, model.as_deref(), deadline).await?;
+        let plan = self.resolve(&prompt, wish, deadline).await?;
         journey.planned(&plan);
         let mut asked_reasoning = None;
         if let Question::Read(chat) = &mut question {
-            prompt::with_system_prompt(chat, &plan.decision, self.0.settings.system_prompt);
+            prompt::with_system_prompt(chat, &plan.decision, wish.settings.system_prompt);
             asked_reasoning = chat.reasoning;
         }
         let mut worst: Option<Error> = None;
@@ -223,11 +242,12 @@ impl Router {
                 question = question.read().map_err(Error::Unread)?.into();
             }
             if let (Question::Read(chat), Some(_)) = (&mut question, &plan.decision.category) {
-                let (wanted, effort) = (plan.decision.use_reasoning, self.0.settings.reasoning_effort);
+                let (wanted, effort) = (plan.decision.use_reasoning, wish.settings.reasoning_effort);
                 chat.reasoning =
                     prompt::reasoning(asked_reasoning, wanted, can_think(provider, &candidate.model), effort);
             }
-            let hope = self.hope(candidate, plan.candidates.get(place + 1).map(|next| &next.candidate));
+            let hope =
+                hope(wish.settings.failover, candidate, plan.candidates.get(place + 1).map(|next| &next.candidate));
             let started = Clock::now();
             let Outcome { result, attempts } = B::bring(provider, candidate.key, &question, deadline, hope).await;
             journey.attempted(provider, candidate, attempts, started, result.as_ref().err());
@@ -238,7 +258,7 @@ impl Router {
                 }
                 Err(error) => error,
             };
-            let go_on = self.goes_on(&error, candidate) && Instant::now() < deadline;
+            let go_on = goes_on(wish.settings.failover, &error, candidate) && Instant::now() < deadline;
             let (provider, model, asked) = (provider.name.clone(), candidate.model.clone(), place + 1);
             worst = Some(Error::Provider { provider, model, error, asked }.unless(worst));
             if !go_on {
@@ -249,7 +269,7 @@ impl Router {
         // Nobody named that model but the categories: what is missing is a model, and the operator can name one.
         match &error {
             Error::Provider { provider, model: missing, error: providers::Error::ModelNotFound, .. }
-                if model.is_none() =>
+                if wish.model.is_none() =>
             {
                 let advised = vec![format!("{provider}/{missing}")];
                 Err(Error::NoModel { advised, stays: plan.decision.stays() })
@@ -258,37 +278,40 @@ impl Router {
         }
     }
 
-    /// Whether the next is asked. A model that was only advised and is not there is passed over in any case.
-    fn goes_on(&self, error: &providers::Error, candidate: &Candidate) -> bool {
-        let missing = *error == providers::Error::ModelNotFound && candidate.why != Why::Asked;
-        error.another_may_help() && (missing || self.0.settings.failover)
+    /// What a caller wants who names this model.
+    fn wish<'a>(&'a self, model: Option<&'a str>) -> Result<Wish<'a>, Error> {
+        let policies = &self.0.policies;
+        Wish::of(model, &self.0.settings, |name| policies.get(name)).map_err(|_| Error::UnknownModel {
+            model: clip(model.unwrap_or_default()),
+            near: policies.keys().map(|name| format!("{AUTO}:{name}")).collect(),
+            unlisted: Vec::new(),
+        })
     }
 
-    fn hope(&self, candidate: &Candidate, next: Option<&Candidate>) -> Hope {
-        let next = next.filter(|_| self.0.settings.failover);
-        let same = |next: &Candidate| next.provider == candidate.provider && next.model == candidate.model;
-        Hope { key: next.is_some_and(same), anybody: next.is_some() }
+    /// The names that have a model chosen.
+    pub fn autos(&self) -> impl Iterator<Item = String> {
+        std::iter::once(AUTO.to_owned()).chain(self.0.policies.keys().map(|name| format!("{AUTO}:{name}")))
     }
 
     /// A plan with at least one to ask.
-    async fn resolve(&self, question: &str, model: Option<&str>, deadline: Instant) -> Result<Plan, Error> {
-        if let Some(model) = model.filter(|model| model.len() > LONGEST_NAME) {
+    async fn resolve(&self, question: &str, wish: Wish<'_>, deadline: Instant) -> Result<Plan, Error> {
+        if let Some(model) = wish.model.filter(|model| model.len() > LONGEST_NAME) {
             return Err(Error::UnknownModel { model: clip(model), near: Vec::new(), unlisted: Vec::new() });
         }
-        let plan = self.settle(question, model, deadline).await?;
-        if plan.candidates.is_empty() { Err(self.nobody(plan, model)) } else { Ok(plan) }
+        let plan = self.settle(question, wish, deadline).await?;
+        if plan.candidates.is_empty() { Err(self.nobody(plan, wish.model)) } else { Ok(plan) }
     }
 
     /// The plan once it is certain. Where nobody is surely known to serve a model, everybody is asked for theirs.
-    async fn settle(&self, question: &str, model: Option<&str>, deadline: Instant) -> Result<Plan, Error> {
-        let looked = self.look(question, model, deadline).await;
-        let plan = self.plan_for(looked, model);
+    async fn settle(&self, question: &str, wish: Wish<'_>, deadline: Instant) -> Result<Plan, Error> {
+        let looked = self.look(question, wish, deadline).await;
+        let plan = self.plan_for(looked, wish);
         if self.is_certain(&plan) {
             return Ok(plan);
         }
         let listing = timeout_at(deadline, self.0.pool.list(self.freshness(&plan)));
         listing.await.map_err(|_| Error::Timeout)?;
-        Ok(self.plan_for(plan.looked, model))
+        Ok(self.plan_for(plan.looked, wish))
     }
 
     /// Why a plan has nobody to ask.
@@ -327,21 +350,22 @@ impl Router {
     }
 
     /// What the classifier says, where it has a say. It may take half of the time there is.
-    async fn look(&self, prompt: &str, model: Option<&str>, deadline: Instant) -> Option<Looked> {
-        if model.is_some() || !self.0.settings.enabled {
+    async fn look(&self, prompt: &str, wish: Wish<'_>, deadline: Instant) -> Option<Looked> {
+        if wish.model.is_some() || !wish.settings.enabled {
             return None;
         }
         let half = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
         timeout_at(half, self.0.classifier.look(prompt)).await.ok().flatten()
     }
 
-    fn plan_for(&self, looked: Option<Looked>, model: Option<&str>) -> Plan {
+    fn plan_for(&self, looked: Option<Looked>, wish: Wish<'_>) -> Plan {
+        let default_model = wish.default_model.map(str::to_owned);
         let policy = Policy {
             threshold: self.0.threshold,
-            settings: &self.0.settings,
-            default_model: self.0.pool.default_model(),
+            settings: wish.settings,
+            default_model: default_model.or_else(|| self.0.pool.default_model()),
         };
-        let decision = decide(model, looked.as_ref().map(|looked| &looked.seen), &policy);
+        let decision = decide(wish.model, looked.as_ref().map(|looked| &looked.seen), &policy);
         let providers = self.0.pool.providers();
         let now = Clock::now();
         let lacks = |provider: usize, model: &str| providers[provider].lacks(model, now);
@@ -367,6 +391,18 @@ impl Shared {
             tracing::debug!(model, instead, "nobody serves a model that was advised");
         }
     }
+}
+
+/// Whether the next is asked. A model that was only advised and is not there is passed over in any case.
+fn goes_on(failover: bool, error: &providers::Error, candidate: &Candidate) -> bool {
+    let missing = *error == providers::Error::ModelNotFound && candidate.why != Why::Asked;
+    error.another_may_help() && (missing || failover)
+}
+
+fn hope(failover: bool, candidate: &Candidate, next: Option<&Candidate>) -> Hope {
+    let next = next.filter(|_| failover);
+    let same = |next: &Candidate| next.provider == candidate.provider && next.model == candidate.model;
+    Hope { key: next.is_some_and(same), anybody: next.is_some() }
 }
 
 /// Whether a model is known to think. What it takes of how much, its adapter knows.

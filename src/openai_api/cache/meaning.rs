@@ -1,0 +1,101 @@
+//! Questions as points: those that lie close together mean the same.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use corbie_infer::Embedding;
+
+use super::Key;
+use crate::locked::locked;
+
+/// What a question means, and in which conversation.
+#[derive(Debug, Clone)]
+pub(super) struct Meaning {
+    /// The caller, the model and everything that was said before: all of it must be the same.
+    scope: Key,
+    embedding: Embedding,
+    /// Questions that differ in a number lie close together, and mean something else.
+    numbers: String,
+}
+
+/// The questions whose answers were kept last.
+#[derive(Debug, Default)]
+pub(super) struct Meanings(Mutex<VecDeque<(Meaning, Key)>>);
+
+/// Each takes about 1.6 kB and a few hundred nanoseconds of a search.
+const MOST: usize = 4096;
+
+impl Meaning {
+    pub(super) fn new(scope: Key, text: &str, embedding: Embedding) -> Meaning {
+        Meaning { scope, embedding, numbers: numbers(text) }
+    }
+}
+
+impl Meanings {
+    /// The question nearest to this one, if it is near enough.
+    pub(super) fn nearest(&self, meaning: &Meaning, threshold: f32) -> Option<Key> {
+        let kept = locked(&self.0);
+        let same = kept.iter().filter(|(other, _)| other.scope == meaning.scope && other.numbers == meaning.numbers);
+        let alike = same.filter_map(|(other, key)| Some((meaning.embedding.similarity(&other.embedding)?, key)));
+        let near = alike.filter(|(likeness, _)| *likeness >= threshold);
+        near.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, key)| *key)
+    }
+
+    pub(super) fn keep(&self, meaning: Meaning, key: Key) {
+        let mut kept = locked(&self.0);
+        kept.retain(|(_, known)| *known != key);
+        if kept.len() >= MOST {
+            kept.pop_front();
+        }
+        kept.push_back((meaning, key));
+    }
+}
+
+/// The numbers in a text, in their order.
+fn numbers(text: &str) -> String {
+    let words = text.split(|letter: char| !letter.is_ascii_digit()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meaning(scope: u8, text: &str, vector: [f32; 2]) -> Meaning {
+        let model = corbie_infer::ModelId::from("test");
+        Meaning::new([scope; 32], text, Embedding { model, vector: vector.to_vec(), tokens: 1, truncated: false })
+    }
+
+    #[test]
+    fn the_nearest_in_the_same_conversation_is_found() {
+        let meanings = Meanings::default();
+        meanings.keep(meaning(1, "a", [1.0, 0.0]), [1; 32]);
+        meanings.keep(meaning(1, "b", [0.8, 0.6]), [2; 32]);
+        meanings.keep(meaning(2, "c", [0.6, 0.8]), [3; 32]);
+        let asked = meaning(1, "d", [0.6, 0.8]);
+        assert_eq!(meanings.nearest(&asked, 0.9), Some([2; 32]));
+        assert_eq!(meanings.nearest(&asked, 0.99), None);
+        assert_eq!(meanings.nearest(&meaning(3, "d", [1.0, 0.0]), 0.5), None);
+    }
+
+    #[test]
+    fn other_numbers_are_another_question() {
+        let meanings = Meanings::default();
+        meanings.keep(meaning(1, "what is 2 + 2?", [1.0, 0.0]), [1; 32]);
+        assert_eq!(meanings.nearest(&meaning(1, "2+2 is what", [1.0, 0.0]), 0.9), Some([1; 32]));
+        assert_eq!(meanings.nearest(&meaning(1, "what is 2 + 3?", [1.0, 0.0]), 0.9), None);
+        assert_eq!(meanings.nearest(&meaning(1, "what is 22?", [1.0, 0.0]), 0.9), None);
+    }
+
+    #[test]
+    fn the_oldest_make_way() {
+        let meanings = Meanings::default();
+        for number in 0..=MOST {
+            let mut key = [0; 32];
+            key[..8].copy_from_slice(&number.to_le_bytes());
+            meanings.keep(meaning(if number == 0 { 1 } else { 2 }, "", [1.0, 0.0]), key);
+        }
+        assert_eq!(locked(&meanings.0).len(), MOST);
+        assert_eq!(meanings.nearest(&meaning(1, "", [1.0, 0.0]), 0.9), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! Answers that are given again: to a request that is the same, or to a question that means the same.
+//!
+//! Off unless the operator asks for it. Nobody gets what another caller was answered, nothing outlives the program, and
+//! answers make way when the room is used up.
+
+mod meaning;
+mod question;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use corbie_infer::Purpose;
+use http::header::CACHE_CONTROL;
+use http::{HeaderMap, HeaderValue};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache as Store;
+use sha2::{Digest, Sha256};
+
+use crate::config::cache as config;
+use crate::inference::Inference;
+use crate::providers::openai::Received;
+use meaning::{Meaning, Meanings};
+use question::Question;
+
+/// The answers of one program.
+#[derive(Debug, Clone)]
+pub(super) struct Cache(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    settings: config::Cache,
+    kept: Store<Key, Arc<Kept>, Weight>,
+    meanings: Meanings,
+    inference: Inference,
+}
+
+/// What an answer is found by: everything its request said, and who said it.
+type Key = [u8; 32];
+
+/// An answer as it was given.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) body: Bytes,
+    /// It was given in pieces.
+    pub(super) stream: bool,
+    pub(super) provider: String,
+    pub(super) model: String,
+    at: Instant,
+}
+
+/// What became of a request here.
+#[derive(Debug)]
+pub(super) enum Found {
+    Kept(Arc<Kept>, By),
+    /// Nothing; the answer may be kept in its place.
+    Nothing(Place),
+}
+
+/// How an answer was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// The request is the same.
+    Exact,
+    /// The question means the same.
+    Semantic,
+}
+
+/// Where an answer will be kept.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    key: Key,
+    meaning: Option<Meaning>,
+    cache: Cache,
+    stores: bool,
+}
+
+/// What the caller wants of the cache, as HTTP has it.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    read: bool,
+    store: bool,
+}
+
+/// A larger answer is not kept.
+pub(super) const LARGEST: usize = 1 << 20;
+
+impl Cache {
+    /// None where the settings ask for none.
+    pub(super) fn new(settings: &config::Cache, inference: &Inference) -> Option<Cache> {
+        let bytes = settings.max_bytes.bytes();
+        (settings.exact || settings.semantic).then(|| {
+            Cache(Arc::new(Shared {
+                // An answer of ordinary length, to begin with.
+                kept: Store::with_weighter(bytes / 2048 + 1, bytes as u64, Weight),
+                meanings: Meanings::default(),
+                inference: inference.clone(),
+                settings: settings.clone(),
+            }))
+        })
+    }
+
+    /// Looks for an answer.
+    pub(super) async fn find(&self, received: &Received, caller: &str, headers: &HeaderMap) -> Found {
+        let Shared { settings, .. } = &*self.0;
+        let wanted = Wanted::of(headers);
+        let key = key(caller, received.bytes());
+        if settings.exact
+            && wanted.read
+            && let Some(kept) = self.get(&key)
+        {
+            return Found::Kept(kept, By::Exact);
+        }
+        let meaning = match settings.semantic {
+            true => self.meaning(received, caller).await,
+            false => None,
+        };
+        if let (Some(meaning), true) = (&meaning, wanted.read)
+            && let Some(key) = self.0.meanings.nearest(meaning, settings.threshold)
+            && let Some(kept) = self.get(&key)
+        {
+            return Found::Kept(kept, By::Semantic);
+        }
+        Found::Nothing(Place { key, meaning, cache: self.clone(), stores: wanted.store })
+    }
+
+    fn get(&self, key: &Key) -> Option<Arc<Kept>> {
+        let kept = self.0.kept.get(key)?;
+        if kept.at.elapsed() > self.0.settings.keep.get() {
+            self.0.kept.remove(key);
+            return None;
+        }
+        Some(kept)
+    }
+
+    /// What a request asks, if it is a question that another may be compared with. The vector is the one that a
+    /// classification of the same question takes.
+    async fn meaning(&self, received: &Received, caller: &str) -> Option<Meaning> {
+        let Question { text, before } = Question::of(received)?;
+        let embedding = self.0.inference.embed(vec![text.clone()], Purpose::Query).await.ok()?.pop()?;
+        Some(Meaning::new(key(caller, before.as_bytes()), &text, embedding))
+    }
+}
+
+impl Place {
+    /// Keeps an answer.
+    pub(super) fn keep(self, body: Bytes, stream: bool, provider: &str, model: &str) {
+        let Place { key, meaning, cache, stores } = self;
+        if !stores || body.len() > LARGEST {
+            return;
+        }
+        let kept = Kept { body, stream, provider: provider.into(), model: model.into(), at: Instant::now() };
+        cache.0.kept.insert(key, Arc::new(kept));
+        if let Some(meaning) = meaning {
+            cache.0.meanings.keep(meaning, key);
+        }
+    }
+}
+
+impl By {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            By::Exact => "exact",
+            By::Semantic => "semantic",
+        }
+    }
+}
+
+impl Wanted {
+    fn of(headers: &HeaderMap) -> Wanted {
+        let says = |wanted: &str| {
+            let values = headers.get_all(CACHE_CONTROL).iter().filter_map(|value: &HeaderValue| value.to_str().ok());
+            values.flat_map(|value| value.split(',')).any(|word| word.trim().eq_ignore_ascii_case(wanted))
+        };
+        let no_store = says("no-store");
+        Wanted { read: !no_store && !says("no-cache"), store: !no_store }
+    }
+}
+
+/// Nobody can find an answer of somebody else's: the caller is a part of what it is found by.
+fn key(caller: &str, said: &[u8]) -> Key {
+    let mut digest = Sha256::new();
+    digest.update((caller.len() as u64).to_le_bytes());
+    digest.update(caller);
+    digest.update(said);
+    digest.finalize().into()
+}
+
+#[derive(Debug, Clone)]
+struct Weight;
+
+impl Weighter<Key, Arc<Kept>> for Weight {
+    fn weight(&self, _: &Key, kept: &Arc<Kept>) -> u64 {
+        /// What is around the answer.
+        const AROUND: usize = 256;
+        (kept.body.len() + AROUND) as u64
+    }
+}

@@ -1,0 +1,84 @@
+//! What a caller wants: a model by its name, or to have one chosen, in one of the ways the operator allows.
+
+use crate::config::policy::Policy;
+use crate::config::router as config;
+
+/// The model that means: choose one.
+pub(super) const AUTO: &str = "auto";
+
+/// Who chooses the model, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish<'a> {
+    /// The model the caller names.
+    pub(super) model: Option<&'a str>,
+    pub(super) settings: &'a config::Router,
+    /// Instead of everybody's default.
+    pub(super) default_model: Option<&'a str>,
+}
+
+/// A policy, together with what it leaves as it is.
+#[derive(Debug)]
+pub(super) struct Named {
+    settings: config::Router,
+    default_model: Option<String>,
+}
+
+/// A policy that nobody has configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NoPolicy;
+
+impl Named {
+    pub(super) fn new(policy: &Policy, router: &config::Router) -> Named {
+        Named { settings: policy.over(router), default_model: policy.default_model.clone() }
+    }
+}
+
+impl<'a> Wish<'a> {
+    /// What `auto`, `auto:NAME`, no name at all and every other name mean.
+    pub(super) fn of(
+        model: Option<&'a str>,
+        settings: &'a config::Router,
+        policies: impl FnOnce(&str) -> Option<&'a Named>,
+    ) -> Result<Wish<'a>, NoPolicy> {
+        let plain = Wish { model: None, settings, default_model: None };
+        let Some(model) = model else { return Ok(plain) };
+        match model.strip_prefix(AUTO) {
+            Some("") => Ok(plain),
+            Some(name) if name.starts_with(':') => {
+                let named = policies(&name[1..]).ok_or(NoPolicy)?;
+                let default_model = named.default_model.as_deref();
+                Ok(Wish { model: None, settings: &named.settings, default_model })
+            }
+            _ => Ok(Wish { model: Some(model), ..plain }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_and_its_policies_are_no_models_and_every_other_name_is() {
+        let settings = config::Router::default();
+        let policy = Policy { enabled: Some(false), default_model: Some("small".into()), ..Policy::default() };
+        let cheap = Named::new(&policy, &settings);
+        let wish = |model| Wish::of(model, &settings, |name| (name == "cheap").then_some(&cheap));
+        for model in [None, Some("auto")] {
+            let wish = wish(model).unwrap();
+            assert_eq!((wish.model, wish.settings.enabled, wish.default_model), (None, true, None));
+        }
+        let wanted = wish(Some("auto:cheap")).unwrap();
+        assert_eq!((wanted.model, wanted.settings.enabled, wanted.default_model), (None, false, Some("small")));
+        assert!(wish(Some("auto:")).is_err() && wish(Some("auto:dear")).is_err());
+        for model in ["gpt-4o", "automatic", "house/auto", "house/auto:cheap"] {
+            assert_eq!(wish(Some(model)).unwrap().model, Some(model));
+        }
+    }
+
+    #[test]
+    fn what_must_stay_stays_under_every_policy() {
+        let settings = config::Router { stay: ["law".to_owned()].into(), ..config::Router::default() };
+        assert_eq!(Policy::default().over(&settings).stay, settings.stay);
+    }
+}
