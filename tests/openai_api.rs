@@ -30,6 +30,8 @@ mod passing_on;
 #[path = "cli/process.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod process;
+#[path = "openai_api/provider_embeddings.rs"]
+mod provider_embeddings;
 #[path = "openai_api/routing.rs"]
 mod routing;
 #[path = "openai_api/tools.rs"]

@@ -12,6 +12,7 @@
 
 mod anthropic;
 mod echo;
+mod embeddings;
 mod failure;
 mod fault;
 mod google;
@@ -56,6 +57,10 @@ enum Call {
     Generate {
         model: String,
         stream: bool,
+    },
+    /// The model again where it is in the path.
+    Embed {
+        model: Option<String>,
     },
 }
 
@@ -106,16 +111,19 @@ fn route(head: &Parts) -> Option<(Api, Call)> {
         ("GET", "/v1/models") if is_anthropic => Some((Api::Anthropic, Call::Models)),
         ("GET", "/v1/models") => Some((Api::OpenAi, Call::Models)),
         ("POST", "/v1/chat/completions") => Some((Api::OpenAi, Call::Chat)),
+        ("POST", "/v1/embeddings") => Some((Api::OpenAi, Call::Embed { model: None })),
         ("POST", "/v1/messages") => Some((Api::Anthropic, Call::Chat)),
         ("GET", "/v1beta/models") => Some((Api::Google, Call::Models)),
         ("POST", path) => {
             let (model, verb) = path.strip_prefix("/v1beta/models/")?.rsplit_once(':')?;
-            let stream = match verb {
-                "generateContent" => false,
-                "streamGenerateContent" => true,
+            let model = model.to_owned();
+            let call = match verb {
+                "generateContent" => Call::Generate { model, stream: false },
+                "streamGenerateContent" => Call::Generate { model, stream: true },
+                "batchEmbedContents" => Call::Embed { model: Some(model) },
                 _ => return None,
             };
-            Some((Api::Google, Call::Generate { model: model.to_owned(), stream }))
+            Some((Api::Google, call))
         }
         _ => None,
     }
@@ -125,6 +133,7 @@ async fn answer(api: Api, call: Call, head: &Parts, body: &Bytes, seen: &Seen) -
     let key = api.authenticate(head)?;
     let asked = match call {
         Call::Models => return Ok(stream::whole(&api.models(head))),
+        Call::Embed { model } => return embed(api, model, &key, body, seen).await,
         Call::Chat | Call::Generate { .. } => api.read(call, head, body)?,
     };
     let fault = Fault::of_model(&asked.model).map_err(|message| Failure::new(400, message))?;
@@ -140,6 +149,25 @@ async fn answer(api: Api, call: Call, head: &Parts, body: &Bytes, seen: &Seen) -
         Some(fault) => fault.spoil(api, reply).await,
         None => stream::respond(reply),
     })
+}
+
+async fn embed(api: Api, model: Option<String>, key: &str, body: &Bytes, seen: &Seen) -> Result<Response, Failure> {
+    let body: Value = serde_json::from_slice(body).map_err(|_| Failure::new(400, "the body is no JSON"))?;
+    let refused = |message: String| Failure::new(400, message);
+    let answer = match &model {
+        Some(model) => embeddings::google(&body, model),
+        None => embeddings::openai(&body),
+    };
+    let answer = answer.map_err(refused)?;
+    let model = model.unwrap_or_else(|| body["model"].as_str().unwrap_or_default().to_owned());
+    let fault = Fault::of_model(&model).map_err(refused)?;
+    match fault.as_ref().and_then(|fault| fault.failure(api, key, &model, seen)) {
+        Some(failure) => Err(failure),
+        None => Ok(match fault {
+            Some(fault) => fault.spoil(api, Reply::Whole(answer)).await,
+            None => stream::whole(&answer),
+        }),
+    }
 }
 
 // === impl Api ===

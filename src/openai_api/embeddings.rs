@@ -1,28 +1,21 @@
-//! `POST /v1/embeddings`, by the model inside.
+//! `POST /v1/embeddings`, by the model inside or by a provider.
 
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use corbie_infer::{Embedding, Purpose};
-use corbie_mcp::Caller;
+use bytes::Bytes;
+use corbie_infer::Purpose;
+use corbie_mcp::{Caller, Code};
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::Face;
 use super::failure::Failure;
-use crate::inference;
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Input {
-    One(String),
-    Many(Vec<String>),
-}
+use super::{Face, decision_headers};
+use crate::providers::embeddings::{self, Embed};
+use crate::route::AUTO;
+use crate::{inference, route};
 
 /// As many as OpenAI takes.
 const MOST_TEXTS: usize = 2048;
@@ -33,57 +26,96 @@ pub(super) async fn post(
     body: Body,
 ) -> Result<Response, Failure> {
     let body = face.admit(&caller, body).await?;
-    let mut body: Map<String, Value> =
+    let body: Map<String, Value> =
         serde_json::from_slice(&body).map_err(|_| Failure::invalid("the body is no JSON object", None))?;
-    let texts = match serde_json::from_value(body.remove("input").unwrap_or_default()) {
-        Ok(Input::One(text)) => vec![text],
-        Ok(Input::Many(texts)) => texts,
-        Err(_) => {
-            let message = "`input` must be a text or a list of texts; token numbers are not taken";
-            return Err(Failure::invalid(message, Some("input")));
-        }
+    let model = match body.get("model") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(model)) => Some(model.clone()).filter(|model| !face.is_inside(model)),
+        Some(_) => return Err(Failure::invalid("`model` must be the name of a model, or `auto`", Some("model"))),
     };
-    if texts.is_empty() || texts.len() > MOST_TEXTS {
-        return Err(Failure::invalid(
-            format!("`input` has {} texts; 1 to {MOST_TEXTS} are taken", texts.len()),
-            Some("input"),
-        ));
+    check_input(&body)?;
+    match model {
+        None => inside(&face, body).await,
+        Some(model) => by_provider(&face, Embed { model, body }, caller).await,
     }
-    let base64 = match body.get("encoding_format") {
-        None | Some(Value::Null) => false,
-        Some(format) if format == "float" => false,
-        Some(format) if format == "base64" => true,
-        Some(_) => return Err(Failure::invalid("`encoding_format` is `float` or `base64`", Some("encoding_format"))),
+}
+
+impl Face {
+    /// Whether a name means the model inside: nobody else's, `auto`, or its own before it is loaded and after.
+    fn is_inside(&self, model: &str) -> bool {
+        let loaded = || self.inference.loaded().is_some_and(|loaded| loaded.id.to_string() == model);
+        model == AUTO || model == self.inference.planned() || loaded()
+    }
+}
+
+/// What both take. The numbers of one text's tokens are one text, and mean something to a provider alone.
+fn check_input(body: &Map<String, Value>) -> Result<(), Failure> {
+    let texts = match body.get("input") {
+        Some(Value::String(_)) => 1,
+        Some(Value::Array(tokens)) if tokens.first().is_some_and(Value::is_number) => 1,
+        Some(Value::Array(texts)) => texts.len(),
+        _ => return Err(Failure::invalid("`input` must be a text or a list of texts", Some("input"))),
     };
-    let embeddings = face.inference.embed(texts, Purpose::Passage).await.map_err(|error| match error {
+    if (1..=MOST_TEXTS).contains(&texts) {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!("`input` has {texts} texts; 1 to {MOST_TEXTS} are taken"), Some("input")))
+}
+
+async fn inside(face: &Face, body: Map<String, Value>) -> Result<Response, Failure> {
+    let embed = Embed { model: face.inference.planned(), body };
+    let texts = embed.texts().map_err(|_| {
+        let message = "`input` must be a text or a list of texts; the model inside takes no token numbers";
+        Failure::invalid(message, Some("input"))
+    })?;
+    let encoding = embed.encoding().map_err(|_| unknown_encoding())?;
+    let texts = texts.into_iter().map(str::to_owned).collect();
+    let made = face.inference.embed(texts, Purpose::Passage).await.map_err(|error| match error {
         inference::Error::Text { .. } => Failure::invalid(error.to_string(), Some("input")),
         error => Failure::internal(error.to_string()),
     })?;
-    let length = embeddings[0].vector.len();
-    if body.get("dimensions").is_some_and(|wanted| !wanted.is_null() && *wanted != length) {
+    let length = made[0].vector.len();
+    if embed.body.get("dimensions").is_some_and(|wanted| !wanted.is_null() && *wanted != length) {
         return Err(Failure::invalid(format!("the model inside has {length} dimensions"), Some("dimensions")));
     }
-    Ok(([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer(&embeddings, base64)).into_response())
+    let vectors: Vec<&[f32]> = made.iter().map(|embedding| embedding.vector.as_slice()).collect();
+    let tokens = made.iter().map(|embedding| embedding.tokens as u64).sum();
+    let model = made[0].model.to_string();
+    Ok(reply(embeddings::write(&vectors, &model, tokens, encoding).into()))
 }
 
-fn answer(embeddings: &[Embedding], base64: bool) -> String {
-    let vector = |embedding: &Embedding| -> Value {
-        match base64 {
-            true => {
-                let bytes: Vec<u8> = embedding.vector.iter().flat_map(|number| number.to_le_bytes()).collect();
-                STANDARD.encode(bytes).into()
+async fn by_provider(face: &Face, embed: Embed, caller: Caller) -> Result<Response, Failure> {
+    let routed = face.router.embed(embed, caller.identity).await.map_err(|error| failure(error, face))?;
+    let mut response = reply(routed.embedded.body);
+    decision_headers::add(response.headers_mut(), &routed.record);
+    Ok(response)
+}
+
+/// Whoever named a model that nobody has is told of the one that is always there.
+fn failure(error: route::Error, face: &Face) -> Failure {
+    match &error {
+        route::Error::Provider { provider, error, .. } => match error.parameter() {
+            Some("input") => {
+                let message = format!("`input` must be a text or a list of texts; {provider} takes no token numbers");
+                return Failure::invalid(message, Some("input"));
             }
-            false => json!(embedding.vector),
-        }
-    };
-    let entry = |(index, embedding): (usize, &Embedding)| json!({ "object": "embedding", "index": index, "embedding": vector(embedding) });
-    let tokens: usize = embeddings.iter().map(|embedding| embedding.tokens).sum();
-    let data: Vec<Value> = embeddings.iter().enumerate().map(entry).collect();
-    json!({
-        "object": "list",
-        "data": data,
-        "model": embeddings[0].model,
-        "usage": { "prompt_tokens": tokens, "total_tokens": tokens },
-    })
-    .to_string()
+            Some("encoding_format") => return unknown_encoding(),
+            Some("dimensions") => return Failure::invalid("`dimensions` must be a number", Some("dimensions")),
+            _ => {}
+        },
+        route::Error::NoProvider => return Failure::no_embedding_model(&error, &face.inference.planned()),
+        _ => {}
+    }
+    match error.code() {
+        Code::ModelNotFound => Failure::no_embedding_model(&error, &face.inference.planned()),
+        _ => Failure::from(error),
+    }
+}
+
+fn unknown_encoding() -> Failure {
+    Failure::invalid("`encoding_format` is `float` or `base64`", Some("encoding_format"))
+}
+
+fn reply(body: Bytes) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }

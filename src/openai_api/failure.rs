@@ -67,6 +67,13 @@ impl Failure {
         Failure { code, ..Failure::new(StatusCode::NOT_FOUND, "invalid_request_error", message) }
     }
 
+    /// The same for embeddings, where one model is always there.
+    pub(super) fn no_embedding_model(why: &route::Error, inside: &str) -> Failure {
+        let message = format!("{why}; `{inside}` is served by corbie itself");
+        let (code, param) = (Some("model_not_found".to_owned()), Some("model".to_owned()));
+        Failure { code, param, tried: true, ..Failure::new(StatusCode::NOT_FOUND, "invalid_request_error", message) }
+    }
+
     pub(super) fn internal(message: impl Into<String>) -> Failure {
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant as Clock, SystemTime};
 use tokio::time::Instant;
 
 use super::client::Answer;
+use super::embeddings::{self, Embed, Embedded};
 use super::provider::Provider;
 use super::stream::Stream;
 use super::{Answered, Completion, Error, Head, ModelInfo, Question, mock, retry};
@@ -81,6 +82,21 @@ pub async fn open(
 ) -> Outcome<Stream> {
     let once = || Stream::open(provider, key, question, by(provider, deadline));
     with_retries(provider, question.model(), once, deadline, hope).await
+}
+
+/// Asks for vectors.
+pub async fn embed(provider: &Provider, key: usize, embed: &Embed, deadline: Instant, hope: Hope) -> Outcome<Embedded> {
+    let once = || async {
+        let by = by(provider, deadline);
+        let mut batches = Vec::new();
+        for request in provider.embed_requests(key, embed)? {
+            let Answer { status, headers, body } = provider.client.send(request, by).await?;
+            let head = Head { status, headers: &headers, at: SystemTime::now() };
+            batches.push(provider.embed_response(head, &body)?);
+        }
+        embeddings::gather(embed, batches)
+    };
+    with_retries(provider, &embed.model, once, deadline, hope).await
 }
 
 /// Asks for all models.

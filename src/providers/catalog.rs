@@ -42,9 +42,12 @@ pub enum By {
 }
 
 /// How the models of a company are called.
-const FAMILIES: [(&str, Protocol); 4] = [
+const FAMILIES: [(&str, Protocol); 6] = [
     ("gpt-", Protocol::OpenAi),
     ("chatgpt-", Protocol::OpenAi),
+    // Of other companies, too, models are called `text-embedding-` and something.
+    ("text-embedding-3-", Protocol::OpenAi),
+    ("text-embedding-ada-", Protocol::OpenAi),
     ("claude-", Protocol::Anthropic),
     ("gemini-", Protocol::Google),
 ];
@@ -115,6 +118,8 @@ mod tests {
     fn p09_p12_families_go_to_their_companies() {
         check("gpt-4o", None, Some(("openai", "gpt-4o")));
         check("o4-mini", None, Some(("openai", "o4-mini")));
+        check("text-embedding-3-small", None, Some(("openai", "text-embedding-3-small")));
+        check("text-embedding-005", None, None);
         check("claude-opus-9", None, Some(("anthropic", "claude-opus-9")));
         check("gemini-3-pro", None, Some(("google", "gemini-3-pro")));
     }

@@ -12,6 +12,7 @@ pub mod capabilities;
 pub mod catalog;
 pub mod chat;
 pub mod client;
+pub mod embeddings;
 mod error;
 pub mod google;
 pub mod mock;

@@ -12,6 +12,7 @@ use super::breaker::Breaker;
 use super::capabilities::{self, Known};
 use super::chat::Protocol;
 use super::client::{self, Client};
+use super::embeddings::{Batch, Embed};
 use super::state::State;
 use super::{Answered, Completion, Delta, Endpoint, Error, Event, Head, ModelInfo, Question, Request};
 use super::{anthropic, google, mock, openai};
@@ -234,6 +235,30 @@ impl Provider {
             Protocol::OpenAi => openai::response(head, body),
             Protocol::Anthropic => anthropic::response(head, body),
             Protocol::Google => google::response(head, body),
+        };
+        response.map_err(|error| self.scrubbed(error))
+    }
+
+    /// Whether it makes vectors at all. Anthropic does not, and the mock has no model for them.
+    pub fn embeds(&self) -> bool {
+        self.is_remote() && self.protocol() != Protocol::Anthropic
+    }
+
+    /// Requests for vectors with one of its keys: several where one does not take all texts.
+    pub fn embed_requests(&self, key: usize, embed: &Embed) -> Result<Vec<Request>, Error> {
+        let endpoint = &self.endpoints[key.min(self.endpoints.len() - 1)];
+        match self.protocol() {
+            _ if !self.embeds() => Err(Error::ModelNotFound),
+            Protocol::Google => google::embed_requests(embed, endpoint),
+            Protocol::OpenAi | Protocol::Anthropic => Ok(vec![openai::embed_request(embed, endpoint)]),
+        }
+    }
+
+    /// What one of these requests brought.
+    pub fn embed_response(&self, head: Head<'_>, body: &Bytes) -> Result<Batch, Error> {
+        let response = match self.protocol() {
+            Protocol::Google => google::embed_response(head, body),
+            Protocol::OpenAi | Protocol::Anthropic => openai::embed_response(head, body).map(Batch::Written),
         };
         response.map_err(|error| self.scrubbed(error))
     }

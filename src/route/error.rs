@@ -18,6 +18,8 @@ pub enum Error {
     NoProvider,
     #[error("no provider serves `{model}`;{} `models/list` shows the models there are{}", alike(.near), but_for(.unlisted))]
     UnknownModel { model: String, near: Vec<String>, unlisted: Vec<String> },
+    #[error("`{provider}` has no models for embeddings; name one of another provider")]
+    NoEmbeddings { provider: String },
     #[error("{}", no_model(.advised, *.stays))]
     NoModel { advised: Vec<String>, stays: bool },
     #[error("there is no prompt; give a text in `prompt`, or a turn of the user with a text or a picture")]
@@ -52,7 +54,7 @@ impl Error {
         use providers::Error as Provider;
         match self {
             Error::NoProvider | Error::NoModel { .. } => Code::Configuration,
-            Error::UnknownModel { .. } => Code::ModelNotFound,
+            Error::UnknownModel { .. } | Error::NoEmbeddings { .. } => Code::ModelNotFound,
             Error::NoPrompt | Error::Unread(_) => Code::InvalidParams,
             Error::Timeout => Code::Timeout,
             Error::OverBudget { .. } => Code::RateLimited,
@@ -86,7 +88,7 @@ impl Error {
     pub fn kind(&self) -> &str {
         match self {
             Error::NoProvider => "no_provider",
-            Error::UnknownModel { .. } => "model_not_found",
+            Error::UnknownModel { .. } | Error::NoEmbeddings { .. } => "model_not_found",
             Error::NoModel { .. } => "no_model",
             Error::NoPrompt => "no_prompt",
             Error::Timeout => "timeout",
@@ -128,6 +130,7 @@ impl Error {
                 Some(details)
             }
             Error::OverBudget { left, .. } => Some(json!({ "retry_after_seconds": left.as_secs() })),
+            Error::NoEmbeddings { provider } => Some(json!({ "provider": provider })),
             Error::NoProvider | Error::NoPrompt | Error::Unread(_) | Error::Timeout => None,
         }
     }

@@ -25,3 +25,4 @@ pub use follow::follow;
 pub use record::Record;
 pub use router::{Ask, Plan, Routed, Router};
 pub use stream::Answering;
+pub use wish::AUTO;

@@ -1,5 +1,7 @@
 //! Takes a prompt to the model that suits it, and to the next one if that fails.
 
+mod embed;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,6 +32,8 @@ use crate::providers::pool::{FRESH, Listing, Pool, offers};
 use crate::providers::provider::Provider;
 use crate::providers::{self, Answered, Completion, Question};
 use crate::upstream::RemoteClassifier;
+
+pub use embed::RoutedVectors;
 
 /// The router of one program. Cheap to clone; all clones are the same.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use crate::config::policy::Policy;
 use crate::config::router as config;
 
 /// The model that means: choose one.
-pub(super) const AUTO: &str = "auto";
+pub const AUTO: &str = "auto";
 
 /// Who chooses the model, and how.
 #[derive(Debug, Clone, Copy)]

@@ -14,7 +14,7 @@ fn with_a_token_every_path_is_401_in_openais_shape_without_it() {
     settings["server"] = json!({ "token": TOKEN, "auth": "bearer" });
     let face = Face::start(&settings);
     let chat = question("openai/echo-small", "hello").to_string();
-    let embed = json!({ "model": "any", "input": "hello" }).to_string();
+    let embed = json!({ "model": "auto", "input": "hello" }).to_string();
     let paths = [
         ("POST", CHAT, chat.as_str(), 200),
         ("POST", "/v1/embeddings", embed.as_str(), 200),
@@ -52,7 +52,7 @@ fn a_caller_who_is_not_trusted_cannot_spend_money() {
     let face = Face::of(setup("serve --port 0 --trust untrusted", &three(&upstream)));
     for (path, body) in [
         (CHAT, question("openai/echo-small", "hello")),
-        ("/v1/embeddings", json!({ "model": "any", "input": "hello" })),
+        ("/v1/embeddings", json!({ "model": "auto", "input": "hello" })),
     ] {
         let reply = face.client.post(path, &body);
         assert_eq!(error(&reply, 403)["type"], "permission_error", "{path}");

@@ -28,7 +28,7 @@ fn the_bare_prefix_is_404_in_openais_shape() {
 fn a_text_that_cannot_be_embedded_is_the_callers_mistake() {
     let face = Face::of(setup("serve --port 0", &json!({})));
     for input in [json!(""), json!(["fine", ""])] {
-        let reply = face.client.post("/v1/embeddings", &json!({ "model": "any", "input": input }));
+        let reply = face.client.post("/v1/embeddings", &json!({ "model": "auto", "input": input }));
         assert_eq!(error(&reply, 400)["param"], "input", "{input}");
     }
 }
@@ -37,7 +37,7 @@ fn a_text_that_cannot_be_embedded_is_the_callers_mistake() {
 fn embeddings_name_the_member_that_is_wrong() {
     let face = Face::of(setup("serve --port 0", &json!({})));
     for (name, value) in [("dimensions", json!("many")), ("encoding_format", json!(7))] {
-        let reply = face.client.post("/v1/embeddings", &json!({ "model": "any", "input": "hello", name: value }));
+        let reply = face.client.post("/v1/embeddings", &json!({ "model": "auto", "input": "hello", name: value }));
         assert_eq!(error(&reply, 400)["param"], name);
     }
 }

@@ -1,4 +1,4 @@
-//! Vectors of the model inside.
+//! Vectors of the model inside. Those of providers have a file of their own.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,10 @@ use crate::http::Reply;
 
 const DIMENSIONS: usize = 384;
 
-fn embed(face: &Face, body: &Value) -> Reply {
+/// The model inside.
+pub(crate) const INSIDE: &str = "all-MiniLM-L6-v2-int8";
+
+pub(crate) fn embed(face: &Face, body: &Value) -> Reply {
     face.client.post("/v1/embeddings", body)
 }
 
@@ -32,7 +35,7 @@ fn vectors(reply: &Reply) -> Vec<Vec<f32>> {
         .collect()
 }
 
-fn numbers(embedding: &Value) -> Vec<f32> {
+pub(crate) fn numbers(embedding: &Value) -> Vec<f32> {
     match embedding {
         Value::String(base64) => {
             let bytes = STANDARD.decode(base64).unwrap();
@@ -46,7 +49,7 @@ fn numbers(embedding: &Value) -> Vec<f32> {
 fn vectors_are_the_same_as_numbers_and_as_base64_and_keep_the_order_of_the_texts() {
     let face = Face::of(setup("serve --port 0", &json!({})));
     let texts = ["a cat on a mat", "the price of copper in 1970", "зима"];
-    let list = json!({ "model": "any", "input": texts });
+    let list = json!({ "model": "auto", "input": texts });
     let plain = vectors(&embed(&face, &list));
     let float = vectors(&embed(&face, &with(list.clone(), json!({ "encoding_format": "float" }))));
     let base64 = embed(&face, &with(list, json!({ "encoding_format": "base64" })));
@@ -58,14 +61,14 @@ fn vectors_are_the_same_as_numbers_and_as_base64_and_keep_the_order_of_the_texts
     // Texts that run together may differ in the last bits from the same texts alone.
     let likeness = |one: &[f32], other: &[f32]| one.iter().zip(other).map(|(a, b)| a * b).sum::<f32>();
     for (index, text) in texts.iter().enumerate() {
-        let alone = vectors(&embed(&face, &json!({ "model": "any", "input": text })));
+        let alone = vectors(&embed(&face, &json!({ "model": "auto", "input": text })));
         assert_eq!(alone.len(), 1);
         let nearest = (0..3).max_by(|a, b| likeness(&alone[0], &plain[*a]).total_cmp(&likeness(&alone[0], &plain[*b])));
         assert_eq!(nearest, Some(index), "{text}");
         assert!(likeness(&alone[0], &plain[index]) > 0.99, "{text}");
     }
     let own =
-        vectors(&embed(&face, &json!({ "model": "any", "input": "hello", "dimensions": DIMENSIONS, "user": "me" })));
+        vectors(&embed(&face, &json!({ "model": "auto", "input": "hello", "dimensions": DIMENSIONS, "user": "me" })));
     assert_eq!(own.len(), 1);
 }
 
@@ -73,16 +76,26 @@ fn vectors_are_the_same_as_numbers_and_as_base64_and_keep_the_order_of_the_texts
 fn what_cannot_be_embedded_is_400_and_names_the_member() {
     let face = Face::of(setup("serve --port 0", &json!({})));
     let cases = [
-        (json!({ "model": "any" }), "input"),
-        (json!({ "model": "any", "input": [] }), "input"),
-        (json!({ "model": "any", "input": [1, 2, 3] }), "input"),
-        (json!({ "model": "any", "input": vec!["a"; 2049] }), "input"),
-        (json!({ "model": "any", "input": "hello", "encoding_format": "hex" }), "encoding_format"),
-        (json!({ "model": "any", "input": "hello", "dimensions": 12 }), "dimensions"),
+        (json!({ "model": 7, "input": "hello" }), "model"),
+        (json!({ "model": "auto" }), "input"),
+        (json!({ "model": "auto", "input": [] }), "input"),
+        (json!({ "model": "auto", "input": [1, 2, 3] }), "input"),
+        (json!({ "model": "auto", "input": vec!["a"; 2049] }), "input"),
+        (json!({ "model": "auto", "input": "hello", "encoding_format": "hex" }), "encoding_format"),
+        (json!({ "model": "auto", "input": "hello", "dimensions": 12 }), "dimensions"),
     ];
     for (body, param) in cases {
         let error = error(&embed(&face, &body), 400);
         assert_eq!((&error["param"], &error["type"]), (&json!(param), &json!("invalid_request_error")));
     }
     assert_eq!(error(&face.client.call("POST", "/v1/embeddings", &[], "{"), 400)["type"], "invalid_request_error");
+}
+
+#[test]
+fn the_model_inside_goes_by_its_own_name_by_auto_and_by_none() {
+    let face = Face::of(setup("serve --port 0", &json!({})));
+    let own = vectors(&embed(&face, &json!({ "model": INSIDE, "input": "hello" })));
+    assert_eq!(own, vectors(&embed(&face, &json!({ "model": "auto", "input": "hello" }))));
+    assert_eq!(own, vectors(&embed(&face, &json!({ "model": null, "input": "hello" }))));
+    assert_eq!(own, vectors(&embed(&face, &json!({ "input": "hello" }))));
 }

@@ -149,7 +149,7 @@ impl Player {
 }
 
 /// When answers come: 2015-10-21 07:28:00, a Wednesday.
-fn head(status: u16, headers: &HeaderMap) -> Head<'_> {
+pub(crate) fn head(status: u16, headers: &HeaderMap) -> Head<'_> {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_445_412_480);
     Head { status: StatusCode::from_u16(status).unwrap(), headers, at }
 }

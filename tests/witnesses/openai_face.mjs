@@ -98,12 +98,24 @@ async function askForTheRest(label) {
 
   const input = ["a cat", "the price of copper"];
   // Unless told otherwise, the SDK asks for base64 and decodes it.
-  const decoded = (await client.embeddings.create({ model: "any", input })).data;
-  const listed = (await client.embeddings.create({ model: "any", input, encoding_format: "float" })).data;
+  const decoded = (await client.embeddings.create({ model: "auto", input })).data;
+  const listed = (await client.embeddings.create({ model: "auto", input, encoding_format: "float" })).data;
   same(`${label}: embeddings`, decoded.map(({ embedding }) => embedding.length), [384, 384]);
   const near = (one, other) => one.every((number, index) => Math.abs(number - other[index]) < 1e-6);
   const alike = decoded.every(({ embedding }, index) => near(Array.from(embedding), listed[index].embedding));
   check(alike, `${label}: embeddings as numbers and as base64 are the same`);
+
+  for (const provider of ["openai", "google"]) {
+    const model = `${provider}/vectors`;
+    const { data: made, response: head } = await client.embeddings.create({ model, input }).withResponse();
+    same(`${label}: embeddings by ${provider}`, head.headers.get("x-corbie-provider"), provider);
+    const floats = await client.embeddings.create({ model, input, encoding_format: "float" });
+    const vectors = ({ data }) => data.map(({ embedding }) => Array.from(embedding));
+    same(`${label}: vectors of ${provider}`, vectors(made), vectors(floats));
+    same(`${label}: usage of ${provider}`, made.usage, { prompt_tokens: 6, total_tokens: 6 });
+  }
+  const nobody = () => client.embeddings.create({ model: "anthropic/vectors", input });
+  same(`${label}: code`, (await fails(label, OpenAI.NotFoundError, nobody))?.code, "model_not_found");
 
   const names = [];
   for await (const model of client.models.list()) names.push(model.id);

@@ -119,15 +119,32 @@ def ask_for_the_rest(checks: Checks, client: openai.OpenAI) -> None:
 
     texts = ["a cat", "the price of copper"]
     # Unless told otherwise, the SDK asks for base64 and decodes it.
-    decoded = client.embeddings.create(model="any", input=texts).data
-    listed = client.embeddings.create(model="any", input=texts, encoding_format="float").data
-    encoded = client.embeddings.create(model="any", input=texts, encoding_format="base64").data
+    decoded = client.embeddings.create(model="auto", input=texts).data
+    listed = client.embeddings.create(model="auto", input=texts, encoding_format="float").data
+    encoded = client.embeddings.create(model="auto", input=texts, encoding_format="base64").data
     single = [struct.unpack(f"<{DIMENSIONS}f", base64.b64decode(one.embedding)) for one in encoded]
     same(checks, "embeddings", [len(one.embedding) for one in decoded], [DIMENSIONS, DIMENSIONS])
     alike = all(abs(a - b) < 1e-6 for one, two in zip(decoded, listed) for a, b in zip(one.embedding, two.embedding))
     checks.that(alike, "embeddings as numbers and as base64 are the same")
     alike = all(abs(a - b) < 1e-6 for one, two in zip(single, listed) for a, b in zip(one, two.embedding))
     checks.that(alike, "embeddings in base64 are little-endian single precision")
+
+    for provider in ["openai", "google"]:
+        model = f"{provider}/vectors"
+        raw = client.embeddings.with_raw_response.create(model=model, input=texts)
+        same(checks, f"embeddings by {provider}", raw.headers["x-corbie-provider"], provider)
+        decoded = raw.parse()
+        listed = client.embeddings.create(model=model, input=texts, encoding_format="float")
+        same(checks, f"vectors of {provider}", [one.embedding for one in decoded.data], [one.embedding for one in listed.data])
+        same(checks, f"usage of {provider}", (decoded.usage.prompt_tokens, decoded.usage.total_tokens), (6, 6))
+        short = client.embeddings.create(model=model, input="a cat", dimensions=3).data[0].embedding
+        same(checks, f"dimensions of {provider}", short, listed.data[0].embedding[:3])
+        limited = lambda: client.embeddings.create(model=f"{provider}/status-429-after-9", input="a cat")
+        error = fails(checks, openai.RateLimitError, limited)
+        same(checks, "retry-after", error and error.response.headers.get("retry-after"), "9")
+    for model in ["no-such-model", "anthropic/vectors"]:
+        error = fails(checks, openai.NotFoundError, lambda: client.embeddings.create(model=model, input="a cat"))
+        same(checks, "code", error and (error.code, error.param), ("model_not_found", "model"))
 
     names = [model.id for model in client.models.list()]
     checks.that({"auto", "echo-small", "echo-large"} <= set(names), "models", str(names))
@@ -140,7 +157,7 @@ def ask_for_the_rest(checks: Checks, client: openai.OpenAI) -> None:
     same(checks, "code", error and (error.code, error.param, error.type), ("model_not_found", "model", "invalid_request_error"))
     error = fails(checks, openai.BadRequestError, lambda: client.chat.completions.create(model="auto", messages=[]))
     same(checks, "param", error and error.param, "messages")
-    error = fails(checks, openai.BadRequestError, lambda: client.embeddings.create(model="any", input=[]))
+    error = fails(checks, openai.BadRequestError, lambda: client.embeddings.create(model="auto", input=[]))
     same(checks, "param", error and error.param, "input")
     fails(checks, openai.NotFoundError, lambda: client.responses.create(model="auto", input="hello"))
     wrong = client.with_options(api_key="wrong")

@@ -5,6 +5,7 @@
 //! where every log on the way would keep it.
 
 mod content;
+mod embeddings;
 mod failure;
 mod members;
 mod models;
@@ -21,6 +22,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::chat::{Chat, Completion};
+use super::embeddings::{Batch, Embed};
 use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request};
 
 pub use stream::Decoder;
@@ -40,9 +42,7 @@ pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
         address.set_query(Some("alt=sse"));
     }
     let body = Value::Object(request::body(chat, refuses)).to_string();
-    let mut request = build(Method::POST, &address, endpoint, body.into());
-    request.headers_mut().entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
-    request
+    post(&address, endpoint, body.into())
 }
 
 /// The answer to [`request`] where no stream was asked for, and any answer that reports an error.
@@ -75,6 +75,19 @@ pub fn models_response(head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, O
     models::page(&failure::check(head, body)?)
 }
 
+/// Asks for vectors, in as many requests as the texts need.
+pub fn embed_requests(embed: &Embed, endpoint: &Endpoint) -> Result<Vec<Request>, Error> {
+    let (collection, model) = resource(&embed.model);
+    let address = address(endpoint, &[collection, &format!("{model}:batchEmbedContents")]);
+    let request = |body: Value| post(&address, endpoint, body.to_string().into());
+    Ok(embeddings::bodies(embed)?.into_iter().map(request).collect())
+}
+
+/// The vectors of one of [`embed_requests`].
+pub fn embed_response(head: Head<'_>, body: &[u8]) -> Result<Batch, Error> {
+    embeddings::batch(&failure::check(head, body)?)
+}
+
 /// A model's collection and its name there. A name alone is one of `models`.
 fn resource(model: &str) -> (&str, &str) {
     match model.split_once('/') {
@@ -98,6 +111,12 @@ fn address(endpoint: &Endpoint, segments: &[&str]) -> Url {
         path.extend(segments);
     }
     address
+}
+
+fn post(address: &Url, endpoint: &Endpoint, body: Bytes) -> Request {
+    let mut request = build(Method::POST, address, endpoint, body);
+    request.headers_mut().entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+    request
 }
 
 fn build(method: Method, address: &Url, endpoint: &Endpoint, body: Bytes) -> Request {

@@ -5,6 +5,7 @@
 mod chunks;
 mod content;
 mod effort;
+mod embeddings;
 mod failure;
 mod faultless;
 mod members;
@@ -24,6 +25,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::chat::Usage;
+use super::embeddings::{Embed, Embedded};
 use super::{Chat, Completion, Endpoint, Error, Head, ModelInfo, Refuses, Request};
 
 pub use chunks::Encoder;
@@ -56,6 +58,17 @@ pub fn models_request(endpoint: &Endpoint) -> Request {
 pub fn models_response(head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
     succeeded(head, body)?;
     Ok((models::read(body)?, None))
+}
+
+/// Asks for vectors.
+pub fn embed_request(embed: &Embed, endpoint: &Endpoint) -> Request {
+    request::address(http::Method::POST, endpoint, "embeddings", embeddings::body(embed).into())
+}
+
+/// Vectors, as they came.
+pub fn embed_response(head: Head<'_>, body: &Bytes) -> Result<Embedded, Error> {
+    succeeded(head, body)?;
+    embeddings::read(body)
 }
 
 /// Reads a caller's request and keeps it as it came beside what corbie understood of it.

@@ -1,0 +1,46 @@
+//! Vectors of texts: `batchEmbedContents`.
+
+use serde_json::{Value, json};
+
+use super::members::{Object, member, object, objects};
+use super::resource;
+use crate::providers::Error;
+use crate::providers::embeddings::{Batch, Embed};
+
+/// The API refuses more texts in one request.
+const MOST_TEXTS: usize = 100;
+
+/// The bodies of as many requests as the texts need.
+pub(super) fn bodies(embed: &Embed) -> Result<Vec<Value>, Error> {
+    let (collection, model) = resource(&embed.model);
+    let name = format!("{collection}/{model}");
+    let dimensions = match embed.body.get("dimensions") {
+        None | Some(Value::Null) => None,
+        Some(dimensions) => Some(dimensions.as_u64().ok_or_else(|| Error::unread("dimensions"))?),
+    };
+    // Before anybody is asked: the answer has to be written so.
+    embed.encoding()?;
+    let request = |text: &&str| {
+        let mut request = json!({"model": name, "content": {"parts": [{"text": text}]}});
+        if let Some(dimensions) = dimensions {
+            request["outputDimensionality"] = dimensions.into();
+        }
+        request
+    };
+    let body = |texts: &[&str]| json!({"requests": texts.iter().map(request).collect::<Vec<_>>()});
+    Ok(embed.texts()?.chunks(MOST_TEXTS).map(body).collect())
+}
+
+/// The vectors of an answer, in the order of the texts. Older models do not tell how many tokens they read.
+pub(super) fn batch(body: &Object) -> Result<Batch, Error> {
+    let vectors: Option<Vec<Vec<f32>>> = objects(body, "embeddings").into_iter().map(vector).collect();
+    let vectors = vectors.filter(|vectors| !vectors.is_empty()).ok_or(Error::Unreadable("it has no vectors"))?;
+    let counts = object(body, "usageMetadata");
+    let tokens = counts.and_then(|counts| member(counts, "promptTokenCount")?.as_u64()).unwrap_or_default();
+    Ok(Batch::Vectors { vectors, tokens })
+}
+
+fn vector(embedding: &Object) -> Option<Vec<f32>> {
+    let values = member(embedding, "values")?.as_array()?;
+    values.iter().map(|value| value.as_f64().map(|value| value as f32)).collect()
+}

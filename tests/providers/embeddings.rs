@@ -1,0 +1,91 @@
+//! Wishes for vectors as they are sent, and what is made of answers; played from files.
+//!
+//! `<case>.embed.json` becomes `<case>.embed_requests.json`, and `<case>.vectors.json` the caller's
+//! `<case>.embedded.json`.
+
+use corbie::providers::chat::Protocol;
+use corbie::providers::embeddings::{Batch, Embed, Encoding, gather, write};
+use corbie::providers::{Error, Request, google, openai};
+use serde_json::{Map, Value, json};
+
+use crate::player::{GOOGLE, OPENAI, Player, head};
+
+fn embed(body: &[u8]) -> Embed {
+    let body: Map<String, Value> = serde_json::from_slice(body).unwrap();
+    // As the router does it: the caller's name for the model may have a provider before it.
+    let model = body["model"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    Embed { model, body }
+}
+
+fn requests(player: &Player, embed: &Embed) -> Result<Vec<Request>, Error> {
+    match player.protocol {
+        Protocol::Google => google::embed_requests(embed, &player.endpoint()),
+        _ => Ok(vec![openai::embed_request(embed, &player.endpoint())]),
+    }
+}
+
+fn read(player: &Player, status: u16, body: &[u8]) -> Result<Batch, Error> {
+    let headers = http::HeaderMap::new();
+    match player.protocol {
+        Protocol::Google => google::embed_response(head(status, &headers), body),
+        _ => openai::embed_response(head(status, &headers), &body.to_vec().into()).map(Batch::Written),
+    }
+}
+
+#[test]
+fn a_wish_becomes_its_requests() {
+    for player in [OPENAI, GOOGLE] {
+        for (case, body) in player.cases(".embed.json") {
+            let written = |request: &Request| {
+                let body: Value = serde_json::from_slice(request.body()).unwrap();
+                json!({"method": request.method().as_str(), "address": request.uri().to_string(), "body": body})
+            };
+            let requests = requests(&player, &embed(&body)).unwrap();
+            player.check(&format!("{case}.embed_requests.json"), requests.iter().map(written).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn an_answer_becomes_the_callers() {
+    for player in [OPENAI, GOOGLE] {
+        for (case, body) in player.cases(".vectors.json") {
+            let wish = embed(player.text(&format!("{case}.embed.json")).as_bytes());
+            let embedded = gather(&wish, vec![read(&player, 200, &body).unwrap()]).unwrap();
+            if player.protocol == Protocol::OpenAi {
+                assert_eq!(embedded.body, body, "{case}: not a byte is another");
+            }
+            let made: Value = serde_json::from_slice(&embedded.body).unwrap();
+            player.check(&format!("{case}.embedded.json"), json!({"body": made, "usage": embedded.usage}));
+        }
+    }
+}
+
+#[test]
+fn an_answer_without_vectors_is_none() {
+    let bodies: [&[u8]; 6] =
+        [b"", b"not json", b"[]", b"{}", b"{\"data\":[]}", b"{\"embeddings\":[{\"values\":[\"a\"]}]}"];
+    for player in [OPENAI, GOOGLE] {
+        for body in bodies {
+            assert!(
+                matches!(read(&player, 200, body), Err(Error::Unreadable(_))),
+                "{:?}",
+                String::from_utf8_lossy(body)
+            );
+        }
+        assert_eq!(read(&player, 404, b"{}"), Err(Error::ModelNotFound));
+        let inside = br#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","type":"rate_limit_error"}}"#;
+        assert!(matches!(read(&player, 200, inside), Err(Error::RateLimited { .. })), "{:?}", player.protocol);
+    }
+    let wish = embed(br#"{"model":"m","input":["a","b"]}"#);
+    let one = Batch::Vectors { vectors: vec![vec![1.0]], tokens: 1 };
+    assert!(matches!(gather(&wish, vec![one.clone()]), Err(Error::Unreadable(_))));
+    assert!(gather(&wish, vec![one.clone(), one]).is_ok());
+}
+
+#[test]
+fn numbers_are_as_short_as_single_precision_lets_them_be() {
+    let written = write(&[&[0.1, -1.5]], "m", 2, Encoding::Float);
+    assert!(written.contains("\"embedding\":[0.1,-1.5]"), "{written}");
+    assert!(write(&[&[1.0, -2.0]], "m", 2, Encoding::Base64).contains("\"AACAPwAAAMA=\""));
+}
