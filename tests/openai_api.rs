@@ -32,6 +32,8 @@ mod passing_on;
 mod process;
 #[path = "openai_api/provider_embeddings.rs"]
 mod provider_embeddings;
+#[path = "openai_api/round_trips.rs"]
+mod round_trips;
 #[path = "openai_api/routing.rs"]
 mod routing;
 #[path = "openai_api/tools.rs"]

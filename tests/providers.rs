@@ -23,3 +23,5 @@ mod known_models;
 mod openai;
 #[path = "providers/player.rs"]
 mod player;
+#[path = "providers/round_trip.rs"]
+mod round_trip;

@@ -5,10 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::echo::{self, Answer, Asked, Format, MODELS, Role, Stop, Turn};
 use crate::failure::{Failure, Reason};
+use crate::marks::SIGNATURE;
 use crate::stream::{Event, split};
 use crate::{list, strings};
-
-const SIGNATURE: &str = "ZWNobyBzaWduYXR1cmU=";
 
 pub(crate) fn read(body: &Value, headers: &HeaderMap) -> Result<Asked, String> {
     if !headers.contains_key("anthropic-version") {

@@ -4,10 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::echo::{self, Answer, Asked, Format, Role, Stop, Turn};
 use crate::failure::{Failure, Reason, Wait};
+use crate::marks::SIGNATURE;
 use crate::stream::{Event, split};
 use crate::{list, strings};
-
-const SIGNATURE: &str = "ZWNobyBzaWduYXR1cmU=";
 
 pub(crate) fn read(body: &Value, model: String, stream: bool) -> Result<Asked, String> {
     let contents = body["contents"].as_array().filter(|contents| !contents.is_empty());
@@ -43,7 +42,7 @@ pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
         parts.push(json!({"text": answer.text}));
     }
     parts.extend(calls(answer));
-    if let Some(part) = parts.last_mut().filter(|_| answer.thinking.is_some()) {
+    if let Some(part) = parts.last_mut().filter(|_| answer.thinking.is_some() && answer.calls.is_empty()) {
         part["thoughtSignature"] = SIGNATURE.into();
     }
     response(asked, answer, parts, true)
@@ -58,7 +57,7 @@ pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
     let mut events: Vec<Event> =
         parts.into_iter().map(|part| Event::data(&response(asked, answer, vec![part], false), true)).collect();
     let mut last = json!({"text": ""});
-    if answer.thinking.is_some() {
+    if answer.thinking.is_some() && answer.calls.is_empty() {
         last["thoughtSignature"] = SIGNATURE.into();
     }
     events.push(Event::data(&response(asked, answer, vec![last], true), false));
@@ -172,10 +171,16 @@ fn member<'a>(object: &'a Value, name: &str) -> &'a Value {
     object.get(name).or_else(underscored).unwrap_or(&Value::Null)
 }
 
+/// Of calls that were thought about, the first is signed.
 fn calls(answer: &Answer) -> impl Iterator<Item = Value> {
-    answer.calls.iter().map(
-        |call| json!({"functionCall": {"id": format!("call_{}", call.id), "name": call.name, "args": call.arguments}}),
-    )
+    answer.calls.iter().enumerate().map(|(index, call)| {
+        let id = format!("call_{}", call.id);
+        let mut part = json!({"functionCall": {"id": id, "name": call.name, "args": call.arguments}});
+        if index == 0 && answer.thinking.is_some() {
+            part["thoughtSignature"] = SIGNATURE.into();
+        }
+        part
+    })
 }
 
 fn response(asked: &Asked, answer: &Answer, parts: Vec<Value>, is_last: bool) -> Value {

@@ -16,6 +16,7 @@ mod embeddings;
 mod failure;
 mod fault;
 mod google;
+mod marks;
 mod openai;
 mod seen;
 mod stream;
@@ -140,7 +141,10 @@ async fn answer(api: Api, call: Call, head: &Parts, body: &Bytes, seen: &Seen) -
     if let Some(failure) = fault.as_ref().and_then(|fault| fault.failure(api, &key, &asked.model, seen)) {
         return Err(failure);
     }
-    let answer = echo::answer(&asked);
+    let mut answer = echo::answer(&asked);
+    if asked.model == marks::MODEL && answer.calls.is_empty() {
+        answer.text = marks::counted(&serde_json::from_slice(body).unwrap_or_default());
+    }
     let reply = match asked.stream {
         true => Reply::Events(api.events(&asked, &answer)),
         false => Reply::Whole(api.whole(&asked, &answer)),

@@ -90,6 +90,11 @@ pub enum Part {
         #[serde(default)]
         is_error: bool,
     },
+    /// Everything up to here may be kept by the provider for the next time. The wish is kept as it came: only
+    /// Anthropic's models take it.
+    CacheMark {
+        control: Value,
+    },
 }
 
 /// A picture: its bytes in base64, or where it is.
@@ -108,6 +113,9 @@ pub struct Tool {
     pub description: Option<String>,
     /// The JSON Schema of its arguments.
     pub schema: Value,
+    /// The wish that everything up to this tool be kept for the next time, as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -36,7 +36,7 @@ pub fn question(chat: &Chat) -> String {
 
 /// Whether the person shows anything that is no text: a picture, or what a tool gave.
 pub fn shows_something(chat: &Chat) -> bool {
-    let says = |part: &Part| !matches!(part, Part::Text { .. });
+    let says = |part: &Part| !matches!(part, Part::Text { .. } | Part::CacheMark { .. });
     chat.messages.iter().any(|message| message.role == Role::User && message.parts.iter().any(says))
 }
 

@@ -68,6 +68,8 @@ async function ask(label, provider) {
   const shaped = await client.chat.completions.parse({ model, messages: USER, response_format: SHAPE });
   same(`${label}: structured output`, JSON.parse(shaped.choices[0].message.content), { place: "" });
 
+  if (provider !== "openai") await handBack(label, provider);
+
   await fails(label, OpenAI.NotFoundError, () => create({ model: `${provider}/status-404` }));
   await fails(label, OpenAI.BadRequestError, () => create({ model: `${provider}/status-400` }));
   const limited = await fails(label, OpenAI.RateLimitError, () => create({ model: `${provider}/status-429-after-9` }));
@@ -89,6 +91,25 @@ async function ask(label, provider) {
     if (chunk.choices.length > 0) dripping.controller.abort();
   }
   check(Date.now() - started < 4000, `${label}: a stream is left`, `${Date.now() - started} ms`);
+}
+
+// What proves thinking to its provider comes back with the messages.
+async function handBack(label, provider) {
+  const settings = { model: `${provider}/marks`, tools: TOOLS, reasoning_effort: "low" };
+  const ways = {
+    whole: (messages) => client.chat.completions.create({ messages, ...settings }),
+    streamed: (messages) => client.chat.completions.stream({ messages, ...settings }).finalChatCompletion(),
+  };
+  for (const [how, create] of Object.entries(ways)) {
+    const turns = [{ role: "user", content: CALL }];
+    const { message } = (await create(turns)).choices[0];
+    turns.push(message, { role: "tool", tool_call_id: message.tool_calls[0].id, content: "rain" });
+    const second = (await create(turns)).choices[0].message;
+    same(`${label}: ${how}: the signature of a call comes back`, second.content, "1 signatures, 0 cache marks");
+    turns.push(second, { role: "user", content: "and now?" });
+    const third = (await create(turns)).choices[0].message;
+    same(`${label}: ${how}: the signature of a text comes back`, third.content, "2 signatures, 0 cache marks");
+  }
 }
 
 async function askForTheRest(label) {

@@ -92,6 +92,9 @@ def ask(checks: Checks, client: openai.OpenAI, provider: str) -> None:
         parsed = stream.get_final_completion()
     same(checks, "streamed structured output", parsed.choices[0].message.parsed, Place(place=""))
 
+    if provider != "openai":
+        hand_back(checks, client, provider)
+
     fails(checks, openai.NotFoundError, lambda: create(f"{provider}/status-404"))
     fails(checks, openai.BadRequestError, lambda: create(f"{provider}/status-400"))
     error = fails(checks, openai.RateLimitError, lambda: create(f"{provider}/status-429-after-9"))
@@ -109,6 +112,35 @@ def ask(checks: Checks, client: openai.OpenAI, provider: str) -> None:
         closing = time.monotonic()
     took = time.monotonic() - closing
     checks.that(first.object == "chat.completion.chunk" and took < 1, "a stream is left", f"{took} s")
+
+
+def hand_back(checks: Checks, client: openai.OpenAI, provider: str) -> None:
+    """What proves thinking to its provider comes back with the messages; marks for its cache get there."""
+    settings = {"model": f"{provider}/marks", "tools": TOOLS, "reasoning_effort": "low"}
+    completions = client.chat.completions
+
+    def streamed(turns: list) -> Any:
+        with completions.stream(messages=turns, **settings) as stream:
+            return stream.get_final_completion()
+
+    for how, create in [("whole", lambda turns: completions.create(messages=turns, **settings)), ("streamed", streamed)]:
+        turns = [{"role": "user", "content": CALL}]
+        message = create(turns).choices[0].message
+        result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "rain"}
+        turns += [message.model_dump(), result]
+        message = create(turns).choices[0].message
+        same(checks, f"{how}: the signature of a call comes back", message.content, "1 signatures, 0 cache marks")
+        turns += [message.model_dump(), {"role": "user", "content": "and now?"}]
+        said = create(turns).choices[0].message.content
+        same(checks, f"{how}: the signature of a text comes back", said, "2 signatures, 0 cache marks")
+
+    mark = {"type": "ephemeral"}
+    parts = [{"type": "text", "text": "a long book", "cache_control": mark}]
+    turns = [{"role": "system", "content": parts}, {"role": "user", "content": parts}]
+    tools = [{**TOOLS[0], "cache_control": mark}]
+    said = completions.create(model=f"{provider}/marks", messages=turns, tools=tools).choices[0].message.content
+    marks = 3 if provider == "anthropic" else 0
+    same(checks, "marks for the cache", said, f"0 signatures, {marks} cache marks")
 
 
 def ask_for_the_rest(checks: Checks, client: openai.OpenAI) -> None:

@@ -4,6 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::providers::chat::{Image, Part};
 
+/// The member that marks how much may be kept for the next time.
+pub(super) const CACHE_CONTROL: &str = "cache_control";
+
 /// A block as the part it is. Blocks of tools that run at the provider, documents and the like are none of ours.
 pub(super) fn read(block: &Value) -> Option<Part> {
     let text = |member: &str| block.get(member).and_then(Value::as_str).map(str::to_owned);
@@ -39,6 +42,20 @@ pub(super) fn read_all(content: &Value) -> Vec<Part> {
     }
 }
 
+/// Parts as their blocks. A mark for the cache is a member of the block before it; thinking has no place for one.
+pub(super) fn write_all<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Vec<Value> {
+    let mut blocks: Vec<Value> = Vec::new();
+    for part in parts {
+        match (part, blocks.last_mut()) {
+            (Part::CacheMark { control }, Some(last)) if !is(last, "thinking") && !is(last, "redacted_thinking") => {
+                last[CACHE_CONTROL] = control.clone();
+            }
+            _ => blocks.extend(write(part)),
+        }
+    }
+    blocks
+}
+
 /// A part as its block; none for what the API would refuse: empty text, and thinking that is not of its own.
 pub(super) fn write(part: &Part) -> Option<Value> {
     match part {
@@ -64,15 +81,24 @@ pub(super) fn write(part: &Part) -> Option<Value> {
         Part::ToolResult { id, content, is_error, .. } => {
             let mut block = json!({"type": "tool_result", "tool_use_id": tool_id(id)});
             let taken = content.iter().filter(|part| matches!(part, Part::Text { .. } | Part::Image { .. }));
-            let content: Vec<Value> = taken.filter_map(write).collect();
-            if !content.is_empty() {
-                block["content"] = content.into();
+            let blocks: Vec<Value> = taken.filter_map(write).collect();
+            if !blocks.is_empty() {
+                block["content"] = blocks.into();
             }
             if *is_error {
                 block["is_error"] = true.into();
             }
+            // Only whole results are kept, and nothing within them.
+            let mark = |part: &Part| match part {
+                Part::CacheMark { control } => Some(control.clone()),
+                _ => None,
+            };
+            if let Some(control) = content.iter().rev().find_map(mark) {
+                block[CACHE_CONTROL] = control;
+            }
             Some(block)
         }
+        Part::CacheMark { .. } => None,
     }
 }
 

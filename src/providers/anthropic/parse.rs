@@ -52,6 +52,7 @@ fn tool(tool: &Value) -> Option<Tool> {
         name: tool.get("name")?.as_str()?.to_owned(),
         description: tool.get("description").and_then(Value::as_str).map(str::to_owned),
         schema: tool.get("input_schema")?.clone(),
+        cache_control: tool.get("cache_control").filter(|control| !control.is_null()).cloned(),
     })
 }
 

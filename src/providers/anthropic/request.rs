@@ -188,6 +188,9 @@ fn tool(tool: &Tool) -> Value {
     if let Some(description) = &tool.description {
         written["description"] = description.as_str().into();
     }
+    if let Some(control) = &tool.cache_control {
+        written[blocks::CACHE_CONTROL] = control.clone();
+    }
     written
 }
 

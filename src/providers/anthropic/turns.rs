@@ -8,11 +8,8 @@ use crate::providers::chat::{Message, Part, Role};
 /// The texts of all system turns, as blocks.
 pub(super) fn system(messages: &[Message]) -> Vec<Value> {
     let turns = messages.iter().filter(|message| message.role == Role::System);
-    turns
-        .flat_map(|message| &message.parts)
-        .filter(|part| matches!(part, Part::Text { .. }))
-        .filter_map(blocks::write)
-        .collect()
+    let parts = turns.flat_map(|message| &message.parts);
+    blocks::write_all(parts.filter(|part| matches!(part, Part::Text { .. } | Part::CacheMark { .. })))
 }
 
 /// The turns of the user and the assistant. Turns of one side that follow each other become one: results of tools
@@ -46,7 +43,7 @@ pub(super) fn leading_system(messages: &[Message]) -> usize {
 fn turn(role: Role, mut parts: Vec<&Part>) -> Option<Value> {
     // Results must come before everything else the user says. The sort is stable, so their order stays.
     parts.sort_by_key(|part| !matches!(part, Part::ToolResult { .. }));
-    let content: Vec<Value> = parts.into_iter().filter_map(blocks::write).collect();
+    let content = blocks::write_all(parts);
     let role = if role == Role::Assistant { "assistant" } else { "user" };
     (!content.is_empty()).then(|| json!({"role": role, "content": content}))
 }

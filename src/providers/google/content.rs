@@ -9,8 +9,13 @@ use serde_json::{Value, json};
 use super::members::{Object, member, object, objects, text};
 use crate::providers::chat::{Image, Part};
 
-/// The member of a proof that holds the signature.
+/// The member of a part that holds the signature.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
+
+/// Where a proof holds it: as Google's server for OpenAI's protocol writes it, so that callers can change between
+/// the two in the middle of a conversation.
+pub(super) const PROVIDER: &str = "google";
+pub(super) const PROOF: &str = "thought_signature";
 
 /// The member of a proof that says that the signature belongs to the part before, which has no place for it.
 pub(super) const OF_PART_BEFORE: &str = "of_part_before";
@@ -57,7 +62,7 @@ pub(super) fn is_thought(part: &Object) -> bool {
 
 /// A part's signature, as the proof to give back.
 pub(super) fn proof(part: &Object) -> Option<Value> {
-    text(part, SIGNATURE).map(|signature| json!({SIGNATURE: signature}))
+    text(part, SIGNATURE).map(|signature| json!({PROVIDER: {PROOF: signature}}))
 }
 
 /// A call without a name cannot be made: it is none.

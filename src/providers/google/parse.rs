@@ -86,6 +86,7 @@ fn tools(body: &Object) -> Vec<Tool> {
             name: text(declaration, "name")?.to_owned(),
             description: text(declaration, "description").map(str::to_owned),
             schema: schema.unwrap_or_else(|| serde_json::json!({"type": "object", "properties": {}})),
+            cache_control: None,
         })
     });
     tools.collect()

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::content::{OF_PART_BEFORE, SIGNATURE, media_type_of};
+use super::content::{OF_PART_BEFORE, PROOF, PROVIDER, SIGNATURE, media_type_of};
 use super::members::Object;
 use crate::providers::chat::{Image, Message, Part, Role};
 
@@ -63,6 +63,8 @@ fn write(part: &Part, names: &Names<'_>, out: &mut Vec<Value>) {
         Part::Text { text } if text.is_empty() => {}
         Part::Text { text } => out.push(json!({"text": text})),
         Part::Image { image } => out.push(picture(image)),
+        // Google decides by itself what to keep.
+        Part::CacheMark { .. } => {}
         Part::Reasoning { text, proof } => thought(text, proof.as_ref(), out),
         Part::ToolCall { id, name, arguments, proof } => {
             let mut part = json!({"functionCall": {"id": id, "name": name, "args": as_object(arguments)}});
@@ -96,7 +98,7 @@ fn thought(text: &str, proof: Option<&Value>, out: &mut Vec<Value>) {
 }
 
 fn signature(proof: Option<&Value>) -> Option<&Value> {
-    proof?.get(SIGNATURE).filter(|signature| signature.is_string())
+    proof?.get(PROVIDER)?.get(PROOF).filter(|signature| signature.is_string())
 }
 
 fn function_response(id: &str, name: &str, content: &[Part], is_error: bool) -> Value {

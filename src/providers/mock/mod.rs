@@ -87,7 +87,7 @@ pub fn deltas(chat: &Chat) -> Result<Vec<Delta>, Error> {
                 deltas.push(Delta::Arguments { index: 0, json: arguments.to_string() });
             }
             // It shows no pictures and runs no tools.
-            Part::Image { .. } | Part::ToolResult { .. } => {}
+            Part::Image { .. } | Part::ToolResult { .. } | Part::CacheMark { .. } => {}
         }
     }
     deltas.extend([Delta::Stopped { stop }, Delta::Used { usage }]);
@@ -191,7 +191,7 @@ mod tests {
 
     fn tool(name: &str) -> Tool {
         let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-        Tool { name: name.into(), description: None, schema }
+        Tool { name: name.into(), description: None, schema, cache_control: None }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::details::{self, Gathered};
 use super::render;
 use crate::providers::Delta;
 use crate::providers::chat::Usage;
@@ -16,16 +17,25 @@ pub struct Encoder {
     /// The caller asked to be told how many tokens there were.
     with_usage: bool,
     usage: Option<Usage>,
+    details: Gathered,
 }
 
 impl Encoder {
     pub fn new(model: impl Into<String>, created: u64, with_usage: bool) -> Encoder {
-        Encoder { id: format!("chatcmpl-{created}"), model: model.into(), created, with_usage, usage: None }
+        Encoder {
+            id: format!("chatcmpl-{created}"),
+            model: model.into(),
+            created,
+            with_usage,
+            usage: None,
+            details: Gathered::default(),
+        }
     }
 
     /// Writes what a piece adds, if it adds anything.
     pub fn delta(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         let choice = |delta: Value| json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": null});
+        self.details.see(delta);
         let choice = match delta {
             Delta::Started { id, .. } => {
                 if !id.is_empty() {
@@ -48,6 +58,9 @@ impl Encoder {
             }
             Delta::Proof { index: None, .. } => return,
             Delta::Stopped { stop } => {
+                if let Some(details) = self.details.take() {
+                    self.write(json!([choice(json!({details::NAME: details}))]), None, out);
+                }
                 json!({"index": 0, "delta": {}, "logprobs": null, "finish_reason": render::finish_reason(stop)})
             }
             Delta::Used { usage } => {

@@ -2,16 +2,38 @@
 
 use serde_json::{Map, Value};
 
+use super::details::{self, Detail};
 use crate::providers::chat::{Image, Part};
 
 /// Everything in a message of a model, in the order a model makes it.
 pub(super) fn answer(message: &Value) -> Vec<Part> {
     let mut found = Vec::new();
-    found.extend(thinking(message).map(|text| Part::Reasoning { text: text.into(), proof: None }));
-    found.extend(parts(&message["content"]));
+    let (after, before): (Vec<_>, Vec<_>) = details::read(message).into_iter().partition(|detail| detail.after_text);
+    let proven = |Detail { text, proof, .. }: Detail| Part::Reasoning { text, proof: Some(proof) };
+    // Thinking with a proof is the same thinking again.
+    let unproven = thinking(message).filter(|_| before.iter().chain(&after).all(|detail| detail.text.is_empty()));
+    found.extend(unproven.map(|text| Part::Reasoning { text: text.into(), proof: None }));
+    found.extend(before.into_iter().map(proven));
+    found.extend(contents(message));
     found.extend(refusal(message).map(|text| Part::Text { text: text.into() }));
+    found.extend(after.into_iter().map(proven));
     found.extend(tool_calls(&message["tool_calls"]));
     found
+}
+
+/// The parts of a message's `content`, with the marks for a cache: after each part that has one, and of the whole.
+pub(super) fn contents(message: &Value) -> Vec<Part> {
+    let mut found = match &message["content"] {
+        Value::Array(items) => items.iter().flat_map(|item| part(item).into_iter().chain(mark(item))).collect(),
+        content => parts(content),
+    };
+    found.extend(mark(message));
+    found
+}
+
+/// What the caller wants a provider to keep, where it says so. It is Anthropic's word, and OpenAI has none.
+pub(super) fn cache_control(value: &Value) -> Option<&Value> {
+    value.get("cache_control").filter(|control| control.is_object())
 }
 
 /// The parts of a `content`: a text, a list, or nothing. Sounds and files are not among them; they live on in the raw
@@ -71,6 +93,10 @@ pub(super) fn arguments_text(arguments: &Value) -> String {
         Value::Null => "{}".to_owned(),
         other => other.to_string(),
     }
+}
+
+fn mark(value: &Value) -> Option<Part> {
+    cache_control(value).map(|control| Part::CacheMark { control: control.clone() })
 }
 
 fn part(item: &Value) -> Option<Part> {

@@ -4,6 +4,7 @@
 
 mod chunks;
 mod content;
+mod details;
 mod effort;
 mod embeddings;
 mod failure;

@@ -64,8 +64,8 @@ fn token_limit(value: &Value) -> Option<Option<u32>> {
 
 /// Functions only: tools of other kinds mean something to OpenAI alone, and reach it in the raw body.
 fn tools(value: &Value) -> Option<Vec<Tool>> {
-    let functions = value.as_array()?.iter().map(|tool| &tool["function"]);
-    let tools = functions.filter_map(|function| {
+    let functions = value.as_array()?.iter().map(|tool| (tool, &tool["function"]));
+    let tools = functions.filter_map(|(tool, function)| {
         Some(Tool {
             name: content::text(&function["name"])?.to_owned(),
             description: content::text(&function["description"]).map(str::to_owned),
@@ -74,6 +74,7 @@ fn tools(value: &Value) -> Option<Vec<Tool>> {
                 Value::Null => json!({"type": "object", "properties": {}}),
                 schema => schema.clone(),
             },
+            cache_control: content::cache_control(tool).or_else(|| content::cache_control(function)).cloned(),
         })
     });
     Some(tools.collect())

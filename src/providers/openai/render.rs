@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{content, messages};
+use super::{content, details, messages};
 use crate::providers::Completion;
 use crate::providers::chat::{Part, Protocol, Stop, Usage};
 
@@ -34,6 +34,9 @@ fn choice(completion: &Completion) -> Value {
     let mut message = json!({"role": "assistant", "content": text, "refusal": null});
     if !thinking.is_empty() {
         message["reasoning_content"] = json!(thinking);
+    }
+    if let Some(details) = details::write(&completion.parts) {
+        message[details::NAME] = details;
     }
     if !calls.is_empty() {
         message["tool_calls"] = json!(calls);

@@ -15,8 +15,8 @@ pub(super) fn read(messages: &[Value]) -> Result<Vec<Message>, Error> {
     let mut called: HashMap<String, String> = HashMap::new();
     for message in messages {
         let (role, parts) = match message["role"].as_str() {
-            Some("system" | "developer") => (Role::System, content::parts(&message["content"])),
-            Some("user") => (Role::User, content::parts(&message["content"])),
+            Some("system" | "developer") => (Role::System, content::contents(message)),
+            Some("user") => (Role::User, content::contents(message)),
             Some("assistant") => (Role::Assistant, content::answer(message)),
             Some("tool" | "function") => (Role::User, vec![result(message, &called)]),
             _ => return Err(Error::BadRequest { kind: "invalid_messages".into() }),
@@ -52,7 +52,7 @@ fn result(message: &Value, called: &HashMap<String, String>) -> Part {
     Part::ToolResult {
         id: id.to_owned(),
         name: name.map(str::to_owned).or_else(|| called.get(id).cloned()),
-        content: content::parts(&message["content"]),
+        content: content::contents(message),
         is_error: false,
     }
 }

@@ -93,7 +93,7 @@ fn push_reasoning(part: &Value, parts: &mut Vec<ContentPart>) {
     let proof = &part["proof"];
     if proof["type"] == "redacted_thinking" {
         parts.push(ContentPart::from_custom(proof.clone(), None));
-    } else if let Some(signature) = proof["thoughtSignature"].as_str() {
+    } else if let Some(signature) = proof["google"]["thought_signature"].as_str() {
         // Google's is that of a part, before which genai wants it. Thoughts themselves are not sent back.
         if part["text"] == "" {
             if proof["of_part_before"] != true {
@@ -122,7 +122,7 @@ fn tool_call(part: &Value) -> ToolCall {
         call_id: text(&part["id"]),
         fn_name: text(&part["name"]),
         fn_arguments: part["arguments"].clone(),
-        thought_signatures: part["proof"]["thoughtSignature"].as_str().map(|signature| vec![signature.into()]),
+        thought_signatures: part["proof"]["google"]["thought_signature"].as_str().map(|signature| vec![signature.into()]),
     }
 }
 
