@@ -83,6 +83,7 @@ fn gathered(deltas: &[Delta]) -> Value {
                 }
                 ("tool_calls", pieces) => {
                     for piece in pieces.as_array().unwrap() {
+                        assert!(piece["function"]["arguments"].is_string(), "SDKs want it in every piece: {piece}");
                         let calls = message["tool_calls"].as_array_mut().unwrap();
                         let index = usize::try_from(piece["index"].as_u64().unwrap()).unwrap();
                         match piece.get("extra_content") {

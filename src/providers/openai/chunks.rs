@@ -52,10 +52,11 @@ impl Encoder {
             Delta::Arguments { index, json } => {
                 choice(json!({"tool_calls": [{"index": index, "function": {"arguments": json}}]}))
             }
-            // The proof goes out with the call, and comes back from clients that return what they do not know.
-            Delta::Proof { index: Some(index), proof } => {
-                choice(json!({"tool_calls": [{"index": index, "extra_content": proof}]}))
-            }
+            // The proof goes out with the call, and comes back from clients that return what they do not know. SDKs
+            // stumble over a piece of a call without a function.
+            Delta::Proof { index: Some(index), proof } => choice(json!({"tool_calls": [
+                {"index": index, "function": {"arguments": ""}, "extra_content": proof}
+            ]})),
             Delta::Proof { index: None, .. } => return,
             Delta::Stopped { stop } => {
                 if let Some(details) = self.details.take() {
