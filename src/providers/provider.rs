@@ -213,9 +213,13 @@ impl Provider {
         }
         let endpoint = &self.endpoints[key.min(self.endpoints.len() - 1)];
         let refuses = self.known(question.model()).refuses();
+        let official = self.kind == Kind::OpenAi;
         Ok(Some(match (question, self.protocol()) {
-            (Question::AsItCame { received, model }, Protocol::OpenAi) => received.passed_on(model, endpoint, refuses),
-            (Question::Read(chat), Protocol::OpenAi) => openai::request(chat, endpoint, refuses),
+            (Question::AsItCame { received, model }, Protocol::OpenAi) if !official || !received.may_hold_foreign() => {
+                received.passed_on(model, endpoint, refuses)
+            }
+            (question, Protocol::OpenAi) if official => openai::official_request(&*question.chat()?, endpoint, refuses),
+            (question, Protocol::OpenAi) => openai::request(&*question.chat()?, endpoint, refuses),
             (question, Protocol::Anthropic) => anthropic::request(&*question.chat()?, endpoint, refuses),
             (question, Protocol::Google) => google::request(&*question.chat()?, endpoint, refuses),
         }))

@@ -9,9 +9,10 @@ use crate::upstream::{Peer, Upstream};
 /// The formats that have embeddings.
 const EMBEDDING: [&str; 2] = ["openai", "google"];
 
-fn hasty(upstream: &Upstream) -> Face {
+/// One that waits so long for an answer, and for tries after the first, which come a second later.
+fn within(upstream: &Upstream, timeout: &str) -> Face {
     let mut settings = three(upstream);
-    settings["router"] = json!({ "timeout": "1500ms" });
+    settings["router"] = json!({ "timeout": timeout });
     Face::start(&settings)
 }
 
@@ -147,7 +148,7 @@ fn failures_are_those_of_chats() {
         ];
         for (model, status) in cases {
             // One that kept failing would not be asked any more.
-            let face = hasty(&upstream);
+            let face = within(&upstream, "900ms");
             let reply = embed(&face, &json!({ "model": format!("{format}/{model}"), "input": "hello" }));
             error(&reply, status);
             assert_eq!(reply.header("x-should-retry"), Some("false"), "{format}/{model}");
@@ -155,7 +156,7 @@ fn failures_are_those_of_chats() {
                 assert_eq!(reply.header("retry-after"), Some("2"), "{format}");
             }
         }
-        let face = hasty(&upstream);
+        let face = within(&upstream, "10s");
         let flaky = embed(&face, &json!({ "model": format!("{format}/flaky-408-1"), "input": "hello" }));
         assert_eq!(flaky.status, 200, "{format}: a failure that passes is tried again: {flaky:?}");
         let leak = embed(&face, &json!({ "model": format!("{format}/leak"), "input": "hello" }));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Face, question, with};
+use crate::fixture::{Face, question, three, with};
 use crate::upstream::Upstream;
 
 /// The fake upstream's.
@@ -176,5 +176,34 @@ fn marks_for_the_cache_reach_anthropic_on_their_blocks_and_google_not_at_all() {
             "google" => assert!(!sent.to_string().contains("cache_control"), "{sent}"),
             _ => assert_eq!(sent["messages"], asked["messages"], "as it came"),
         }
+    }
+}
+
+#[test]
+fn openai_itself_is_shown_nothing_that_others_signed_and_compatible_servers_everything() {
+    let upstream = Upstream::start();
+    let mut settings = three(&upstream);
+    settings["providers"]["house"] = upstream.provider("openai-compatible");
+    let face = Face::start(&settings);
+    for format in ["anthropic", "google"] {
+        let asked = with(
+            question(&format!("{format}/echo-small"), "call clock {}"),
+            json!({ "tools": tools(), "reasoning_effort": "low" }),
+        );
+        let called = message(&face, &asked, false);
+        let result = json!({ "role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "noon" });
+        let turns = json!([asked["messages"][0], with(called.clone(), json!({ "odd": 7 })), result]);
+        let sent_to = |provider: &str| {
+            let asked = json!({ "model": format!("{provider}/other"), "messages": turns, "tools": tools() });
+            assert_eq!(message(&face, &asked, false)["content"], "echo: noon");
+            upstream.asked("other").pop().unwrap()["body"]["messages"].clone()
+        };
+        assert_eq!(sent_to("house"), turns, "{format}");
+        assert!(turns.to_string().contains(SIGNATURE), "{format}");
+        let sent = sent_to("openai");
+        for foreign in ["reasoning_details", "reasoning_content", "extra_content", SIGNATURE] {
+            assert!(!sent.to_string().contains(foreign), "{format}: {sent}");
+        }
+        assert_eq!((&sent[1]["odd"], &sent[1]["tool_calls"][0]["id"]), (&json!(7), &called["tool_calls"][0]["id"]));
     }
 }

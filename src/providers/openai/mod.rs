@@ -9,6 +9,7 @@ mod effort;
 mod embeddings;
 mod failure;
 mod faultless;
+mod foreign;
 mod members;
 mod messages;
 mod models;
@@ -37,6 +38,12 @@ pub use stream::Decoder;
 pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
     let body = request::body(chat, refuses).into_bytes();
     request::address(http::Method::POST, endpoint, "chat/completions", body)
+}
+
+/// Asks OpenAI itself for an answer.
+pub fn official_request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
+    let cleaned = foreign::without(chat);
+    request(cleaned.as_ref().unwrap_or(chat), endpoint, refuses)
 }
 
 /// Reads an answer that came whole.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::members::{Members, NoMembers};
-use super::{parse, request};
+use super::{foreign, parse, request};
 use crate::providers::{Chat, Endpoint, Error, Refuses, Request};
 
 /// A request for an answer.
@@ -60,6 +60,11 @@ impl Received {
     /// The bytes that came.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// Whether it may hold what another provider has signed, which OpenAI itself refuses. A quick look.
+    pub fn may_hold_foreign(&self) -> bool {
+        foreign::may_be_in(&self.bytes)
     }
 
     /// A request for a model by the name its provider gives it; every other byte stays, unless the model refuses it.
