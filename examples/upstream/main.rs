@@ -1,7 +1,8 @@
 //! A stand-in for OpenAI, Anthropic and Google on loopback, for tests.
 //!
 //! It speaks the wire formats of all three on one port, answers with an echo ([`echo`]), and fails in the way the
-//! model's name says ([`fault`]). The same request gets the same answer.
+//! model's name says ([`fault`]). One model counts what a request carries unseen ([`marks`]). The same request gets the
+//! same answer.
 //!
 //! ```text
 //! cargo run --example upstream -- --port 0

@@ -41,7 +41,7 @@ pub(super) async fn post(
 }
 
 impl Face {
-    /// Whether a name means the model inside: nobody else's, `auto`, or its own before it is loaded and after.
+    /// Whether a name means the model inside: `auto`, or its own, before it is loaded and after.
     fn is_inside(&self, model: &str) -> bool {
         let loaded = || self.inference.loaded().is_some_and(|loaded| loaded.id.to_string() == model);
         model == AUTO || model == self.inference.planned() || loaded()
