@@ -192,7 +192,7 @@ class Snippets:
     def try_out(self, block: Block, command: list[str]) -> None:
         if self.provider != "mock" and (MOCK_ONLY in block.text or block.only_embeds):
             return
-        before = self.decisions()
+        before = self.answered()
         done = self.start(command)
         found = done.stdout.strip()
         otherwise = f"status {done.returncode}, {found[-1500:]!r}, {done.stderr[-1500:]!r}"
@@ -204,7 +204,7 @@ class Snippets:
             holds = wanted.strip() in found if block.language == "sh" else wanted.strip() == found
             self.checks.that(done.returncode == 0 and holds, f"{block.name} prints what the page says", otherwise)
         if not block.only_embeds:
-            self.checks.that(self.decisions() > before, f"{block.name} is answered by corbie", otherwise)
+            self.checks.that(self.answered() > before, f"{block.name} is answered by corbie", otherwise)
 
     def start(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -221,10 +221,12 @@ class Snippets:
             pinned = {line.split("==")[0] for line in lines if "==" in line}
         self.checks.that(bool(names) and set(names) <= pinned, f"{block.name} names what is tried here", str(names))
 
-    def decisions(self) -> int:
+    def answered(self) -> int:
+        """How many prompts corbie has had answered so far."""
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=SECONDS) as answer:
             lines = answer.read().decode().splitlines()
-        return sum(int(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("corbie_route_decisions_total{"))
+        answered = [line for line in lines if re.match(r'corbie_route_decisions_total\{.*outcome="answered"', line)]
+        return sum(int(line.rsplit(" ", 1)[1]) for line in answered)
 
 
 def blocks(page: Path) -> list[Block]:
