@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from checks import Checks
 
@@ -51,13 +52,23 @@ print(said["choices"][0]["message"]["content"], len(vectors["data"]))
 """
 
 
+class LockedChecks(Checks):
+    """Several threads print, and no line may come in the middle of another."""
+
+    lock = Lock()
+
+    def that(self, holds: bool, what: str, otherwise: str = "") -> None:
+        with self.lock:
+            super().that(holds, what, otherwise)
+
+
 @dataclass
 class Block:
     page: str
     line: int
     language: str
     text: str
-    """What is printed, if the page says so: the block `text` that follows."""
+    # What the page says is printed: the block `text` that follows.
     printed: str | None = None
 
     @property
@@ -87,7 +98,7 @@ def main() -> None:
 
 
 def try_provider(corbie: str, provider: str, settings: dict[str, str]) -> Checks:
-    checks = Checks(prefix=f"snippets {provider}")
+    checks = LockedChecks(prefix=f"snippets {provider}")
     pages = sorted((ROOT / "docs/clients").glob("*.md"))
     if provider == "mock":
         check_list(checks, pages)
@@ -208,7 +219,13 @@ class Snippets:
 
     def start(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
         )
 
     def check_pins(self, block: Block) -> None:
