@@ -169,7 +169,7 @@ fn streams(rows: &[Row]) -> Table {
         "Streams",
         &["gateway", "events", "answers/s", "CPU µs per answer", "per event", "spaced: CPU µs per answer", "per event"],
     );
-    for row in measured(rows) {
+    for row in measured(rows).filter(|row| row.rounds[0].burst.events > 0) {
         let events = row.rounds[0].burst.events;
         let unless_direct = |text: String| if row.gateway == Gateway::Direct { String::new() } else { text };
         let (burst, spaced) = (row.median(|figures| figures.burst.cpu_us), row.median(|figures| figures.spaced.cpu_us));
@@ -187,13 +187,13 @@ fn streams(rows: &[Row]) -> Table {
 }
 
 fn failures(rows: &[Row]) -> Table {
-    let mut table = Table::new("Not run, or not to the end", &["gateway", "rounds", "why"]);
+    let mut table = Table::new("Not run, or wrong", &["gateway", "rounds", "why"]);
     for row in rows {
-        if let Some(why) = &row.failed {
-            let when = if row.rounds.is_empty() { "not run" } else { "not to the end" };
-            let why = format!("{when}: {}", why.replace('|', "/").replace(['\r', '\n'], " "));
-            table.rows.push(vec![row.gateway.name().into(), row.rounds.len().to_string(), why]);
-        }
+        let wrong = row.rounds.iter().find_map(|figures| figures.wrong.as_ref());
+        let Some(why) = row.failed.as_ref().or(wrong) else { continue };
+        let when = if row.rounds.is_empty() { "not run" } else { "wrong" };
+        let why = format!("{when}: {}", why.replace('|', "/").replace(['\r', '\n'], " "));
+        table.rows.push(vec![row.gateway.name().into(), row.rounds.len().to_string(), why]);
     }
     table
 }

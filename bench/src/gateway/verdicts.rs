@@ -12,7 +12,8 @@ const USUAL_STREAM: f64 = 227.0;
 
 pub(super) fn judge(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
-    let peer = find(rows, Gateway::VllmRouter);
+    // One whose streams were wrong is left out.
+    let peer = find(rows, Gateway::VllmRouter).filter(|peer| peer.rounds.iter().all(|figures| figures.wrong.is_none()));
     if let Some(row) = find(rows, Gateway::CorbiePassthrough) {
         let added = row.added(rows, |figures| figures.p50_us);
         verdicts.push(match peer.map(|peer| peer.added(rows, |figures| figures.p50_us)) {
