@@ -38,14 +38,15 @@ struct Row {
     failed: Option<String>,
 }
 
-const HOW: &str = "Every round starts each gateway anew, and gateways take turns. The gateway has a core of its own, \
-    the fake upstream and the load generator share the other. Added latency: one connection, one request of 1 kB after \
-    the other, less the same quantile of `direct` in the same round. Requests/s and CPU: 32 connections; CPU is that of \
-    the gateway's processes, in the kernel and out of it. A stream has 23 events with JSON (role, 20 pieces, end, \
-    tokens) and `[DONE]`, each written alone by the upstream: back to back on 32 connections, or with a millisecond at \
-    least between them on 8. Every reply was looked at: status, text, number of events. First 200: from the start of \
-    the process. corbie: as it comes, without a cache for `auto`, whose prompts a look at the words settles. The bare \
-    floor hands on what it gets with hyper, and nothing else. ";
+const HOW: &str = "Every round starts each gateway anew, and gateways take turns. The gateway is kept on one core, the \
+    fake upstream and the load generator on another; what else the machine does may use both. Added latency: one \
+    connection, one request of 1 kB after the other, less the same quantile of `direct` in the same round; most of it \
+    is the time to wake the other core, twice. Requests/s and CPU: 32 connections; CPU is that of the gateway's \
+    processes, in the kernel and out of it. A stream has 23 events with JSON (role, 20 pieces, end, tokens) and \
+    `[DONE]`, each written alone by the upstream: back to back on 32 connections, or with a millisecond at least \
+    between them on 8. Every reply was looked at: status, text, number of events. First 200: from the start of the \
+    process. corbie: as it comes, without a cache for `auto`, whose prompts a look at the words settles. The bare floor \
+    hands on what it gets with hyper, and nothing else. ";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!(args.workloads.is_empty(), "`gateway` has no workloads to choose from");
