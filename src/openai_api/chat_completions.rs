@@ -103,7 +103,7 @@ async fn pieces(face: &Face, received: Received, caller: Caller, place: Option<P
     let record = answering.record().clone();
     let encoder = openai::Encoder::new(record.answered_by().1, now(), with_usage);
     let is_kept = place.is_some();
-    let events = stream::events(answering, encoder, with_usage, place);
+    let events = stream::events(answering, encoder, with_usage, place).await;
     let mut response = Response::new(Body::from_stream(events));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -40,8 +40,9 @@ struct Keeping {
     said: Vec<u8>,
 }
 
-/// The events. What is ready is written together; an answer that breaks ends with an error and without `[DONE]`.
-pub(super) fn events(
+/// The events. What is ready is written together; an answer that breaks ends with an error and without `[DONE]`. The
+/// first are waited for here, so that they go out with the head.
+pub(super) async fn events(
     mut answering: Answering,
     encoder: Encoder,
     with_usage: bool,
@@ -49,14 +50,16 @@ pub(super) fn events(
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
     answering.pass_on();
     let keeping = place.map(|place| Keeping { place, said: Vec::new() });
-    let writing = Writing { answering, encoder, with_usage, counts: None, as_it_came: false, keeping, ended: false };
-    unfold(writing, |mut writing| async move {
-        if writing.ended {
-            return None;
-        }
-        let bytes = writing.next().await;
-        writing.remember(&bytes);
-        Some((Ok(bytes), writing))
+    let mut writing =
+        Writing { answering, encoder, with_usage, counts: None, as_it_came: false, keeping, ended: false };
+    let first = writing.next().await;
+    unfold((Some(first), writing), |(first, mut writing)| async move {
+        let bytes = match first {
+            Some(first) => first,
+            None if writing.ended => return None,
+            None => writing.next().await,
+        };
+        Some((Ok(bytes), (None, writing)))
     })
 }
 
@@ -68,8 +71,14 @@ fn put(data: &str, out: &mut Vec<u8>) {
 }
 
 impl Writing {
-    /// Waits for something, and takes with it what has come in the meantime.
     async fn next(&mut self) -> Bytes {
+        let bytes = self.gather().await;
+        self.remember(&bytes);
+        bytes
+    }
+
+    /// Waits for something, and takes with it what has come in the meantime.
+    async fn gather(&mut self) -> Bytes {
         let mut out = Vec::new();
         while out.is_empty() && !self.ended {
             let Ok(next) = tokio::time::timeout(KEEP_ALIVE, self.answering.next_piece()).await else {

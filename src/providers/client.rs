@@ -6,9 +6,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming};
 use hyper_rustls::builderstates::WantsProtocols2;
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
@@ -121,20 +122,28 @@ impl Default for Client {
 impl Opened {
     /// The next bytes of the body; none at its end. Silence for as long as `most` is a failure.
     pub async fn next(&mut self, most: Duration) -> Result<Option<Bytes>, Error> {
-        loop {
-            let frame = match tokio::time::timeout(most, self.body.frame()).await {
-                Ok(None) => return Ok(None),
-                Ok(Some(frame)) => frame.map_err(|_| Error::Network(NetworkFault::Closed))?,
-                Err(_) => return Err(Error::Timeout),
-            };
-            // Trailers say nothing that anybody waits for.
-            let Ok(bytes) = frame.into_data() else { continue };
-            self.taken += bytes.len();
-            if self.taken > MOST_BYTES {
-                return Err(Error::Unreadable("it is larger than 64 MiB"));
-            }
-            return Ok(Some(bytes));
+        match tokio::time::timeout(most, self.body.frame()).await {
+            Ok(frame) => self.take(frame),
+            Err(_) => Err(Error::Timeout),
         }
+    }
+
+    /// The same, if they are there already.
+    pub fn next_now(&mut self) -> Option<Result<Option<Bytes>, Error>> {
+        let frame = self.body.frame().now_or_never()?;
+        Some(self.take(frame))
+    }
+
+    fn take(&mut self, frame: Option<Result<Frame<Bytes>, hyper::Error>>) -> Result<Option<Bytes>, Error> {
+        let Some(frame) = frame else { return Ok(None) };
+        let frame = frame.map_err(|_| Error::Network(NetworkFault::Closed))?;
+        // Trailers say nothing that anybody waits for.
+        let bytes = frame.into_data().unwrap_or_default();
+        self.taken += bytes.len();
+        if self.taken > MOST_BYTES {
+            return Err(Error::Unreadable("it is larger than 64 MiB"));
+        }
+        Ok(Some(bytes))
     }
 }
 

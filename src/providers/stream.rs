@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::chat::Protocol;
@@ -172,7 +171,7 @@ impl Stream {
         if self.ended {
             return false;
         }
-        let Some(came) = wire.opened.next(self.provider.timeout).now_or_never() else { return false };
+        let Some(came) = wire.opened.next_now() else { return false };
         if let Err(error) = self.take(came) {
             self.fail(error);
         }
