@@ -131,7 +131,7 @@ fn forced_tool(chat: &Chat) -> Option<&Tool> {
     }
 }
 
-/// The last text of the user, as much of it as is said back.
+/// The last thing that the user or a tool said, as much of it as is said back.
 fn said(messages: &[Message]) -> String {
     let users = messages.iter().rev().filter(|message| message.role == Role::User);
     let last = users.map(|message| texts(&message.parts)).find(|text| !text.is_empty());
@@ -143,11 +143,14 @@ fn read(message: &Message) -> u64 {
 }
 
 fn texts(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(text.as_str()),
-        _ => None,
+    let texts = parts.iter().map(|part| match part {
+        Part::Text { text } => text.clone(),
+        Part::ToolResult { content, .. } => texts(content),
+        _ => String::new(),
     });
-    texts.collect()
+    // Results are apart from each other, as they were messages of their own.
+    let between = if matches!(parts, [Part::ToolResult { .. }, ..]) { "\n" } else { "" };
+    texts.collect::<Vec<_>>().join(between)
 }
 
 /// Counts tokens: a word is one, and so is the mark that ends the text. `Hello, world!` has three.
@@ -208,6 +211,22 @@ mod tests {
         assert_eq!(complete(&chat("mock", "")).unwrap().text(), "You said nothing.");
         let long = complete(&chat("mock", &"é".repeat(600))).unwrap();
         assert_eq!(long.text(), format!("You said: {}", "é".repeat(500)));
+    }
+
+    #[test]
+    fn what_a_tool_gave_is_the_last_thing_said() {
+        let result = |text: &str| Part::ToolResult {
+            id: "call_0".into(),
+            name: None,
+            content: vec![Part::Text { text: text.into() }],
+            is_error: false,
+        };
+        let mut chat = chat("mock", "What time is it?");
+        let before = complete(&chat).unwrap().usage.prompt;
+        chat.messages.push(Message { role: Role::User, parts: vec![result("It is noon."), result("It rains.")] });
+        let completion = complete(&chat).unwrap();
+        assert_eq!(completion.text(), "You said: It is noon.\nIt rains.");
+        assert_eq!(completion.usage.prompt - before, 6);
     }
 
     #[test]
