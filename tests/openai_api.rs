@@ -38,6 +38,8 @@ mod round_trips;
 mod routing;
 #[path = "openai_api/tools.rs"]
 mod tools;
+#[path = "openai_api/translation.rs"]
+mod translation;
 #[path = "route/upstream.rs"]
 #[allow(dead_code, reason = "shared with the tests of the router, which use more of it")]
 mod upstream;

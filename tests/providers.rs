@@ -11,6 +11,8 @@
 mod anthropic;
 #[path = "providers/chunks.rs"]
 mod chunks;
+#[path = "providers/crossing.rs"]
+mod crossing;
 #[path = "providers/embeddings.rs"]
 mod embeddings;
 #[path = "providers/golden.rs"]

@@ -18,6 +18,9 @@ pub struct Chat {
     pub tools: Vec<Tool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
+    /// Whether the model may call several tools at once. Most do if nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel_tool_calls: Option<bool>,
     /// The shape the answer must have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
@@ -28,7 +31,14 @@ pub struct Chat {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presence_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
+    /// How many answers are wanted; one if nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,6 +76,15 @@ pub enum Part {
     Image {
         image: Image,
     },
+    File {
+        file: File,
+    },
+    /// A sound, in base64.
+    Audio {
+        /// Such as `wav` or `mp3`.
+        format: String,
+        base64: String,
+    },
     /// The model thinks aloud. What proves it to its own provider is kept as it came.
     Reasoning {
         text: String,
@@ -95,6 +114,10 @@ pub enum Part {
     CacheMark {
         control: Value,
     },
+    /// What could not be read. It goes on in the raw body, and cannot be put into another protocol.
+    Unread {
+        part: Unread,
+    },
 }
 
 /// A picture: its bytes in base64, or where it is.
@@ -105,6 +128,27 @@ pub enum Image {
     Link { url: String },
 }
 
+/// A file and its bytes in base64.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub media_type: String,
+    pub base64: String,
+}
+
+/// Why a piece could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unread {
+    /// Its type is not known; empty where it has none.
+    Type(String),
+    /// It is of this type and does not hold what that should.
+    Content(String),
+    /// It is a file that is at its provider, and only named here.
+    FileId,
+}
+
 /// A tool the model may ask for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
@@ -113,6 +157,9 @@ pub struct Tool {
     pub description: Option<String>,
     /// The JSON Schema of its arguments.
     pub schema: Value,
+    /// Whether the arguments must fit the schema, and not only should.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
     /// The wish that everything up to this tool be kept for the next time, as it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_control: Option<Value>,

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use super::Untranslatable;
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -28,6 +30,9 @@ pub enum Error {
     /// 400, 413, 422. `kind` is the provider's own short word for it, if it is one.
     #[error("the provider did not take the request ({kind}); check its parameters and its length")]
     BadRequest { kind: String },
+    /// Its protocol cannot say what is asked; nothing was sent.
+    #[error("{0}")]
+    Untranslatable(#[from] Untranslatable),
     /// The provider could not be reached, or the connection broke.
     #[error("the provider could not be reached: {0}")]
     Network(NetworkFault),
@@ -107,7 +112,7 @@ impl Error {
             Error::RateLimited { quota: true, .. } => "quota_exhausted",
             Error::ModelNotFound => "model_not_found",
             Error::Unavailable { .. } | Error::Resting => "unavailable",
-            Error::BadRequest { .. } => "bad_request",
+            Error::BadRequest { .. } | Error::Untranslatable(_) => "bad_request",
             Error::Network(_) => "network",
             Error::Timeout => "timeout",
             Error::Unreadable(_) => "unreadable",
@@ -166,6 +171,12 @@ mod tests {
             Error::Unreadable("it is no JSON"),
         ];
         assert!(!not.iter().any(Error::retryable));
+    }
+
+    #[test]
+    fn what_one_protocol_cannot_say_another_may() {
+        assert!(Error::from(Untranslatable::Audio).another_may_help());
+        assert!(!Error::BadRequest { kind: "invalid_request_error".into() }.another_may_help());
     }
 
     #[test]

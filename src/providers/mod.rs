@@ -25,6 +25,7 @@ mod retry_after;
 mod sse;
 pub mod state;
 pub mod stream;
+mod untranslatable;
 
 use std::fmt;
 use std::time::SystemTime;
@@ -37,6 +38,7 @@ pub use chat::{Chat, Completion, Delta};
 pub use error::{Error, NetworkFault};
 pub use question::Question;
 pub use sse::{Event, Events};
+pub use untranslatable::Untranslatable;
 
 use crate::config::secret::Secret;
 

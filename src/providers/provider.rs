@@ -220,8 +220,8 @@ impl Provider {
             }
             (question, Protocol::OpenAi) if official => openai::official_request(&*question.chat()?, endpoint, refuses),
             (question, Protocol::OpenAi) => openai::request(&*question.chat()?, endpoint, refuses),
-            (question, Protocol::Anthropic) => anthropic::request(&*question.chat()?, endpoint, refuses),
-            (question, Protocol::Google) => google::request(&*question.chat()?, endpoint, refuses),
+            (question, Protocol::Anthropic) => anthropic::request(&*question.chat()?, endpoint, refuses)?,
+            (question, Protocol::Google) => google::request(&*question.chat()?, endpoint, refuses)?,
         }))
     }
 

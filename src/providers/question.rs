@@ -8,7 +8,7 @@ use super::{Chat, Error};
 /// A chat, read or as it came.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
-    Read(Chat),
+    Read(Box<Chat>),
     /// Goes on byte by byte to whoever speaks OpenAI's protocol; the others want it read.
     AsItCame {
         received: Received,
@@ -55,7 +55,7 @@ impl Question {
     /// The same, read once for all.
     pub fn read(self) -> Result<Chat, Error> {
         match self {
-            Question::Read(chat) => Ok(chat),
+            Question::Read(chat) => Ok(*chat),
             Question::AsItCame { received, model } => Ok(Chat { model, ..received.chat()? }),
         }
     }
@@ -63,7 +63,7 @@ impl Question {
 
 impl From<Chat> for Question {
     fn from(chat: Chat) -> Question {
-        Question::Read(chat)
+        Question::Read(Box::new(chat))
     }
 }
 
@@ -75,6 +75,6 @@ impl From<Received> for Question {
 
 impl Default for Question {
     fn default() -> Question {
-        Question::Read(Chat::default())
+        Question::Read(Box::default())
     }
 }

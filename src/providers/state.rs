@@ -52,7 +52,7 @@ impl State {
                 self.failing = None;
             }
             // Says nothing of the provider.
-            Err(Error::BadRequest { .. }) => {}
+            Err(Error::BadRequest { .. } | Error::Untranslatable(_)) => {}
             Err(Error::ModelNotFound) if self.missing.len() < MOST_MISSING => {
                 self.missing.push((model.to_owned(), now))
             }

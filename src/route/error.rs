@@ -63,7 +63,7 @@ impl Error {
                 Provider::RateLimited { .. } => Code::RateLimited,
                 Provider::ModelNotFound => Code::ModelNotFound,
                 Provider::Unavailable { .. } | Provider::Resting | Provider::Unreadable(_) => Code::ProviderUnavailable,
-                Provider::BadRequest { .. } => Code::InvalidParams,
+                Provider::BadRequest { .. } | Provider::Untranslatable(_) => Code::InvalidParams,
                 Provider::Network(_) | Provider::BrokenOff => Code::Network,
                 Provider::Timeout => Code::Timeout,
             },
@@ -104,6 +104,7 @@ impl Error {
         match self {
             Error::UnknownModel { .. } => Some("model"),
             Error::Unread(error) => error.parameter(),
+            Error::Provider { error: providers::Error::Untranslatable(what), .. } => Some(what.parameter()),
             _ => None,
         }
     }

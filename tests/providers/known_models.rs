@@ -17,8 +17,13 @@ fn chat(model: &str, reasoning: Option<Reasoning>) -> Chat {
 }
 
 fn with_tool(chat: Chat, choice: ToolChoice) -> Chat {
-    let tools =
-        vec![Tool { name: "look".into(), description: None, schema: json!({"type": "object"}), cache_control: None }];
+    let tools = vec![Tool {
+        name: "look".into(),
+        description: None,
+        schema: json!({"type": "object"}),
+        strict: false,
+        cache_control: None,
+    }];
     Chat { tools, tool_choice: Some(choice), ..chat }
 }
 

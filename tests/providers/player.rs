@@ -84,9 +84,9 @@ impl Player {
         Endpoint { base: base.parse().unwrap(), key: Some(Secret::new(self.key)), headers: HeaderMap::new() }
     }
 
-    pub(crate) fn request(&self, chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
+    pub(crate) fn request(&self, chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Request, Error> {
         match self.protocol {
-            Protocol::OpenAi => openai::request(chat, endpoint, refuses),
+            Protocol::OpenAi => Ok(openai::request(chat, endpoint, refuses)),
             Protocol::Anthropic => anthropic::request(chat, endpoint, refuses),
             Protocol::Google => google::request(chat, endpoint, refuses),
         }
@@ -94,7 +94,7 @@ impl Player {
 
     /// The body that is sent for a chat.
     pub(crate) fn sent(&self, chat: &Chat, refuses: Refuses) -> Value {
-        serde_json::from_slice(self.request(chat, &self.endpoint(), refuses).body()).unwrap()
+        serde_json::from_slice(self.request(chat, &self.endpoint(), refuses).unwrap().body()).unwrap()
     }
 
     /// A caller's request of this protocol, understood.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::documents;
 use crate::providers::chat::{Image, Part};
 
 /// The member that marks how much may be kept for the next time.
@@ -66,6 +67,7 @@ pub(super) fn write(part: &Part) -> Option<Value> {
         Part::Image { image: Image::Link { url } } => {
             Some(json!({"type": "image", "source": {"type": "url", "url": url}}))
         }
+        Part::File { file } => documents::write(file),
         Part::Reasoning { text, proof } => thinking(text, proof.as_ref()?),
         Part::ToolCall { id, name, arguments, proof } => {
             let mut block = Map::new();
@@ -80,7 +82,8 @@ pub(super) fn write(part: &Part) -> Option<Value> {
         }
         Part::ToolResult { id, content, is_error, .. } => {
             let mut block = json!({"type": "tool_result", "tool_use_id": tool_id(id)});
-            let taken = content.iter().filter(|part| matches!(part, Part::Text { .. } | Part::Image { .. }));
+            let is_taken = |part: &&Part| matches!(part, Part::Text { .. } | Part::Image { .. } | Part::File { .. });
+            let taken = content.iter().filter(is_taken);
             let blocks: Vec<Value> = taken.filter_map(write).collect();
             if !blocks.is_empty() {
                 block["content"] = blocks.into();
@@ -98,7 +101,8 @@ pub(super) fn write(part: &Part) -> Option<Value> {
             }
             Some(block)
         }
-        Part::CacheMark { .. } => None,
+        // The last two are refused before.
+        Part::CacheMark { .. } | Part::Audio { .. } | Part::Unread { .. } => None,
     }
 }
 

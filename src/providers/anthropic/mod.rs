@@ -1,6 +1,7 @@
 //! Anthropic's Messages API, and whoever else speaks it.
 
 mod blocks;
+mod documents;
 mod failure;
 mod models;
 mod parse;
@@ -20,7 +21,7 @@ use url::Url;
 pub use stream::Decoder;
 
 use super::chat::{Chat, Completion};
-use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request};
+use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request, untranslatable};
 
 /// The version of the API whose answers we read.
 ///
@@ -31,12 +32,13 @@ use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request};
 /// Whoever wants the newer one sets the header for the provider.
 const VERSION: &str = "2023-06-01";
 
-/// A chat as the request that asks for its answer.
-pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
+/// A chat as the request that asks for its answer; refused where this protocol cannot say it.
+pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Request, Error> {
+    untranslatable::check(chat, documents::takes)?;
     let body = Value::Object(request::body(chat, refuses)).to_string();
     let mut request = call(Method::POST, endpoint, &url(endpoint, "/v1/messages"), Bytes::from(body));
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    with_headers_of(endpoint, request)
+    Ok(with_headers_of(endpoint, request))
 }
 
 /// The answer in a response, or why there is none.

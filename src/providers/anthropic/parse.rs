@@ -17,11 +17,15 @@ pub(super) fn chat(body: Map<String, Value>) -> Result<Chat, Error> {
         // Tools of the provider have no schema. They stay in the body and are nobody else's business.
         tools: list("tools").iter().filter_map(tool).collect(),
         tool_choice: body.get("tool_choice").and_then(tool_choice),
+        parallel_tool_calls: body.get("tool_choice").and_then(parallel),
         format: body.get("output_config").and_then(|config| format(config.get("format")?)),
         max_tokens: body.get("max_tokens").and_then(Value::as_u64).and_then(|tokens| tokens.try_into().ok()),
         temperature: number("temperature"),
         top_p: number("top_p"),
+        frequency_penalty: None,
+        presence_penalty: None,
         seed: None,
+        n: None,
         stop: list("stop_sequences").iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         reasoning: thinking::read(&body),
         stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
@@ -52,6 +56,7 @@ fn tool(tool: &Value) -> Option<Tool> {
         name: tool.get("name")?.as_str()?.to_owned(),
         description: tool.get("description").and_then(Value::as_str).map(str::to_owned),
         schema: tool.get("input_schema")?.clone(),
+        strict: tool.get("strict").and_then(Value::as_bool).unwrap_or(false),
         cache_control: tool.get("cache_control").filter(|control| !control.is_null()).cloned(),
     })
 }
@@ -64,6 +69,10 @@ fn tool_choice(choice: &Value) -> Option<ToolChoice> {
         "tool" => Some(ToolChoice::Tool(choice.get("name")?.as_str()?.to_owned())),
         _ => None,
     }
+}
+
+fn parallel(choice: &Value) -> Option<bool> {
+    Some(!choice.get("disable_parallel_tool_use")?.as_bool()?)
 }
 
 fn format(format: &Value) -> Option<Format> {

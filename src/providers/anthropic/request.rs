@@ -36,8 +36,8 @@ fn build(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     body.insert("messages".into(), turns::conversation(&chat.messages).into());
     if !chat.tools.is_empty() {
         body.insert("tools".into(), chat.tools.iter().map(tool).collect());
-        if let Some(choice) = &chat.tool_choice {
-            body.insert("tool_choice".into(), tool_choice(choice));
+        if let Some(choice) = tool_choice(chat) {
+            body.insert("tool_choice".into(), choice);
         }
     }
     let mut config = Map::new();
@@ -82,7 +82,10 @@ fn changed(
         ("stream", chat.stream != before.stream),
         ("max_tokens", chat.max_tokens != before.max_tokens || chat.max_tokens.is_none()),
         ("tools", chat.tools != before.tools),
-        ("tool_choice", chat.tool_choice != before.tool_choice),
+        (
+            "tool_choice",
+            chat.tool_choice != before.tool_choice || chat.parallel_tool_calls != before.parallel_tool_calls,
+        ),
         ("thinking", reasons),
         ("temperature", chat.temperature != before.temperature || thinks),
         ("top_p", chat.top_p != before.top_p || thinks),
@@ -185,6 +188,11 @@ fn tool(tool: &Tool) -> Value {
     let mut schema = tool.schema.as_object().cloned().unwrap_or_default();
     schema.entry("type").or_insert_with(|| "object".into());
     let mut written = json!({"name": tool.name, "input_schema": schema});
+    if tool.strict {
+        // Kept to as structured output is, so it takes the same schemas.
+        written["input_schema"] = schema::supported(&written["input_schema"]);
+        written["strict"] = true.into();
+    }
     if let Some(description) = &tool.description {
         written["description"] = description.as_str().into();
     }
@@ -194,11 +202,18 @@ fn tool(tool: &Tool) -> Value {
     written
 }
 
-fn tool_choice(choice: &ToolChoice) -> Value {
-    match choice {
-        ToolChoice::Auto => json!({"type": "auto"}),
-        ToolChoice::None => json!({"type": "none"}),
-        ToolChoice::Required => json!({"type": "any"}),
-        ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
+/// The choice is also where to say that tools are called one at a time.
+fn tool_choice(chat: &Chat) -> Option<Value> {
+    let one_at_a_time = chat.parallel_tool_calls == Some(false);
+    let mut written = match &chat.tool_choice {
+        None if !one_at_a_time => return None,
+        None | Some(ToolChoice::Auto) => json!({"type": "auto"}),
+        Some(ToolChoice::None) => return Some(json!({"type": "none"})),
+        Some(ToolChoice::Required) => json!({"type": "any"}),
+        Some(ToolChoice::Tool(name)) => json!({"type": "tool", "name": name}),
+    };
+    if one_at_a_time {
+        written["disable_parallel_tool_use"] = true.into();
     }
+    Some(written)
 }

@@ -23,7 +23,7 @@ use url::Url;
 
 use super::chat::{Chat, Completion};
 use super::embeddings::{Batch, Embed};
-use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request};
+use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request, untranslatable};
 
 pub use stream::Decoder;
 
@@ -33,8 +33,10 @@ const VERSION: &str = "v1beta";
 /// The most models a page may hold.
 const PAGE_SIZE: &str = "1000";
 
-/// A request for an answer, whole or in pieces.
-pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
+/// A request for an answer, whole or in pieces; refused where this protocol cannot say it.
+pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Request, Error> {
+    // It takes files and sounds of many types, and says itself which it does not.
+    untranslatable::check(chat, |_| Ok(()))?;
     let (collection, model) = resource(&chat.model);
     let method = if chat.stream { "streamGenerateContent" } else { "generateContent" };
     let mut address = address(endpoint, &[collection, &format!("{model}:{method}")]);
@@ -42,7 +44,7 @@ pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
         address.set_query(Some("alt=sse"));
     }
     let body = Value::Object(request::body(chat, refuses)).to_string();
-    post(&address, endpoint, body.into())
+    Ok(post(&address, endpoint, body.into()))
 }
 
 /// The answer to [`request`] where no stream was asked for, and any answer that reports an error.

@@ -28,11 +28,17 @@ pub(super) fn typed(body: &Object) -> Chat {
         messages: messages(body),
         tools: tools(body),
         tool_choice: tool_choice(body),
+        // There is no way to say it.
+        parallel_tool_calls: None,
         format: format(settings),
         max_tokens: whole("maxOutputTokens").and_then(|tokens| tokens.try_into().ok()),
         temperature: number("temperature"),
         top_p: number("topP"),
+        frequency_penalty: number("frequencyPenalty"),
+        presence_penalty: number("presencePenalty"),
         seed: whole("seed"),
+        // `candidateCount` is left to the raw request.
+        n: None,
         stop: stop(settings),
         reasoning: object(settings, "thinkingConfig").and_then(reasoning),
         stream: false,
@@ -86,6 +92,7 @@ fn tools(body: &Object) -> Vec<Tool> {
             name: text(declaration, "name")?.to_owned(),
             description: text(declaration, "description").map(str::to_owned),
             schema: schema.unwrap_or_else(|| serde_json::json!({"type": "object", "properties": {}})),
+            strict: false,
             cache_control: None,
         })
     });

@@ -142,6 +142,12 @@ fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
     put("maxOutputTokens", chat.max_tokens.map(Value::from), before.max_tokens.map(Value::from), false);
     put("temperature", chat.temperature.map(Value::from), before.temperature.map(Value::from), refuses.temperature);
     put("topP", chat.top_p.map(Value::from), before.top_p.map(Value::from), refuses.top_p);
+    let penalty = |now: Option<f64>, was: Option<f64>| {
+        now.filter(|value| now == was || *value != 0.0 && takes_penalties(&chat.model)).map(Value::from)
+    };
+    let (frequency, presence) = (before.frequency_penalty, before.presence_penalty);
+    put("frequencyPenalty", penalty(chat.frequency_penalty, frequency), frequency.map(Value::from), false);
+    put("presencePenalty", penalty(chat.presence_penalty, presence), presence.map(Value::from), false);
     put("seed", seed(chat), seed(before), refuses.seed);
     put("stopSequences", stop(chat), stop(before), refuses.stop);
     let thinking_now = chat.reasoning.map(|reasoning| thinking(reasoning, refuses));
@@ -182,6 +188,12 @@ fn thinking(reasoning: Reasoning, refuses: Refuses) -> Value {
         }
         Reasoning::Budget(tokens) => json!({"includeThoughts": true, "thinkingBudget": tokens}),
     }
+}
+
+/// Models after Gemini 2.0 refuse every penalty but zero, which is none.
+fn takes_penalties(model: &str) -> bool {
+    let (_, name) = resource(model);
+    !name.starts_with("gemini-") || name.starts_with("gemini-1.") || name.starts_with("gemini-2.0")
 }
 
 fn format(format: Option<&Format>, config: &mut Object) {

@@ -62,9 +62,9 @@ fn write(part: &Part, names: &Names<'_>, out: &mut Vec<Value>) {
     match part {
         Part::Text { text } if text.is_empty() => {}
         Part::Text { text } => out.push(json!({"text": text})),
-        Part::Image { image } => out.push(picture(image)),
-        // Google decides by itself what to keep.
-        Part::CacheMark { .. } => {}
+        Part::Image { .. } | Part::File { .. } | Part::Audio { .. } => out.extend(shown(part)),
+        // Google decides by itself what to keep; the other is refused before.
+        Part::CacheMark { .. } | Part::Unread { .. } => {}
         Part::Reasoning { text, proof } => thought(text, proof.as_ref(), out),
         Part::ToolCall { id, name, arguments, proof } => {
             let mut part = json!({"functionCall": {"id": id, "name": name, "args": as_object(arguments)}});
@@ -107,15 +107,11 @@ fn function_response(id: &str, name: &str, content: &[Part], is_error: bool) -> 
         _ => None,
     });
     let text = texts.collect::<Vec<_>>().join("\n");
-    let pictures = content.iter().filter_map(|part| match part {
-        Part::Image { image } => Some(picture(image)),
-        _ => None,
-    });
-    let pictures: Vec<Value> = pictures.collect();
+    let shown: Vec<Value> = content.iter().filter_map(shown).collect();
     let member = if is_error { "error" } else { "output" };
     let mut response = json!({"id": id, "name": name, "response": {member: text}});
-    if !pictures.is_empty() {
-        response["parts"] = pictures.into();
+    if !shown.is_empty() {
+        response["parts"] = shown.into();
     }
     json!({"functionResponse": response})
 }
@@ -129,13 +125,18 @@ fn as_object(arguments: &Value) -> Value {
     }
 }
 
-fn picture(image: &Image) -> Value {
-    match image {
-        Image::Inline { media_type, base64 } => json!({"inlineData": {"mimeType": media_type, "data": base64}}),
-        Image::Link { url } => match media_type_of(url) {
+/// What is shown and not said: pictures, files and sounds.
+fn shown(part: &Part) -> Option<Value> {
+    let inline = |media_type: &str, base64: &str| json!({"inlineData": {"mimeType": media_type, "data": base64}});
+    match part {
+        Part::Image { image: Image::Inline { media_type, base64 } } => Some(inline(media_type, base64)),
+        Part::Image { image: Image::Link { url } } => Some(match media_type_of(url) {
             Some(media_type) => json!({"fileData": {"fileUri": url, "mimeType": media_type}}),
             None => json!({"fileData": {"fileUri": url}}),
-        },
+        }),
+        Part::File { file } => Some(inline(&file.media_type, &file.base64)),
+        Part::Audio { format, base64 } => Some(inline(&format!("audio/{format}"), base64)),
+        _ => None,
     }
 }
 

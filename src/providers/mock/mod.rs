@@ -86,8 +86,13 @@ pub fn deltas(chat: &Chat) -> Result<Vec<Delta>, Error> {
                 deltas.push(Delta::ToolCall { index: 0, id, name });
                 deltas.push(Delta::Arguments { index: 0, json: arguments.to_string() });
             }
-            // It shows no pictures and runs no tools.
-            Part::Image { .. } | Part::ToolResult { .. } | Part::CacheMark { .. } => {}
+            // It shows nothing and runs no tools.
+            Part::Image { .. }
+            | Part::File { .. }
+            | Part::Audio { .. }
+            | Part::ToolResult { .. }
+            | Part::CacheMark { .. }
+            | Part::Unread { .. } => {}
         }
     }
     deltas.extend([Delta::Stopped { stop }, Delta::Used { usage }]);
@@ -194,7 +199,7 @@ mod tests {
 
     fn tool(name: &str) -> Tool {
         let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-        Tool { name: name.into(), description: None, schema, cache_control: None }
+        Tool { name: name.into(), description: None, schema, strict: false, cache_control: None }
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! What requests and answers write alike: texts, pictures, thinking and tool calls.
+//! What requests and answers write alike: contents, thinking and tool calls.
 
 use serde_json::{Map, Value};
 
 use super::details::{self, Detail};
-use crate::providers::chat::{Image, Part};
+use super::part;
+use crate::providers::chat::{Part, Unread};
 
 /// Everything in a message of a model, in the order a model makes it.
 pub(super) fn answer(message: &Value) -> Vec<Part> {
@@ -17,6 +18,8 @@ pub(super) fn answer(message: &Value) -> Vec<Part> {
     found.extend(contents(message));
     found.extend(refusal(message).map(|text| Part::Text { text: text.into() }));
     found.extend(after.into_iter().map(proven));
+    // A sound the model made earlier is only named here, and is at its provider.
+    found.extend(text(&message["audio"]["id"]).map(|_| Part::Unread { part: Unread::Type("audio".into()) }));
     found.extend(tool_calls(&message["tool_calls"]));
     found
 }
@@ -24,7 +27,7 @@ pub(super) fn answer(message: &Value) -> Vec<Part> {
 /// The parts of a message's `content`, with the marks for a cache: after each part that has one, and of the whole.
 pub(super) fn contents(message: &Value) -> Vec<Part> {
     let mut found = match &message["content"] {
-        Value::Array(items) => items.iter().flat_map(|item| part(item).into_iter().chain(mark(item))).collect(),
+        Value::Array(items) => items.iter().flat_map(|item| part::read(item).into_iter().chain(mark(item))).collect(),
         content => parts(content),
     };
     found.extend(mark(message));
@@ -36,12 +39,11 @@ pub(super) fn cache_control(value: &Value) -> Option<&Value> {
     value.get("cache_control").filter(|control| control.is_object())
 }
 
-/// The parts of a `content`: a text, a list, or nothing. Sounds and files are not among them; they live on in the raw
-/// body.
+/// The parts of a `content`: a text, a list, or nothing.
 pub(super) fn parts(content: &Value) -> Vec<Part> {
     match content {
         Value::String(text) if !text.is_empty() => vec![Part::Text { text: text.clone() }],
-        Value::Array(items) => items.iter().filter_map(part).collect(),
+        Value::Array(items) => items.iter().filter_map(part::read).collect(),
         _ => Vec::new(),
     }
 }
@@ -97,28 +99,6 @@ pub(super) fn arguments_text(arguments: &Value) -> String {
 
 fn mark(value: &Value) -> Option<Part> {
     cache_control(value).map(|control| Part::CacheMark { control: control.clone() })
-}
-
-fn part(item: &Value) -> Option<Part> {
-    let text = |name: &str| Some(Part::Text { text: text(&item[name])?.to_owned() });
-    match item["type"].as_str()? {
-        "text" => text("text"),
-        "refusal" => text("refusal"),
-        "image_url" => {
-            // Some clients write the address where its object should be.
-            let url = item["image_url"]["url"].as_str().or_else(|| item["image_url"].as_str())?;
-            Some(Part::Image { image: image(url) })
-        }
-        _ => None,
-    }
-}
-
-fn image(url: &str) -> Image {
-    let inline = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
-    match inline {
-        Some((media_type, base64)) => Image::Inline { media_type: media_type.into(), base64: base64.into() },
-        None => Image::Link { url: url.into() },
-    }
 }
 
 fn tool_calls(calls: &Value) -> Vec<Part> {

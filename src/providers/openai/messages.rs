@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::content;
-use crate::providers::chat::{Image, Message, Part, Role};
+use crate::providers::chat::{File, Image, Message, Part, Role};
 
 /// The messages of a turn: results of tools have one each, before everything else in it.
 ///
@@ -15,8 +15,9 @@ pub(super) fn write(turn: &Message, system_role: &str) -> Vec<Value> {
         match part {
             Part::ToolResult { id, content, .. } => {
                 messages.push(json!({"role": "tool", "tool_call_id": id, "content": text_of(content.iter())}));
-                // A result holds text only; its pictures are shown by the user.
-                rest.extend(content.iter().filter(|part| matches!(part, Part::Image { .. })));
+                // A result holds text only; everything else is shown by the user.
+                let shown = |part: &&Part| matches!(part, Part::Image { .. } | Part::File { .. } | Part::Audio { .. });
+                rest.extend(content.iter().filter(shown));
             }
             part => rest.push(part),
         }
@@ -70,6 +71,16 @@ fn item(part: &Part) -> Option<Value> {
             Some(json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{base64}")}}))
         }
         Part::Image { image: Image::Link { url } } => Some(json!({"type": "image_url", "image_url": {"url": url}})),
+        Part::File { file: File { name, media_type, base64 } } => {
+            let mut file = json!({"file_data": format!("data:{media_type};base64,{base64}")});
+            if let Some(name) = name {
+                file["filename"] = json!(name);
+            }
+            Some(json!({"type": "file", "file": file}))
+        }
+        Part::Audio { format, base64 } => {
+            Some(json!({"type": "input_audio", "input_audio": {"data": base64, "format": format}}))
+        }
         _ => None,
     }
 }

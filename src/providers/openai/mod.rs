@@ -14,6 +14,7 @@ mod members;
 mod messages;
 mod models;
 mod parse;
+mod part;
 pub mod plain;
 mod received;
 mod render;

@@ -26,11 +26,15 @@ pub(super) fn read(body: &Map<String, Value>) -> Result<Chat, Error> {
         messages: turns::read(messages.ok_or_else(|| invalid("messages"))?)?,
         tools: member(body, "tools", tools)?.unwrap_or_default(),
         tool_choice: member(body, "tool_choice", tool_choice)?.flatten(),
+        parallel_tool_calls: member(body, "parallel_tool_calls", Value::as_bool)?,
         format: member(body, "response_format", format)?.flatten(),
         max_tokens: max_tokens.flatten(),
         temperature: member(body, "temperature", Value::as_f64)?,
         top_p: member(body, "top_p", Value::as_f64)?,
+        frequency_penalty: member(body, "frequency_penalty", Value::as_f64)?,
+        presence_penalty: member(body, "presence_penalty", Value::as_f64)?,
         seed: member(body, "seed", Value::as_i64)?,
+        n: member(body, "n", |value| value.as_u64()?.try_into().ok())?,
         stop: member(body, "stop", stop)?.unwrap_or_default(),
         reasoning: member(body, "reasoning_effort", |value| value.as_str().map(reasoning))?.flatten(),
         stream: member(body, "stream", Value::as_bool)?.unwrap_or_default(),
@@ -74,6 +78,7 @@ fn tools(value: &Value) -> Option<Vec<Tool>> {
                 Value::Null => json!({"type": "object", "properties": {}}),
                 schema => schema.clone(),
             },
+            strict: function["strict"] == true,
             cache_control: content::cache_control(tool).or_else(|| content::cache_control(function)).cloned(),
         })
     });

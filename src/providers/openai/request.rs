@@ -32,6 +32,11 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Members {
         let choice = chat.tool_choice.as_ref().filter(|_| !chat.tools.is_empty());
         put(&mut body, "tool_choice", choice.map(tool_choice));
     }
+    if chat.parallel_tool_calls != was.parallel_tool_calls {
+        // Refused without tools.
+        let parallel = chat.parallel_tool_calls.filter(|_| !chat.tools.is_empty());
+        put(&mut body, "parallel_tool_calls", parallel.map(Value::from));
+    }
     if chat.format != was.format {
         put(&mut body, "response_format", chat.format.as_ref().map(format));
     }
@@ -43,6 +48,15 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Members {
     }
     if chat.top_p != was.top_p {
         put(&mut body, "top_p", chat.top_p.map(Value::from));
+    }
+    if chat.frequency_penalty != was.frequency_penalty {
+        put(&mut body, "frequency_penalty", chat.frequency_penalty.map(Value::from));
+    }
+    if chat.presence_penalty != was.presence_penalty {
+        put(&mut body, "presence_penalty", chat.presence_penalty.map(Value::from));
+    }
+    if chat.n != was.n {
+        put(&mut body, "n", chat.n.map(Value::from));
     }
     if chat.seed != was.seed {
         put(&mut body, "seed", chat.seed.map(Value::from));
@@ -193,6 +207,9 @@ fn tool(tool: &Tool) -> Value {
         function["description"] = json!(description);
     }
     function["parameters"] = tool.schema.clone();
+    if tool.strict {
+        function["strict"] = Value::Bool(true);
+    }
     json!({"type": "function", "function": function})
 }
 

@@ -21,7 +21,9 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, Error> {
     if !message.is_object() {
         return Err(Error::Unreadable("its choice has no message"));
     }
-    let parts = content::answer(message);
+    let mut parts = content::answer(message);
+    // It is in the raw body, for callers who know more.
+    parts.retain(|part| !matches!(part, Part::Unread { .. }));
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall { .. }));
     Ok(Completion {
         id: body.get("id").and_then(content::text).unwrap_or_default().to_owned(),

@@ -83,7 +83,11 @@ fn s01_the_key_is_in_a_header_that_does_not_print() {
     endpoint.base = "http://127.0.0.1:8080/proxy/".parse().unwrap();
     endpoint.headers.insert("anthropic-beta", HeaderValue::from_static("one,two"));
     let requests = [
-        (anthropic::request(&chat, &endpoint, Refuses::default()), "POST", "http://127.0.0.1:8080/proxy/v1/messages"),
+        (
+            anthropic::request(&chat, &endpoint, Refuses::default()).unwrap(),
+            "POST",
+            "http://127.0.0.1:8080/proxy/v1/messages",
+        ),
         (anthropic::models_request(&endpoint), "GET", "http://127.0.0.1:8080/proxy/v1/models?limit=1000"),
         (
             anthropic::models_page(&endpoint, "a&b"),

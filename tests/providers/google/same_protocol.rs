@@ -52,8 +52,13 @@ fn changed_settings_leave_the_others_as_they_came() {
     chat.reasoning = Some(Reasoning::On);
     chat.format = Some(Format::Json);
     chat.tool_choice = Some(ToolChoice::Required);
-    chat.tools =
-        vec![Tool { name: "other".into(), description: None, schema: json!({"type": "object"}), cache_control: None }];
+    chat.tools = vec![Tool {
+        name: "other".into(),
+        description: None,
+        schema: json!({"type": "object"}),
+        strict: false,
+        cache_control: None,
+    }];
     let mut expected = caller();
     let settings = expected["generationConfig"].as_object_mut().unwrap();
     settings.remove("temperature");

@@ -12,7 +12,7 @@ fn plain(model: &str, stream: bool) -> Chat {
 }
 
 fn address(base: &str, chat: &Chat) -> String {
-    google::request(chat, &GOOGLE.endpoint_at(base), Refuses::default()).uri().to_string()
+    google::request(chat, &GOOGLE.endpoint_at(base), Refuses::default()).unwrap().uri().to_string()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn z11_the_key_is_in_a_header_that_is_not_shown_and_never_in_the_address() {
     endpoint.headers.insert("x-team", HeaderValue::from_static("a"));
     endpoint.headers.insert("content-type", HeaderValue::from_static("application/json; charset=utf-8"));
     let requests = [
-        google::request(&plain("gemini-3-pro", true), &endpoint, Refuses::default()),
+        google::request(&plain("gemini-3-pro", true), &endpoint, Refuses::default()).unwrap(),
         google::models_request(&endpoint),
         google::models_page(&endpoint, "next"),
     ];
@@ -94,6 +94,24 @@ fn what_a_model_refuses_is_left_out() {
     let all = Refuses { temperature: true, top_p: true, stop: true, seed: true, reasoning: true, ..Refuses::default() };
     assert_eq!(GOOGLE.sent(&chat, all)["generationConfig"], json!({"maxOutputTokens": 20}));
     assert_eq!(GOOGLE.sent(&chat, Refuses::default())["generationConfig"].as_object().unwrap().len(), 6);
+}
+
+#[test]
+fn penalties_reach_only_models_that_take_them() {
+    for (model, penalty, sent) in [
+        ("gemini-2.0-flash", 0.5, true),
+        ("models/gemini-1.5-pro", 0.5, true),
+        ("gemma-4", 0.5, true),
+        ("gemini-2.0-flash", 0.0, false),
+        ("gemini-2.5-flash", 0.5, false),
+        ("models/gemini-3-pro", 0.5, false),
+    ] {
+        let (frequency_penalty, presence_penalty) = (Some(penalty), Some(-penalty));
+        let chat = Chat { frequency_penalty, presence_penalty, ..plain(model, false) };
+        let expected = json!({"frequencyPenalty": penalty, "presencePenalty": -penalty});
+        let body = GOOGLE.sent(&chat, Refuses::default());
+        assert_eq!(body.get("generationConfig"), Some(&expected).filter(|_| sent), "{model} {penalty}");
+    }
 }
 
 #[test]

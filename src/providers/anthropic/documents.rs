@@ -1,0 +1,42 @@
+//! Files, as the API's documents: a PDF in base64, or a text.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::providers::Untranslatable;
+use crate::providers::chat::{File, Part};
+
+/// Whether there is a block for a part: there is none for sounds, and none for files of other types.
+pub(super) fn takes(part: &Part) -> Result<(), Untranslatable> {
+    match part {
+        Part::Audio { .. } => Err(Untranslatable::Audio),
+        Part::File { file } if !is_pdf(file) && text(file).is_none() => {
+            Err(Untranslatable::File(file.media_type.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The block of a file; none for one that is not taken.
+pub(super) fn write(file: &File) -> Option<Value> {
+    let source = match is_pdf(file) {
+        true => json!({"type": "base64", "media_type": file.media_type, "data": file.base64}),
+        // The one type of text that is taken, whatever the text is written in.
+        false => json!({"type": "text", "media_type": "text/plain", "data": text(file)?}),
+    };
+    let mut block = json!({"type": "document", "source": source});
+    if let Some(name) = &file.name {
+        block["title"] = name.as_str().into();
+    }
+    Some(block)
+}
+
+fn is_pdf(file: &File) -> bool {
+    file.media_type == "application/pdf"
+}
+
+fn text(file: &File) -> Option<String> {
+    let bytes = file.media_type.starts_with("text/").then(|| STANDARD.decode(&file.base64))?;
+    String::from_utf8(bytes.ok()?).ok()
+}

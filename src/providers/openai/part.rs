@@ -1,0 +1,58 @@
+//! A part of a message's content: text, a picture, a file or a sound.
+
+use serde_json::Value;
+
+use super::content;
+use crate::providers::chat::{File, Image, Part, Unread};
+
+/// The longest name of an unknown type that is told on.
+const LONGEST_TYPE: usize = 64;
+
+/// A part, read; nothing where it says nothing. What cannot be read is kept by name: no other protocol can say it, and
+/// whoever asked must hear of that.
+pub(super) fn read(item: &Value) -> Option<Part> {
+    let kind = item["type"].as_str().unwrap_or_default();
+    let read = match kind {
+        "text" | "refusal" if item[kind] == "" => return None,
+        // Thinking that a server has put here is its own, and nobody else is given it back.
+        "thinking" | "redacted_thinking" | "reasoning" => return None,
+        "text" | "refusal" => content::text(&item[kind]).map(|text| Part::Text { text: text.to_owned() }),
+        "image_url" => {
+            // Some clients write the address where its object should be.
+            let url = item["image_url"]["url"].as_str().or_else(|| item["image_url"].as_str());
+            url.map(|url| Part::Image { image: image(url) })
+        }
+        "file" => file(&item["file"]),
+        "input_audio" => audio(&item["input_audio"]),
+        _ => return Some(Part::Unread { part: Unread::Type(kind.chars().take(LONGEST_TYPE).collect()) }),
+    };
+    Some(read.unwrap_or_else(|| Part::Unread { part: Unread::Content(kind.to_owned()) }))
+}
+
+fn image(url: &str) -> Image {
+    match inline(url) {
+        Some((media_type, base64)) => Image::Inline { media_type: media_type.into(), base64: base64.into() },
+        None => Image::Link { url: url.into() },
+    }
+}
+
+fn file(file: &Value) -> Option<Part> {
+    let Some(data) = content::text(&file["file_data"]) else {
+        return content::text(&file["file_id"]).map(|_| Part::Unread { part: Unread::FileId });
+    };
+    let (media_type, base64) = inline(data)?;
+    // What follows, such as `charset`, is no part of the type.
+    let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let name = content::text(&file["filename"]).map(str::to_owned);
+    (!media_type.is_empty()).then(|| Part::File { file: File { name, media_type, base64: base64.to_owned() } })
+}
+
+fn audio(audio: &Value) -> Option<Part> {
+    let (format, base64) = (content::text(&audio["format"])?, content::text(&audio["data"])?);
+    Some(Part::Audio { format: format.to_owned(), base64: base64.to_owned() })
+}
+
+/// The media type and the base64 of an address that holds what it leads to.
+fn inline(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}

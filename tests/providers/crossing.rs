@@ -1,0 +1,147 @@
+//! A request in OpenAI's format for a provider of another: everything in it is put into the other protocol, or the
+//! request is refused by name. Nothing is left behind without a word.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use corbie::providers::chat::Unread;
+use corbie::providers::{Error, Refuses, Request, Untranslatable, openai};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::player::{ANTHROPIC, GOOGLE, Player};
+
+/// What a caller's request becomes for a provider.
+fn crossed(player: &Player, body: &Value) -> Result<Request, Error> {
+    let chat = openai::parse(body.as_object().unwrap().clone()).unwrap();
+    player.request(&chat, &player.endpoint(), Refuses::default())
+}
+
+fn asked(parts: &[Value]) -> Value {
+    json!({"model": "any", "messages": [{"role": "user", "content": parts}]})
+}
+
+/// Every kind of part that OpenAI's format has, and some that it has not, each with a mark in it; and whether Anthropic
+/// and Google have a place for it.
+fn kinds(mark: &str) -> Vec<(Value, [bool; 2])> {
+    let encoded = STANDARD.encode(mark);
+    let url = |media_type: &str| format!("data:{media_type};base64,{encoded}");
+    let file = |media_type: &str| json!({"type": "file", "file": {"filename": "a", "file_data": url(media_type)}});
+    let image = |url: String| json!({"type": "image_url", "image_url": {"url": url}});
+    vec![
+        (json!({"type": "text", "text": mark}), [true, true]),
+        (json!({"type": "refusal", "refusal": mark}), [true, true]),
+        (image(format!("https://example.org/{mark}.png")), [true, true]),
+        (image(url("image/png")), [true, true]),
+        (json!({"type": "image_url", "image_url": {"detail": mark}}), [false, false]),
+        (file("application/pdf"), [true, true]),
+        (file("text/plain"), [true, true]),
+        (file("Text/Markdown;charset=utf-8"), [true, true]),
+        (file("application/msword"), [false, true]),
+        (json!({"type": "file", "file": {"file_id": mark}}), [false, false]),
+        (json!({"type": "file", "file": {"filename": mark, "file_data": "bare"}}), [false, false]),
+        (json!({"type": "input_audio", "input_audio": {"data": encoded, "format": "wav"}}), [false, true]),
+        (json!({"type": "input_audio", "input_audio": {"data": encoded}}), [false, false]),
+        (json!({"type": "text", "words": mark}), [false, false]),
+        (json!({"type": mark}), [false, false]),
+        (json!({"said": mark}), [false, false]),
+        (json!(mark), [false, false]),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_part_is_put_into_the_other_protocol_or_refused(
+        chosen in prop::collection::vec(0..kinds("").len(), 1..4),
+        in_result in any::<bool>(),
+    ) {
+        let marks: Vec<String> = (0..chosen.len()).map(|place| format!("mark-{place}")).collect();
+        let parts: Vec<(Value, [bool; 2])> =
+            chosen.iter().zip(&marks).map(|(kind, mark)| kinds(mark).swap_remove(*kind)).collect();
+        let content: Vec<&Value> = parts.iter().map(|(part, _)| part).collect();
+        let body = match in_result {
+            false => json!({"model": "any", "messages": [{"role": "user", "content": content}]}),
+            true => json!({"model": "any", "messages": [
+                {"role": "user", "content": "Look."},
+                {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "look", "arguments": "{}"}}]},
+                {"role": "tool", "tool_call_id": "1", "content": content},
+            ]}),
+        };
+        for (place, player) in [ANTHROPIC, GOOGLE].iter().enumerate() {
+            let is_taken = parts.iter().all(|(_, taken)| taken[place]);
+            match crossed(player, &body) {
+                Ok(request) => {
+                    prop_assert!(is_taken, "{body}");
+                    let sent = String::from_utf8(request.body().to_vec()).unwrap();
+                    for mark in &marks {
+                        prop_assert!(sent.contains(mark) || sent.contains(&STANDARD.encode(mark)), "{mark} in {sent}");
+                    }
+                }
+                Err(Error::Untranslatable(what)) => {
+                    prop_assert!(!is_taken, "{what} for {body}");
+                    prop_assert_eq!(what.parameter(), "messages");
+                }
+                Err(error) => prop_assert!(false, "{error:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_is_named() {
+    let check = |player: Player, part: Value, expected: Untranslatable, named: &str| {
+        assert!(expected.to_string().contains(named), "{expected}");
+        assert_eq!(crossed(&player, &asked(&[part])).unwrap_err(), Error::Untranslatable(expected));
+    };
+    let sound = json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}});
+    let word = json!({"type": "file", "file": {"file_data": "data:application/msword;base64,AAAA"}});
+    // No text: the byte 255 is never in one.
+    let broken = json!({"type": "file", "file": {"file_data": "data:text/plain;base64,/w=="}});
+    check(ANTHROPIC, sound, Untranslatable::Audio, "`input_audio`");
+    check(ANTHROPIC, word, Untranslatable::File("application/msword".into()), "`application/msword`");
+    check(ANTHROPIC, broken, Untranslatable::File("text/plain".into()), "UTF-8");
+    for player in [ANTHROPIC, GOOGLE] {
+        let unread = |part: Value, why: Unread, named: &str| check(player, part, Untranslatable::Part(why), named);
+        unread(json!({"type": "file", "file": {"file_id": "file-1"}}), Unread::FileId, "`file_id`");
+        unread(json!({"type": "bogus"}), Unread::Type("bogus".into()), "`bogus`");
+        unread(json!({"type": "b".repeat(999)}), Unread::Type("b".repeat(64)), "`bbb");
+        unread(json!({}), Unread::Type(String::new()), "no `type`");
+        unread(json!({"type": "image_url"}), Unread::Content("image_url".into()), "`image_url`");
+        unread(json!({"type": "file", "file": {}}), Unread::Content("file".into()), "`file_data`");
+    }
+}
+
+#[test]
+fn instructions_that_are_no_text_and_sounds_that_are_elsewhere_are_refused() {
+    let image = json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}});
+    let hello = json!({"role": "user", "content": "Hello"});
+    let system = json!({"model": "any", "messages": [{"role": "system", "content": [image]}, hello]});
+    let audio = json!({"role": "assistant", "content": null, "audio": {"id": "audio_1"}});
+    let said = json!({"model": "any", "messages": [hello, audio, hello]});
+    for player in [ANTHROPIC, GOOGLE] {
+        assert_eq!(crossed(&player, &system).unwrap_err(), Error::Untranslatable(Untranslatable::Instructions));
+        let unread = Untranslatable::Part(Unread::Type("audio".into()));
+        assert_eq!(crossed(&player, &said).unwrap_err(), Error::Untranslatable(unread));
+    }
+}
+
+#[test]
+fn one_answer_is_given_and_more_are_refused() {
+    for player in [ANTHROPIC, GOOGLE] {
+        for (n, taken) in [(json!(null), true), (json!(1), true), (json!(2), false)] {
+            let mut body = asked(&[json!({"type": "text", "text": "Hello"})]);
+            body["n"] = n.clone();
+            let expected = if taken { None } else { Some(Error::Untranslatable(Untranslatable::Choices)) };
+            assert_eq!(crossed(&player, &body).err(), expected, "{n}");
+        }
+    }
+    assert_eq!(Untranslatable::Choices.parameter(), "n");
+}
+
+#[test]
+fn settings_of_openais_reach_those_who_have_them() {
+    let caller: Map<String, Value> = crate::player::OPENAI.json("settings.caller.json");
+    let chat = openai::parse(caller).unwrap();
+    for player in [ANTHROPIC, GOOGLE] {
+        player.check("settings.crossed.json", player.sent(&chat, Refuses::default()));
+    }
+}
