@@ -111,16 +111,20 @@ fn what_is_refused_is_named() {
 }
 
 #[test]
-fn instructions_that_are_no_text_and_sounds_that_are_elsewhere_are_refused() {
+fn what_is_no_part_of_a_list_is_not_left_out_either() {
+    // Instructions that are no text, a sound that is elsewhere, and a content that is none.
     let image = json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}});
     let hello = json!({"role": "user", "content": "Hello"});
     let system = json!({"model": "any", "messages": [{"role": "system", "content": [image]}, hello]});
     let audio = json!({"role": "assistant", "content": null, "audio": {"id": "audio_1"}});
     let said = json!({"model": "any", "messages": [hello, audio, hello]});
+    let number = json!({"model": "any", "messages": [{"role": "user", "content": 7}]});
     for player in [ANTHROPIC, GOOGLE] {
         assert_eq!(crossed(&player, &system).unwrap_err(), Error::Untranslatable(Untranslatable::Instructions));
         let unread = Untranslatable::Part(Unread::Type("audio".into()));
         assert_eq!(crossed(&player, &said).unwrap_err(), Error::Untranslatable(unread));
+        let unread = Untranslatable::Part(Unread::Type(String::new()));
+        assert_eq!(crossed(&player, &number).unwrap_err(), Error::Untranslatable(unread));
     }
 }
 

@@ -44,7 +44,9 @@ pub(super) fn parts(content: &Value) -> Vec<Part> {
     match content {
         Value::String(text) if !text.is_empty() => vec![Part::Text { text: text.clone() }],
         Value::Array(items) => items.iter().filter_map(part::read).collect(),
-        _ => Vec::new(),
+        Value::Null | Value::String(_) => Vec::new(),
+        // One part without its list, or something that nobody can read.
+        one => part::read(one).into_iter().collect(),
     }
 }
 
