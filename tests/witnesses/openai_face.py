@@ -95,6 +95,12 @@ def ask(checks: Checks, client: openai.OpenAI, provider: str) -> None:
     if provider != "openai":
         hand_back(checks, client, provider)
 
+    if provider != "openai":
+        error = fails(checks, openai.BadRequestError, lambda: create(n=2))
+        same(checks, "several answers are refused by name", error and error.param, "n")
+        parts = [{"type": "file", "file": {"file_id": "file-1"}}]
+        error = fails(checks, openai.BadRequestError, lambda: create(messages=[{"role": "user", "content": parts}]))
+        same(checks, "a file that is elsewhere is refused by name", error and error.param, "messages")
     fails(checks, openai.NotFoundError, lambda: create(f"{provider}/status-404"))
     fails(checks, openai.BadRequestError, lambda: create(f"{provider}/status-400"))
     error = fails(checks, openai.RateLimitError, lambda: create(f"{provider}/status-429-after-9"))
