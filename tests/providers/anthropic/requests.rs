@@ -43,6 +43,14 @@ fn only_what_was_changed_is_changed() {
 }
 
 #[test]
+fn that_tools_are_called_one_at_a_time_is_changed_in_the_callers_own_choice() {
+    let mut chat = ANTHROPIC.parsed(caller("caller")).unwrap();
+    assert_eq!(chat.parallel_tool_calls, Some(false));
+    chat.parallel_tool_calls = None;
+    assert_eq!(ANTHROPIC.sent(&chat, Refuses::default())["tool_choice"], json!({"type": "auto"}));
+}
+
+#[test]
 fn what_a_model_refuses_is_left_out() {
     let refuses = Refuses { temperature: true, top_p: true, stop: true, reasoning: true, ..Refuses::default() };
     let mut expected = caller("caller");
