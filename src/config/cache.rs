@@ -16,7 +16,7 @@ pub struct Cache {
     pub semantic: bool,
     /// How alike two questions must be, from 0 to 1. Numbers in them must be the same in any case.
     #[schemars(range(min = 0.5, max = 1.0))]
-    pub threshold: f32,
+    pub threshold: f64,
     /// How long an answer is given again.
     pub keep: Timeout,
     /// How much room the answers have; the ones least asked for make way.

@@ -95,6 +95,28 @@ log:
 }
 
 #[test]
+fn a17_show_prints_policies_and_the_cache_where_there_are_any() {
+    let router =
+        "router:\n  policies: {cheap: {enabled: false, default_model: small}}\n  cache: {semantic: true, keep: 90s}\n";
+    let machine = Machine::new().project(router);
+    let (_, text) = output(&machine, Command::Show(Show::default()));
+    let shown = "  policies:
+    cheap:
+      enabled: false
+      default_model: small
+  cache:
+    exact: false
+    semantic: true
+    threshold: 0.95
+    keep: 1m30s
+    max_bytes: 64MiB
+";
+    assert!(text.contains(shown), "{text}");
+    let again = Machine::new().project(&text).load();
+    assert_eq!(serde_json::to_value(again).unwrap(), serde_json::to_value(machine.load()).unwrap());
+}
+
+#[test]
 fn a17_show_prints_json_when_asked() {
     let (_, text) = output(&Machine::new(), Command::Show(Show { json: true }));
     let settings: serde_json::Value = serde_json::from_str(&text).unwrap();

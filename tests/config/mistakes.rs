@@ -93,6 +93,35 @@ log: debug
 }
 
 #[test]
+fn f12_mistakes_in_policies_and_in_the_cache_are_told() {
+    check(
+        "\
+router:
+  policies:
+    cheap: {modles: {}, enabled: perhaps, default_model: ''}
+    careful: {stay: [law]}
+  cache:
+    exactly: true
+    threshold: 2
+    keep: 0s
+    max_bytes: some
+",
+        &[
+            "3:13: router.policies.cheap.modles: is not a setting; did you mean `models`?",
+            "3:34: router.policies.cheap.enabled: must be `true` or `false`, not text",
+            "3:58: router.policies.cheap.default_model: must be text of 1 to 256 characters",
+            "4:15: router.policies.careful.stay: is not a setting; did you mean `router.stay`?",
+            "6:5: router.cache.exactly: is not a setting; did you mean `exact`?",
+            "7:16: router.cache.threshold: must be a number from 0.5 to 1.0",
+            "8:11: router.cache.keep: must be a duration longer than zero such as `2s`, `5m` or `100ms`, or a number of \
+             seconds",
+            "9:16: router.cache.max_bytes: must be a size such as `16KiB` or `4MiB`, up to `1GiB`, or a number of bytes",
+        ],
+    );
+    check("router: {cache: {threshold: 0.4}}\n", &["1:29: router.cache.threshold: must be a number from 0.5 to 1.0"]);
+}
+
+#[test]
 fn f12_mistakes_of_all_sources_are_told_together() {
     let machine = Machine::new()
         .file("etc/corbie/corbie.toml", "[server]\nnaem = 1\n")

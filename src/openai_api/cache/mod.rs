@@ -116,7 +116,7 @@ impl Cache {
             false => None,
         };
         if let (Some(meaning), true) = (&meaning, wanted.read)
-            && let Some(key) = self.0.meanings.nearest(meaning, settings.threshold)
+            && let Some(key) = self.0.meanings.nearest(meaning, settings.threshold as f32)
             && let Some(kept) = self.get(&key)
         {
             return Found::Kept(kept, By::Semantic);
