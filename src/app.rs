@@ -104,6 +104,11 @@ fn router(config: &Config, classification: &Classification) -> Result<Router, Er
 
 /// Categories that the settings name must be there. Those of a server elsewhere are not known yet.
 fn check_categories(config: &Config, classification: &Classification) -> Result<(), Error> {
+    let policies = config.router.policies.values();
+    let of_policies = policies.flat_map(|policy| policy.models.keys().chain(policy.fallbacks.keys()));
+    for name in of_policies.clone().filter(|name| config.router.stay.contains(*name)) {
+        tracing::warn!(category = name, "a policy names models for a category in `router.stay`, which keeps its own");
+    }
     if config.external_classifier().is_ok_and(|external| external.is_some()) {
         return Ok(());
     }
@@ -112,8 +117,6 @@ fn check_categories(config: &Config, classification: &Classification) -> Result<
     if let Some(name) = config.router.stay.iter().find(unknown) {
         return Err(Error::UnknownCategory(name.clone()));
     }
-    let policies = config.router.policies.values();
-    let of_policies = policies.flat_map(|policy| policy.models.keys().chain(policy.fallbacks.keys()));
     let named = config.router.models.keys().chain(config.router.fallbacks.keys()).chain(of_policies);
     for name in named.filter(unknown) {
         tracing::warn!(category = name, "`router` names a category that the taxonomy does not have");

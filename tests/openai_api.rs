@@ -27,6 +27,8 @@ mod leaving;
 mod models;
 #[path = "openai_api/passing_on.rs"]
 mod passing_on;
+#[path = "openai_api/policies.rs"]
+mod policies;
 #[path = "cli/process.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod process;

@@ -19,10 +19,10 @@ pub struct Policy {
     #[schemars(length(min = 1, max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
-    /// Models of categories, by the category's name; other categories keep theirs.
+    /// Models of categories, by the category's name; other categories keep theirs, and so do those in `router.stay`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, String>,
-    /// Models to ask next, by the category's name; other categories keep theirs.
+    /// Models to ask next, by the category's name; other categories keep theirs, and so do those in `router.stay`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fallbacks: BTreeMap<String, Vec<String>>,
     /// What becomes of the category's system prompt.
@@ -44,8 +44,9 @@ impl Policy {
         settings.system_prompt = self.system_prompt.unwrap_or(settings.system_prompt);
         settings.reasoning_effort = self.reasoning_effort.unwrap_or(settings.reasoning_effort);
         settings.failover = self.failover.unwrap_or(settings.failover);
-        settings.models.extend(self.models.clone());
-        settings.fallbacks.extend(self.fallbacks.clone());
+        let moves = |category: &str| !router.stay.contains(category);
+        settings.models.extend(self.models.clone().into_iter().filter(|(category, _)| moves(category)));
+        settings.fallbacks.extend(self.fallbacks.clone().into_iter().filter(|(category, _)| moves(category)));
         settings
     }
 }

@@ -138,7 +138,7 @@ impl Router {
     /// Says what would be done with a prompt, without asking any model.
     pub async fn plan(&self, prompt: &str, model: Option<&str>) -> Plan {
         let deadline = Instant::now() + self.0.settings.timeout.get();
-        let Ok(wish) = self.wish(model) else { return Plan::default() };
+        let Ok(wish) = self.wish(model) else { return Plan::unserved(model) };
         let looked = self.look(prompt, wish, deadline).await;
         self.plan_for(looked, wish)
     }
@@ -148,7 +148,7 @@ impl Router {
         let deadline = Instant::now() + self.0.settings.timeout.get();
         let wish = match self.wish(model) {
             Ok(wish) => wish,
-            Err(error) => return (Plan::default(), Some(error)),
+            Err(error) => return (Plan::unserved(model), Some(error)),
         };
         let plan = match self.settle(prompt, wish, deadline).await {
             Ok(plan) => plan,
@@ -354,22 +354,33 @@ impl Router {
     }
 
     /// What the classifier says, where it has a say. It may take half of the time there is.
+    ///
+    /// A policy that does not classify still keeps what must stay: its prompts are looked at, and those of other
+    /// categories are then treated as if they were not.
     async fn look(&self, prompt: &str, wish: Wish<'_>, deadline: Instant) -> Option<Looked> {
-        if wish.model.is_some() || !wish.settings.enabled {
+        let (enabled, stay) = (wish.settings.enabled, &wish.settings.stay);
+        let guards = self.0.settings.enabled && !stay.is_empty();
+        if wish.model.is_some() || !(enabled || guards) {
             return None;
         }
         let half = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
-        timeout_at(half, self.0.classifier.look(prompt)).await.ok().flatten()
+        let looked = timeout_at(half, self.0.classifier.look(prompt)).await.ok().flatten()?;
+        let stays = || self.decide(Some(&looked), wish).category.is_some_and(|category| stay.contains(&category));
+        (enabled || stays()).then_some(looked)
     }
 
-    fn plan_for(&self, looked: Option<Looked>, wish: Wish<'_>) -> Plan {
+    fn decide(&self, looked: Option<&Looked>, wish: Wish<'_>) -> Decision {
         let default_model = wish.default_model.map(str::to_owned);
         let policy = Policy {
             threshold: self.0.threshold,
             settings: wish.settings,
             default_model: default_model.or_else(|| self.0.pool.default_model()),
         };
-        let decision = decide(wish.model, looked.as_ref().map(|looked| &looked.seen), &policy);
+        decide(wish.model, looked.map(|looked| &looked.seen), &policy)
+    }
+
+    fn plan_for(&self, looked: Option<Looked>, wish: Wish<'_>) -> Plan {
+        let decision = self.decide(looked.as_ref(), wish);
         let providers = self.0.pool.providers();
         let now = Clock::now();
         let lacks = |provider: usize, model: &str| providers[provider].lacks(model, now);
@@ -380,6 +391,13 @@ impl Router {
             Contender { price: provider.price(&candidate.model), provider, candidate }
         });
         Plan { looked, decision, candidates: candidates.collect(), unserved }
+    }
+}
+
+impl Plan {
+    /// For a name that nobody has.
+    fn unserved(model: Option<&str>) -> Plan {
+        Plan { unserved: model.map(clip).into_iter().collect(), ..Plan::default() }
     }
 }
 

@@ -79,6 +79,14 @@ mod tests {
     #[test]
     fn what_must_stay_stays_under_every_policy() {
         let settings = config::Router { stay: ["law".to_owned()].into(), ..config::Router::default() };
-        assert_eq!(Policy::default().over(&settings).stay, settings.stay);
+        let model = |category: &str| (category.to_owned(), "far/model".to_owned());
+        let policy = Policy {
+            models: [model("law"), model("math")].into(),
+            fallbacks: [("law".to_owned(), vec!["far/model".to_owned()])].into(),
+            ..Policy::default()
+        };
+        let over = policy.over(&settings);
+        assert_eq!((over.stay, over.fallbacks), (settings.stay, settings.fallbacks));
+        assert_eq!(over.models, [model("math")].into());
     }
 }

@@ -1,8 +1,9 @@
 //! `auto` chooses, a name is kept, and headers tell what was done.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture::{Face, peer, question, setup, three, with};
+use crate::process::Setup;
 use crate::upstream::{FORMATS, Peer, Upstream, listing, write_json};
 
 /// One category for each wire format, told apart for certain.
@@ -36,15 +37,18 @@ const CATEGORIES: [(&str, &str, &str); 3] = [
     ("google", "PLANT-12 is dry", "garden"),
 ];
 
-const PROMPTS: &str = "You know all about";
+pub(crate) const PROMPTS: &str = "You know all about";
 
 fn routed(upstream: &Upstream) -> Face {
-    let mut settings = three(upstream);
+    Face::of(with_categories("serve --port 0", three(upstream)))
+}
+
+/// The program with the categories above.
+pub(crate) fn with_categories(arguments: &str, mut settings: Value) -> Setup {
     settings["classification"] = json!({ "taxonomy": "taxonomy.yaml", "watch": false });
-    let mut setup = setup("serve --port 0", &settings).file("taxonomy.yaml", TAXONOMY);
+    let setup = setup(arguments, &settings).file("taxonomy.yaml", TAXONOMY);
     let taxonomy = setup.folder().join("taxonomy.yaml");
-    setup = setup.variable("CORBIE_CLASSIFICATION__TAXONOMY", taxonomy.display());
-    Face::of(setup)
+    setup.variable("CORBIE_CLASSIFICATION__TAXONOMY", taxonomy.display())
 }
 
 #[test]
