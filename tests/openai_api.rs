@@ -10,6 +10,8 @@ mod answers;
 mod broken_streams;
 #[path = "openai_api/budgets.rs"]
 mod budgets;
+#[path = "openai_api/cache.rs"]
+mod cache;
 #[path = "openai_api/careless.rs"]
 mod careless;
 #[path = "openai_api/embeddings.rs"]

@@ -60,7 +60,10 @@ fn again(face: &Face, received: &Received, kept: &Kept, by: By) -> Response {
     let record = face.router.given_again(received.model.as_deref(), &kept.provider, &kept.model);
     let mut response = Response::new(Body::from(kept.body.clone()));
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(if kept.stream { EVENTS } else { JSON }));
+    match kept.stream {
+        true => event_headers(headers),
+        false => drop(headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON))),
+    }
     headers.insert(CACHE, HeaderValue::from_static("hit"));
     headers.insert(CACHE_BY, HeaderValue::from_static(by.as_str()));
     decision_headers::add(headers, &record);
@@ -105,11 +108,16 @@ async fn pieces(face: &Face, received: Received, caller: Caller, place: Option<P
     let is_kept = place.is_some();
     let events = stream::events(answering, encoder, with_usage, place).await;
     let mut response = Response::new(Body::from_stream(events));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    event_headers(response.headers_mut());
     decision_headers::add(response.headers_mut(), &record);
     missed(&mut response, is_kept);
     Ok(response)
+}
+
+/// Nothing between us and the caller may keep a stream, whether it was kept here or not.
+fn event_headers(headers: &mut HeaderMap) {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
 }
 
 pub(super) fn now() -> u64 {

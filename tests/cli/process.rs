@@ -326,6 +326,15 @@ impl Running {
         nanoseconds.sum::<f64>() / 1e9
     }
 
+    /// How much of the machine's memory the program has.
+    #[cfg(target_os = "linux")]
+    #[allow(dead_code, reason = "the tests of OpenAI's API ask for it")]
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+        kilobytes.and_then(|kilobytes| kilobytes.parse::<u64>().ok()).expect("a size in kB") * 1024
+    }
+
     /// Sends `TERM` or `INT`.
     #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use corbie_infer::Purpose;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderValue};
-use quick_cache::Weighter;
-use quick_cache::sync::Cache as Store;
+use quick_cache::sync::{Cache as Store, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use sha2::{Digest, Sha256};
 
 use crate::config::cache as config;
@@ -88,11 +88,9 @@ pub(super) const LARGEST: usize = 1 << 20;
 impl Cache {
     /// None where the settings ask for none.
     pub(super) fn new(settings: &config::Cache, inference: &Inference) -> Option<Cache> {
-        let bytes = settings.max_bytes.bytes();
         (settings.exact || settings.semantic).then(|| {
             Cache(Arc::new(Shared {
-                // An answer of ordinary length, to begin with.
-                kept: Store::with_weighter(bytes / 2048 + 1, bytes as u64, Weight),
+                kept: store(settings.max_bytes.bytes()),
                 meanings: Meanings::default(),
                 inference: inference.clone(),
                 settings: settings.clone(),
@@ -149,6 +147,8 @@ impl Place {
         if !stores || body.len() > LARGEST {
             return;
         }
+        // What came may be a part of something larger, or have room to grow; neither is counted.
+        let body = Bytes::copy_from_slice(&body);
         let kept = Kept { body, stream, provider: provider.into(), model: model.into(), at: Instant::now() };
         cache.0.kept.insert(key, Arc::new(kept));
         if let Some(meaning) = meaning {
@@ -175,6 +175,17 @@ impl Wanted {
         let no_store = says("no-store");
         Wanted { read: !no_store && !says("no-cache"), store: !no_store }
     }
+}
+
+/// Room for so many bytes, in one piece: split among locks as is usual, none of the parts might be large enough for a
+/// large answer, and the more processors a machine has the smaller they are.
+fn store(bytes: usize) -> Store<Key, Arc<Kept>, Weight> {
+    /// An answer of ordinary length.
+    const ORDINARY: usize = 2048;
+    let mut options = OptionsBuilder::new();
+    options.estimated_items_capacity(bytes / ORDINARY + 1).weight_capacity(bytes as u64).shards(1);
+    let options = options.build().expect("both sizes are given");
+    Store::with_options(options, Weight, DefaultHashBuilder::default(), DefaultLifecycle::default())
 }
 
 /// Nobody can find an answer of somebody else's: the caller is a part of what it is found by.
