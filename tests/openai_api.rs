@@ -40,6 +40,8 @@ mod provider_embeddings;
 mod round_trips;
 #[path = "openai_api/routing.rs"]
 mod routing;
+#[path = "openai_api/semantic_cache.rs"]
+mod semantic_cache;
 #[path = "openai_api/tools.rs"]
 mod tools;
 #[path = "openai_api/translation.rs"]

@@ -49,11 +49,15 @@ impl Meanings {
         }
         kept.push_back((meaning, key));
     }
+
+    pub(super) fn forget(&self, key: &Key) {
+        locked(&self.0).retain(|(_, known)| known != key);
+    }
 }
 
-/// The numbers in a text, in their order.
+/// The numbers in a text, in their order, in the digits of any script.
 fn numbers(text: &str) -> String {
-    let words = text.split(|letter: char| !letter.is_ascii_digit()).filter(|word| !word.is_empty());
+    let words = text.split(|letter: char| !letter.is_numeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -85,6 +89,8 @@ mod tests {
         assert_eq!(meanings.nearest(&meaning(1, "2+2 is what", [1.0, 0.0]), 0.9), Some([1; 32]));
         assert_eq!(meanings.nearest(&meaning(1, "what is 2 + 3?", [1.0, 0.0]), 0.9), None);
         assert_eq!(meanings.nearest(&meaning(1, "what is 22?", [1.0, 0.0]), 0.9), None);
+        meanings.keep(meaning(1, "٣ كتب", [1.0, 0.0]), [2; 32]);
+        assert_eq!(meanings.nearest(&meaning(1, "٤ كتب", [1.0, 0.0]), 0.9), None);
     }
 
     #[test]

@@ -113,10 +113,7 @@ impl Cache {
             true => self.meaning(received, caller).await,
             false => None,
         };
-        if let (Some(meaning), true) = (&meaning, wanted.read)
-            && let Some(key) = self.0.meanings.nearest(meaning, settings.threshold as f32)
-            && let Some(kept) = self.get(&key)
-        {
+        if let Some(kept) = meaning.as_ref().filter(|_| wanted.read).and_then(|meaning| self.nearest(meaning)) {
             return Found::Kept(kept, By::Semantic);
         }
         Found::Nothing(Place { key, meaning, cache: self.clone(), stores: wanted.store })
@@ -129,6 +126,19 @@ impl Cache {
             return None;
         }
         Some(kept)
+    }
+
+    /// The answer to the nearest question that still has one.
+    fn nearest(&self, meaning: &Meaning) -> Option<Arc<Kept>> {
+        let Shared { settings, meanings, .. } = &*self.0;
+        loop {
+            let key = meanings.nearest(meaning, settings.threshold as f32)?;
+            match self.get(&key) {
+                Some(kept) => return Some(kept),
+                // It has made way, and must not hide one that has not.
+                None => meanings.forget(&key),
+            }
+        }
     }
 
     /// What a request asks, if it is a question that another may be compared with. The vector is the one that a

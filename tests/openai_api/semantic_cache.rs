@@ -1,0 +1,157 @@
+//! Answers that are given again to a question that means the same, after the same conversation.
+//!
+//! How alike the model inside finds the questions: 0.99 and 0.98 for the two that mean the same, 0.87 for the one that
+//! does not.
+
+use serde_json::{Value, json};
+
+use crate::cache::found;
+use crate::fixture::{CHAT, Face, question, three, with};
+use crate::upstream::{FORMATS, Upstream};
+
+const ASKED: &str = "How do I reset my password?";
+const ALIKE: [&str; 2] = ["how do i reset my password", "How can I reset my password?"];
+const UNLIKE: &str = "How do I change my password?";
+
+fn face(upstream: &Upstream, cache: Value) -> Face {
+    Face::start(&with(three(upstream), json!({ "router": { "cache": cache } })))
+}
+
+/// What found the answers to these, asked one after the other.
+fn finds(face: &Face, asked: &[&Value]) -> Vec<String> {
+    asked.iter().map(|asked| found(&face.chat(asked)).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_question_that_means_the_same_gets_the_same_answer_in_every_wire_format() {
+    let upstream = Upstream::start();
+    let face = face(&upstream, json!({ "exact": true, "semantic": true }));
+    for format in FORMATS {
+        for stream in [false, true] {
+            upstream.forget();
+            let ask = |text: &str| {
+                face.chat(&with(question(&format!("{format}/echo-small"), text), json!({ "stream": stream })))
+            };
+            let first = ask(ASKED);
+            assert_eq!(found(&first), Some("miss"), "{format}");
+            assert_eq!(found(&ask(ASKED)), Some("exact"), "{format}");
+            for text in ALIKE {
+                let again = ask(text);
+                assert_eq!(found(&again), Some("semantic"), "{format}: {text}");
+                assert_eq!((&again.body, again.header("x-corbie-why")), (&first.body, Some("cache")), "{format}");
+            }
+            assert_eq!(found(&ask(UNLIKE)), Some("miss"), "{format}");
+            assert_eq!(upstream.asked("echo-small").len(), 2, "{format}, stream {stream}");
+        }
+    }
+}
+
+#[test]
+fn how_alike_questions_must_be_is_the_operators_to_say() {
+    let upstream = Upstream::start();
+    let [asked, alike, unlike] = [ASKED, ALIKE[0], UNLIKE].map(|text| question("openai/echo-small", text));
+    let loose = face(&upstream, json!({ "semantic": true, "threshold": 0.8 }));
+    assert_eq!(finds(&loose, &[&asked, &unlike]), ["miss", "semantic"]);
+    let strict = face(&upstream, json!({ "semantic": true, "threshold": 1.0 }));
+    assert_eq!(finds(&strict, &[&asked, &alike, &unlike]), ["miss", "miss", "miss"]);
+}
+
+#[test]
+fn the_same_bytes_mean_the_same_where_only_meanings_count() {
+    let upstream = Upstream::start();
+    let face = face(&upstream, json!({ "exact": false, "semantic": true }));
+    let asked = question("openai/echo-small", ASKED);
+    assert_eq!(finds(&face, &[&asked, &asked]), ["miss", "semantic"]);
+    let exact = self::face(&upstream, json!({ "exact": true, "semantic": false }));
+    assert_eq!(finds(&exact, &[&asked, &question("openai/echo-small", ALIKE[0])]), ["miss", "miss"]);
+    assert_eq!(
+        exact.client.get("/metrics").body.matches("corbie_inference_texts_total 0").count(),
+        1,
+        "nothing is embedded"
+    );
+}
+
+/// Everything is near enough here but for what must be the same.
+#[test]
+fn another_number_or_anything_else_that_is_said_is_another_question() {
+    let upstream = Upstream::start();
+    let face = face(&upstream, json!({ "exact": true, "semantic": true, "threshold": 0.5 }));
+    let asked = question("openai/echo-small", "What is 12 times 17?");
+    assert_eq!(finds(&face, &[&asked, &question("openai/echo-small", "what's 12 times 17")]), ["miss", "semantic"]);
+    assert_eq!(found(&face.chat(&question("openai/echo-small", "What is 12 times 18?"))), Some("miss"));
+
+    let text = "what is 12 times 17";
+    let messages = |first: Value| json!({ "messages": [first, { "role": "user", "content": text }] });
+    let tool = json!({ "type": "function", "function": { "name": "f", "parameters": { "type": "object" } } });
+    let plain = question("openai/echo-small", text);
+    for other in [
+        question("openai/echo-large", text),
+        question("anthropic/echo-small", text),
+        with(plain.clone(), json!({ "temperature": 1 })),
+        with(plain.clone(), json!({ "stream": true })),
+        with(plain.clone(), json!({ "tools": [tool] })),
+        with(plain.clone(), messages(json!({ "role": "system", "content": "Be brief." }))),
+        with(plain.clone(), messages(json!({ "role": "system", "content": "Be long." }))),
+        with(plain.clone(), messages(json!({ "role": "user", "content": "Hello" }))),
+        with(plain.clone(), json!({ "messages": [{ "role": "user", "content": text, "name": "ada" }] })),
+    ] {
+        assert_eq!(found(&face.chat(&other)), Some("miss"), "{other}");
+    }
+    assert_eq!(found(&face.chat(&plain)), Some("semantic"));
+    let again = with(plain, json!({ "tools": [tool], "messages": [{ "role": "user", "content": ASKED }] }));
+    assert_eq!(finds(&face, &[&again, &again]), ["miss", "exact"], "with tools the bytes count");
+    let reworded = with(again, json!({ "messages": [{ "role": "user", "content": ALIKE[0] }] }));
+    assert_eq!(found(&face.chat(&reworded)), Some("miss"), "and nothing else");
+}
+
+#[test]
+fn a_caller_may_refuse_an_answer_to_another_question() {
+    let upstream = Upstream::start();
+    let face = face(&upstream, json!({ "semantic": true }));
+    let [asked, alike] = [ASKED, ALIKE[0]].map(|text| question("openai/echo-small", text));
+    assert_eq!(found(&face.chat(&asked)), Some("miss"));
+    for control in ["no-cache", "no-store"] {
+        let reply = face.client.call("POST", CHAT, &[("Cache-Control", control)], &alike.to_string());
+        assert_eq!(found(&reply), Some("miss"), "{control}");
+        assert_eq!(reply.json()["choices"][0]["message"]["content"], format!("echo: {}", ALIKE[0]));
+    }
+    assert_eq!(upstream.asked("echo-small").len(), 3);
+}
+
+/// An answer that is too old to be given does not stand before one that is not.
+#[test]
+fn an_answer_that_made_way_hides_no_other() {
+    let upstream = Upstream::start();
+    // There is room for one.
+    let face = face(&upstream, json!({ "semantic": true, "max_bytes": "1KiB" }));
+    let [first, second, third] = [ASKED, UNLIKE, ALIKE[0]].map(|text| question("openai/echo-small", text));
+    assert_eq!(finds(&face, &[&first, &second]), ["miss", "miss"]);
+    assert_eq!(finds(&face, &[&third, &third]), ["miss", "semantic"], "the first has made way, and the third is kept");
+    assert_eq!(finds(&face, &[&first]), ["semantic"], "the first finds the third");
+}
+
+#[test]
+fn a_question_is_embedded_once_for_the_cache_and_the_classifier() {
+    let upstream = Upstream::start();
+    let texts = |face: &Face| {
+        let metrics = face.client.get("/metrics").body;
+        let line = metrics.lines().find_map(|line| line.strip_prefix("corbie_inference_texts_total "));
+        line.and_then(|number| number.parse::<u64>().ok()).unwrap_or_else(|| panic!("{metrics}"))
+    };
+    for semantic in [false, true] {
+        let settings = json!({
+            "router": { "cache": { "semantic": semantic } }, "defaults": { "model": "openai/echo-small" },
+        });
+        let face = Face::start(&with(three(&upstream), settings));
+        assert_eq!(face.chat(&question("auto", "Which wine goes with fish?")).status, 200);
+        let before = texts(&face);
+        let reply = face.chat(&question("auto", "Tell me about the rivers near the town where I grew up"));
+        assert_eq!(found(&reply), semantic.then_some("miss"));
+        let method = face.decisions()[0]["classified"]["method"].clone();
+        assert!(method == "model" || method == "embedding", "the classifier takes a vector: {method}");
+        assert_eq!(texts(&face) - before, 1, "semantic {semantic}");
+        // One that is found is not classified.
+        let alike = face.chat(&question("auto", "tell me about the rivers near the town where I grew up"));
+        assert_eq!(found(&alike), semantic.then_some("semantic"));
+    }
+}
