@@ -25,6 +25,9 @@ mod fixture;
 mod http;
 #[path = "openai_api/leaving.rs"]
 mod leaving;
+#[cfg(target_os = "linux")]
+#[path = "openai_api/memory.rs"]
+mod memory;
 #[path = "openai_api/models.rs"]
 mod models;
 #[path = "openai_api/passing_on.rs"]

@@ -1,0 +1,103 @@
+//! Memory stays where it is, however many requests there were and however they ended.
+//!
+//! The test sends a few thousand. For a long run, say how many:
+//!
+//! ```text
+//! CORBIE_REQUESTS=100000 cargo test --release --test openai_api memory -- --nocapture
+//! ```
+
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::fixture::{CHAT, Face, question, three, with};
+use crate::http::Client;
+use crate::process::wait_for;
+use crate::upstream::{FORMATS, Upstream};
+
+/// The decisions that are kept and the room for answers are used up by then.
+const WARM_UP: usize = 2_000;
+const REQUESTS: usize = 4_000;
+const CALLERS: usize = 4;
+/// What an allocator may keep for later.
+const MOST_GROWN: u64 = 6 << 20;
+
+#[test]
+fn memory_is_flat_over_whole_streamed_failing_and_cancelled_requests() {
+    let requests = std::env::var("CORBIE_REQUESTS").ok().and_then(|number| number.parse().ok()).unwrap_or(REQUESTS);
+    let upstream = Upstream::start();
+    let mut settings = three(&upstream);
+    // What fails again and again is left alone for a while, and the others must not be.
+    for format in FORMATS {
+        settings["providers"][format!("broken-{format}")] = upstream.provider(format);
+    }
+    settings["router"] = json!({ "cache": { "exact": true, "max_bytes": "256KiB" } });
+    let face = Face::start(&settings);
+    send(face.client, 0, WARM_UP);
+    let before = settled(&face);
+    send(face.client, WARM_UP, requests);
+    let after = settled(&face);
+    let megabytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let told = format!("{requests} requests: {:.1} MiB before, {:.1} MiB after", megabytes(before), megabytes(after));
+    let _ = writeln!(std::io::stderr(), "{told}");
+    assert!(after.saturating_sub(before) < MOST_GROWN, "{told}");
+    let streamed = face.stream(&question("openai/echo-small", "still there"));
+    assert_eq!((streamed.text().as_str(), streamed.done), ("echo: still there", true));
+}
+
+/// Sends requests, some at once, each with words of its own.
+fn send(client: Client, from: usize, count: usize) {
+    let next = AtomicUsize::new(from);
+    thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= from + count {
+                        return;
+                    }
+                    one(client, number);
+                }
+            });
+        }
+    });
+}
+
+/// Each wire format in turn, and each end in turn.
+fn one(client: Client, number: usize) {
+    let format = FORMATS[number % FORMATS.len()];
+    let asked = |model: &str, stream: bool| {
+        let asked = question(model, &format!("question {number}, and some more words"));
+        with(asked, json!({ "stream": stream }))
+    };
+    let ask = |model: &str, stream: bool| client.post(CHAT, &asked(model, stream));
+    match number / FORMATS.len() % 5 {
+        0 => assert_eq!(ask(&format!("{format}/echo-small"), false).status, 200),
+        1 => assert!(ask(&format!("{format}/echo-small"), true).body.ends_with("data: [DONE]\n\n")),
+        2 => assert_eq!(ask(&format!("{format}/status-400"), false).status, 400),
+        // Broken off, or refused while its provider is left alone.
+        3 => assert!(!ask(&format!("broken-{format}/error-mid"), true).body.contains("[DONE]")),
+        _ => hang_up(client, &asked(&format!("{format}/drip-20"), number.is_multiple_of(2))),
+    }
+}
+
+fn hang_up(client: Client, asked: &Value) {
+    let body = asked.to_string();
+    let mut connection = client.connect().unwrap();
+    let head = client.head("POST", CHAT, &[], body.len());
+    connection.write_all(format!("{head}{body}").as_bytes()).unwrap();
+}
+
+/// The memory once nobody is waited for: those who hung up are noticed a moment later.
+fn settled(face: &Face) -> u64 {
+    wait_for("the last to be done", || {
+        let decisions = face.decisions();
+        let newest = decisions.first().and_then(|decision| decision["id"].as_u64());
+        thread::park_timeout(std::time::Duration::from_millis(200));
+        let later = face.decisions().first().and_then(|decision| decision["id"].as_u64());
+        (newest == later).then_some(())
+    });
+    face.server.resident_bytes()
+}
