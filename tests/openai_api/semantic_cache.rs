@@ -22,6 +22,13 @@ fn finds(face: &Face, asked: &[&Value]) -> Vec<String> {
     asked.iter().map(|asked| found(&face.chat(asked)).unwrap().to_owned()).collect()
 }
 
+/// How many texts were embedded so far.
+fn texts(face: &Face) -> u64 {
+    let metrics = face.client.get("/metrics").body;
+    let line = metrics.lines().find_map(|line| line.strip_prefix("corbie_inference_texts_total "));
+    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{metrics}"))
+}
+
 #[test]
 fn a_question_that_means_the_same_gets_the_same_answer_in_every_wire_format() {
     let upstream = Upstream::start();
@@ -64,11 +71,7 @@ fn the_same_bytes_mean_the_same_where_only_meanings_count() {
     assert_eq!(finds(&face, &[&asked, &asked]), ["miss", "semantic"]);
     let exact = self::face(&upstream, json!({ "exact": true, "semantic": false }));
     assert_eq!(finds(&exact, &[&asked, &question("openai/echo-small", ALIKE[0])]), ["miss", "miss"]);
-    assert_eq!(
-        exact.client.get("/metrics").body.matches("corbie_inference_texts_total 0").count(),
-        1,
-        "nothing is embedded"
-    );
+    assert_eq!(texts(&exact), 0, "nothing is embedded");
 }
 
 /// Everything is near enough here but for what must be the same.
@@ -135,6 +138,7 @@ fn a_caller_may_refuse_an_answer_to_another_question() {
         assert_eq!(reply.json()["choices"][0]["message"]["content"], format!("echo: {}", ALIKE[0]));
     }
     assert_eq!(upstream.asked("echo-small").len(), 3);
+    assert_eq!(texts(&face), 2, "nothing is compared for one that is neither looked for nor kept");
 }
 
 /// An answer that is too old to be given does not stand before one that is not.
@@ -152,11 +156,6 @@ fn an_answer_that_made_way_hides_no_other() {
 #[test]
 fn a_question_is_embedded_once_for_the_cache_and_the_classifier() {
     let upstream = Upstream::start();
-    let texts = |face: &Face| {
-        let metrics = face.client.get("/metrics").body;
-        let line = metrics.lines().find_map(|line| line.strip_prefix("corbie_inference_texts_total "));
-        line.and_then(|number| number.parse::<u64>().ok()).unwrap_or_else(|| panic!("{metrics}"))
-    };
     for semantic in [false, true] {
         let settings = json!({
             "router": { "cache": { "semantic": semantic } }, "defaults": { "model": "openai/echo-small" },

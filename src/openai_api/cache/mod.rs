@@ -109,7 +109,7 @@ impl Cache {
         {
             return Found::Kept(kept, By::Exact);
         }
-        let meaning = match settings.semantic {
+        let meaning = match settings.semantic && wanted.store {
             true => self.meaning(received, caller).await,
             false => None,
         };
