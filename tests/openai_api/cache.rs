@@ -200,6 +200,13 @@ fn failures_are_never_kept() {
             assert_eq!(found(&face.chat(&asked)), Some("exact"), "{format}");
         }
     }
+    // Status 200, and no answer.
+    for model in ["error-mid", "not-json", "empty", "html"] {
+        let asked = question(&format!("openai/{model}"), "hello");
+        for reply in [face.chat(&asked), face.chat(&asked)] {
+            assert!(reply.status >= 400 && reply.header("x-corbie-cache").is_none(), "{model}: {reply:?}");
+        }
+    }
 }
 
 #[test]

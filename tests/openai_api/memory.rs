@@ -3,7 +3,7 @@
 //! The test sends a few thousand. For a long run, say how many:
 //!
 //! ```text
-//! CORBIE_REQUESTS=100000 cargo test --release --test openai_api memory -- --nocapture
+//! CORBIE_REQUESTS=100000 cargo test --test openai_api memory -- --nocapture
 //! ```
 
 use std::io::Write;
@@ -43,6 +43,12 @@ fn memory_is_flat_over_whole_streamed_failing_and_cancelled_requests() {
     let told = format!("{requests} requests: {:.1} MiB before, {:.1} MiB after", megabytes(before), megabytes(after));
     let _ = writeln!(std::io::stderr(), "{told}");
     assert!(after.saturating_sub(before) < MOST_GROWN, "{told}");
+    let metrics = face.client.get("/metrics").body;
+    for outcome in ["answered", "failed", "cancelled"] {
+        let counted = format!(r#"corbie_route_decisions_total{{why="asked",outcome="{outcome}"}} "#);
+        let count = metrics.lines().find_map(|line| line.strip_prefix(&counted)?.parse::<usize>().ok());
+        assert!(count.is_some_and(|count| count > requests / 10), "{outcome}: {metrics}");
+    }
     let streamed = face.stream(&question("openai/echo-small", "still there"));
     assert_eq!((streamed.text().as_str(), streamed.done), ("echo: still there", true));
 }
