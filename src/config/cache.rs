@@ -14,8 +14,8 @@ pub struct Cache {
     pub exact: bool,
     /// Answer a question that means the same as one before, after the same conversation, with the same answer.
     pub semantic: bool,
-    /// How alike two questions must be, from 0.5 to 1. Their numbers, and the order of the words that both have, must be
-    /// the same in any case.
+    /// How alike two questions must be, from 0.5 to 1. Their numbers, the order of the words that both have, and how often
+    /// they say no must be the same in any case.
     #[schemars(range(min = 0.5, max = 1.0))]
     pub threshold: f64,
     /// How long an answer is given again.

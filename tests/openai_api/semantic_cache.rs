@@ -107,15 +107,17 @@ fn another_number_or_anything_else_that_is_said_is_another_question() {
     assert_eq!(found(&face.chat(&reworded)), Some("miss"), "and nothing else");
 }
 
-/// The model inside finds these more than 0.99 alike.
+/// The model inside finds these 0.97 alike, and more.
 #[test]
-fn the_same_words_in_another_order_are_another_question() {
+fn the_same_words_in_another_order_or_with_a_no_are_another_question() {
     let upstream = Upstream::start();
     let face = face(&upstream, json!({ "semantic": true }));
     for (asked, other) in [
         ("Which flights go from Paris to Rome?", "Which flights go from Rome to Paris?"),
         ("Convert miles to kilometres", "Convert kilometres to miles"),
         ("Did Alice owe Bob money?", "Did Bob owe Alice money?"),
+        ("Is this allowed in Spain?", "Is this not allowed in Spain?"),
+        ("Is it safe to take this with alcohol?", "Is it unsafe to take this with alcohol?"),
     ] {
         let [asked, other] = [asked, other].map(|text| question("openai/echo-small", text));
         assert_eq!(

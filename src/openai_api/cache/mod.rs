@@ -5,6 +5,7 @@
 
 mod meaning;
 mod question;
+mod wording;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,0 +1,113 @@
+//! What vectors hardly tell: numbers, the order of words, and a no.
+//!
+//! The model inside finds flights from Paris to Rome and from Rome to Paris 0.999 alike, and what is allowed and what is
+//! not allowed 0.99. Where in doubt two questions are two: an answer that is not given again costs little.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// How a question is put.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Wording {
+    /// In their order, in the digits of any script.
+    numbers: String,
+    /// The words in their order, each as a number. Signs, and small or large letters, do not count.
+    words: Box<[u64]>,
+    /// How often it says no.
+    noes: usize,
+    /// Of words such as `unsafe`, the word that they turn round.
+    turned: Box<[u64]>,
+}
+
+const NOES: [&str; 9] = ["no", "not", "never", "none", "nor", "neither", "nobody", "cannot", "without"];
+const TURNING: [&str; 7] = ["un", "in", "im", "il", "ir", "dis", "non"];
+
+impl Wording {
+    pub(super) fn of(text: &str) -> Wording {
+        let text = text.to_lowercase();
+        let words = || text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+        let numbers = text.split(|letter: char| !letter.is_numeric()).filter(|word| !word.is_empty());
+        let turned = |word| TURNING.iter().filter_map(move |turning| str::strip_prefix(word, turning));
+        // What is left of `isn't` is a `t`.
+        let says_no = |word: &&str| NOES.contains(word) || *word == "t";
+        Wording {
+            numbers: numbers.collect::<Vec<_>>().join(" "),
+            words: words().map(number).collect(),
+            noes: words().filter(says_no).count(),
+            turned: words().flat_map(turned).filter(|rest| !rest.is_empty()).map(number).collect(),
+        }
+    }
+
+    /// Whether both may ask the same.
+    pub(super) fn agrees(&self, other: &Wording) -> bool {
+        self.numbers == other.numbers
+            && self.noes == other.noes
+            && self.has_order_of(other)
+            && !self.turns(other)
+            && !other.turns(self)
+    }
+
+    /// Whether the words that both have come in the same order.
+    fn has_order_of(&self, other: &Wording) -> bool {
+        let (ours, theirs) = (&self.words, &other.words);
+        ours.iter().filter(|word| theirs.contains(word)).eq(theirs.iter().filter(|word| ours.contains(word)))
+    }
+
+    /// Whether it turns round a word of the other, and does not have that word itself.
+    fn turns(&self, other: &Wording) -> bool {
+        self.turned.iter().any(|word| other.words.contains(word) && !self.words.contains(word))
+    }
+}
+
+/// A word takes less room as a number.
+fn number(word: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    word.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(one: &str, same: &[&str], others: &[&str]) {
+        for (texts, agree) in [(same, true), (others, false)] {
+            for text in texts {
+                let (one, other) = (Wording::of(one), Wording::of(text));
+                assert_eq!((one.agrees(&other), other.agrees(&one)), (agree, agree), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_numbers_are_another_question() {
+        check("What is 2 + 2?", &["what's 2+2", "Tell me: 2, 2"], &["what is 2 + 3?", "what is 22?", "what is it?"]);
+        check("٣ كتب", &["٣ كتب؟"], &["٤ كتب"]);
+    }
+
+    #[test]
+    fn the_same_words_in_another_order_are_another_question() {
+        check(
+            "Does the cat chase a dog?",
+            &["does the cat chase a dog", "Will the cat chase a dog?!", "The cat, a dog", "something else"],
+            &["Does a dog chase the cat?", "dog, cat", "The dog that the cat may chase"],
+        );
+    }
+
+    #[test]
+    fn a_no_makes_another_question() {
+        check(
+            "Is this allowed here?",
+            &["is this permitted here"],
+            &[
+                "Is this not allowed here?",
+                "Isn't this allowed here?",
+                "Isn’t this allowed here?",
+                "Is this disallowed here?",
+            ],
+        );
+        check("Is it legal to park?", &["Is it lawful to park?"], &["Is it illegal to park?"]);
+        check("Is it unsafe and not safe?", &["is it unsafe, and not safe"], &["Is it safe?"]);
+        check("Why isn't it blue?", &["Why is it not blue"], &["Why is it blue?"]);
+    }
+}
