@@ -30,6 +30,8 @@ mod leaving;
 mod memory;
 #[path = "openai_api/models.rs"]
 mod models;
+#[path = "openai_api/odd_streams.rs"]
+mod odd_streams;
 #[path = "openai_api/passing_on.rs"]
 mod passing_on;
 #[path = "openai_api/policies.rs"]

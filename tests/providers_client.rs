@@ -1,11 +1,15 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 //! The client that sends requests to providers, against peers that behave and peers that do not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use corbie::config::providers as config;
+use corbie::providers::call::{self, Hope};
 use corbie::providers::client::Client;
-use corbie::providers::{Error, NetworkFault, Request};
+use corbie::providers::provider::Provider;
+use corbie::providers::{Chat, Error, NetworkFault, Request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
@@ -95,8 +99,8 @@ async fn a_stream_comes_piece_by_piece_and_its_silence_has_a_bound() {
     .await;
     let request = get(&format!("http://127.0.0.1:{port}/"));
     let mut opened = Client::new().open(request, Instant::now() + PATIENCE).await.unwrap();
-    assert_eq!(opened.next(PATIENCE).await, Ok(Some(Bytes::from_static(b"one"))));
-    assert_eq!(opened.next(Duration::from_millis(200)).await, Err(Error::Timeout));
+    assert_eq!(opened.next(Instant::now() + PATIENCE).await, Ok(Some(Bytes::from_static(b"one"))));
+    assert_eq!(opened.next(Instant::now() + Duration::from_millis(200)).await, Err(Error::Timeout));
 }
 
 #[tokio::test]
@@ -117,4 +121,33 @@ async fn connections_are_used_again() {
         assert_eq!(&*answer.body, b"ok");
     }
     accepted.await.unwrap();
+}
+
+/// A caller is given signs of life meanwhile, so the wait for the next word is begun again and again.
+#[tokio::test]
+async fn silence_counts_from_the_last_word_however_often_somebody_looks() {
+    let port = peer(|mut stream| async move {
+        let event = "data: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+        let _ = stream.write_all(format!("{head}{event}").as_bytes()).await;
+        tokio::time::sleep(PATIENCE).await;
+    })
+    .await;
+    let settings = serde_json::json!({
+        "type": "openai-compatible", "base_url": format!("http://127.0.0.1:{port}/v1"), "timeout": "500ms",
+    });
+    let settings: config::Provider = serde_json::from_value(settings).unwrap();
+    let provider = Arc::new(Provider::new("house", &settings, &Client::new()).unwrap());
+    let asked = Chat { model: "any".into(), stream: true, ..Chat::default() };
+    let deadline = Instant::now() + PATIENCE;
+    let opened = call::open(&provider, 0, &asked.into(), deadline, Hope::default()).await;
+    let mut stream = opened.result.unwrap();
+    stream.next_piece().await.unwrap().unwrap();
+    let next = loop {
+        match tokio::time::timeout(Duration::from_millis(100), stream.next_piece()).await {
+            Ok(next) => break next,
+            Err(_) => assert!(Instant::now() < deadline, "it is waited for without end"),
+        }
+    };
+    assert_eq!(next.unwrap().unwrap_err(), Error::Timeout);
 }

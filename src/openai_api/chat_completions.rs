@@ -81,14 +81,14 @@ async fn whole(face: &Face, received: Received, caller: Caller, place: Option<Pl
             openai::render(&completion, model, now()).to_string().into()
         }
     };
-    let is_kept = place.is_some();
+    let looked = place.is_some();
     if let Some(place) = place {
         place.keep(body.clone(), false, provider, model);
     }
     let mut response = Response::new(Body::from(body));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     decision_headers::add(response.headers_mut(), &record);
-    missed(&mut response, is_kept);
+    missed(&mut response, looked);
     Ok(response)
 }
 
@@ -101,16 +101,20 @@ fn missed(response: &mut Response, looked: bool) {
 
 /// The head is sent with the first piece, so that failover works until then.
 async fn pieces(face: &Face, received: Received, caller: Caller, place: Option<Place>) -> Result<Response, Failure> {
-    let with_usage = received.with_usage;
-    let answering = face.router.stream(ask(received, caller)).await?;
+    let Received { with_usage, several, .. } = received;
+    let mut answering = face.router.stream(ask(received, caller)).await?;
+    // Whether several answers are complete is known only to those who read them all.
+    if !several {
+        answering.pass_on();
+    }
     let record = answering.record().clone();
     let encoder = openai::Encoder::new(record.answered_by().1, now(), with_usage);
-    let is_kept = place.is_some();
+    let looked = place.is_some();
     let events = stream::events(answering, encoder, with_usage, place).await;
     let mut response = Response::new(Body::from_stream(events));
     event_headers(response.headers_mut());
     decision_headers::add(response.headers_mut(), &record);
-    missed(&mut response, is_kept);
+    missed(&mut response, looked);
     Ok(response)
 }
 

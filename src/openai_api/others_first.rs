@@ -9,27 +9,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::future::poll_fn;
+use futures_util::task::AtomicWaker;
 
 /// Notes that it is our turn again.
 struct Turn {
     came: AtomicBool,
-    task: Waker,
+    /// Whoever polled last.
+    task: AtomicWaker,
 }
 
 impl Wake for Turn {
     fn wake(self: Arc<Self>) {
         self.came.store(true, Ordering::Release);
-        self.task.wake_by_ref();
+        self.task.wake();
     }
 }
 
 pub(super) async fn others_first() {
     let mut turn: Option<Arc<Turn>> = None;
     poll_fn(|context| match &turn {
-        Some(turn) if turn.came.load(Ordering::Acquire) => Poll::Ready(()),
-        Some(_) => Poll::Pending,
+        Some(turn) => {
+            turn.task.register(context.waker());
+            if turn.came.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+        }
         None => {
-            let waiting = Arc::new(Turn { came: AtomicBool::new(false), task: context.waker().clone() });
+            let waiting = Arc::new(Turn { came: AtomicBool::new(false), task: AtomicWaker::new() });
+            waiting.task.register(context.waker());
             let waker = Waker::from(waiting.clone());
             turn = Some(waiting);
             // The scheduler wakes us when nobody else is ready.

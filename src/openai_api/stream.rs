@@ -43,12 +43,11 @@ struct Keeping {
 /// The events. What is ready is written together; an answer that breaks ends with an error and without `[DONE]`. The
 /// first are waited for here, so that they go out with the head.
 pub(super) async fn events(
-    mut answering: Answering,
+    answering: Answering,
     encoder: Encoder,
     with_usage: bool,
     place: Option<Place>,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    answering.pass_on();
     let keeping = place.map(|place| Keeping { place, said: Vec::new() });
     let mut writing =
         Writing { answering, encoder, with_usage, counts: None, as_it_came: false, keeping, ended: false };
@@ -139,23 +138,23 @@ impl Writing {
 
     /// An event of the same protocol goes on as it came; others are translated.
     fn write(&mut self, piece: Piece, out: &mut Vec<u8>) {
-        let data = match piece {
+        let (data, counts) = match piece {
             Piece::Plain(events) => {
                 self.as_it_came = true;
                 out.extend_from_slice(&events);
                 return;
             }
-            Piece::Event { deltas, data: None } => {
+            Piece::Event { deltas, data: None, .. } => {
                 deltas.iter().for_each(|delta| self.encoder.delta(delta, out));
                 return;
             }
-            Piece::Event { data: Some(data), .. } => data,
+            Piece::Event { data: Some(data), counts, .. } => (data, counts),
         };
         self.as_it_came = true;
         if data.trim_start().starts_with("[DONE]") {
             return;
         }
-        if says_tokens(&data) {
+        if counts {
             let Ok(mut chunk) = serde_json::from_str::<Value>(&data) else { return };
             self.keep_counts(&mut chunk);
             if chunk["choices"].as_array().is_some_and(|choices| !choices.is_empty()) {
@@ -189,10 +188,4 @@ impl Writing {
         }
         put("[DONE]", out);
     }
-}
-
-/// Whether an event says how many tokens there were, also if it says so again. A quick look: words of an answer that
-/// look alike are escaped.
-fn says_tokens(data: &str) -> bool {
-    data.contains("\"usage\":{") || data.contains("\"usage\": {")
 }

@@ -120,9 +120,9 @@ impl Default for Client {
 }
 
 impl Opened {
-    /// The next bytes of the body; none at its end. Silence for as long as `most` is a failure.
-    pub async fn next(&mut self, most: Duration) -> Result<Option<Bytes>, Error> {
-        match tokio::time::timeout(most, self.body.frame()).await {
+    /// The next bytes of the body; none at its end. Silence until `by` is a failure.
+    pub async fn next(&mut self, by: Instant) -> Result<Option<Bytes>, Error> {
+        match tokio::time::timeout_at(by, self.body.frame()).await {
             Ok(frame) => self.take(frame),
             Err(_) => Err(Error::Timeout),
         }

@@ -356,6 +356,14 @@ impl Decoder {
         }
     }
 
+    /// Whether the last event told how many tokens there were.
+    pub fn tells_tokens(&self) -> bool {
+        match self {
+            Decoder::OpenAi(decoder) => decoder.tells_tokens(),
+            Decoder::Anthropic(_) | Decoder::Google(_) => false,
+        }
+    }
+
     /// Whether nothing more will come.
     pub fn is_over(&self) -> bool {
         match self {

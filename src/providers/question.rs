@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::chat::Part;
 use super::openai::Received;
 use super::{Chat, Error};
 
@@ -41,6 +42,17 @@ impl Question {
     pub fn wants_pieces(&mut self, stream: bool) {
         if let Question::Read(chat) = self {
             chat.stream = stream;
+        }
+    }
+
+    /// How much there is to read, in bytes.
+    pub fn size(&self) -> usize {
+        match self {
+            Question::AsItCame { received, .. } => received.bytes().len(),
+            Question::Read(chat) => {
+                let parts = chat.messages.iter().flat_map(|message| &message.parts);
+                parts.map(|part| if let Part::Text { text } = part { text.len() } else { 0 }).sum()
+            }
         }
     }
 

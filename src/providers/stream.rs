@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
 use tokio::time::Instant;
 
 use super::chat::Protocol;
 use super::client::Opened;
-use super::openai::plain;
+use super::openai::{self, plain};
 use super::provider::{Decoder, Provider};
 use super::{Delta, Error, Events, Head, NetworkFault, Question, mock};
 
@@ -27,6 +29,8 @@ pub struct Stream {
     left: VecDeque<Delta>,
     /// Whoever takes it wants events as they came, where that can be.
     as_it_came: bool,
+    /// When something was last heard of it.
+    heard: Instant,
     ended: bool,
 }
 
@@ -40,6 +44,8 @@ pub enum Piece {
         deltas: Vec<Delta>,
         /// Its data as it came, where the provider speaks OpenAI's protocol.
         data: Option<String>,
+        /// It says how many tokens there were, perhaps again.
+        counts: bool,
     },
 }
 
@@ -47,7 +53,7 @@ pub enum Piece {
 enum Source {
     Wire(Box<Wire>),
     /// All pieces are ready already.
-    Mock,
+    Ready,
 }
 
 #[derive(Debug)]
@@ -65,6 +71,24 @@ impl Piece {
             Piece::Event { deltas, .. } => deltas,
         }
     }
+
+    /// How many events it is.
+    pub fn events(&self) -> u64 {
+        match self {
+            Piece::Plain(bytes) => plain::count(bytes),
+            Piece::Event { .. } => 1,
+        }
+    }
+
+    /// Whether a caller has something of it, also if corbie does not know what.
+    fn says_something(&self) -> bool {
+        match self {
+            Piece::Plain(_) => true,
+            Piece::Event { deltas, data, .. } => {
+                deltas.iter().any(says_something) || data.as_deref().is_some_and(openai::says_something_else)
+            }
+        }
+    }
 }
 
 impl Stream {
@@ -77,12 +101,12 @@ impl Stream {
     ) -> Result<Stream, Error> {
         let (provider, model) = (provider.clone(), question.model());
         let Some(request) = provider.request(key, question)? else {
-            let piece = |delta| Ok(Piece::Event { deltas: vec![delta], data: None });
+            let piece = |delta| Ok(Piece::Event { deltas: vec![delta], data: None, counts: false });
             let ready = mock::deltas(&*question.chat()?)?.into_iter().map(piece).collect();
-            return Ok(Stream::new(provider, Source::Mock, model, ready));
+            return Ok(Stream::new(provider, Source::Ready, model, ready));
         };
         let opened = provider.client.open(request, by).await?;
-        if !opened.status.is_success() {
+        if !opened.status.is_success() || is_json(&opened) {
             return Err(refusal(&provider, opened, by).await);
         }
         let source = Source::Wire(Box::new(Wire { opened, events: Events::default(), decoder: provider.decoder() }));
@@ -95,7 +119,17 @@ impl Stream {
 
     fn new(provider: Arc<Provider>, source: Source, model: &str, ready: VecDeque<Result<Piece, Error>>) -> Stream {
         let (model, left) = (model.to_owned(), VecDeque::new());
-        Stream { provider, source, model, failed: None, ready, left, as_it_came: false, ended: false }
+        Stream {
+            provider,
+            source,
+            model,
+            failed: None,
+            ready,
+            left,
+            as_it_came: false,
+            heard: Instant::now(),
+            ended: false,
+        }
     }
 
     /// From here on, what comes in OpenAI's protocol is read no further than it must be. [`Stream::next`] would miss it.
@@ -138,7 +172,7 @@ impl Stream {
         loop {
             for piece in &self.ready {
                 match piece {
-                    Ok(piece) if piece.deltas().iter().any(says_something) => return Ok(()),
+                    Ok(piece) if piece.says_something() => return Ok(()),
                     Ok(_) => {}
                     Err(error) => return Err(error.clone()),
                 }
@@ -161,7 +195,8 @@ impl Stream {
             self.ended = true;
             return Ok(());
         };
-        let came = wire.opened.next(self.provider.timeout).await;
+        let came = wire.opened.next(self.heard + self.provider.timeout).await;
+        self.heard = Instant::now();
         self.take(came)
     }
 
@@ -172,6 +207,7 @@ impl Stream {
             return false;
         }
         let Some(came) = wire.opened.next_now() else { return false };
+        self.heard = Instant::now();
         if let Err(error) = self.take(came) {
             self.fail(error);
         }
@@ -192,15 +228,23 @@ impl Stream {
                     let end = plain::end(&bytes).unwrap_or(bytes.len());
                     let complete = events.push(&bytes.split_to(end));
                     for event in complete.map_err(|_| Error::Unreadable("an event is larger than 16 MiB"))? {
+                        // Some write empty events as signs of life, and some go on after the end.
+                        if event.data.trim().is_empty() || decoder.is_over() {
+                            continue;
+                        }
                         let deltas = decoder.event(&event).map_err(|error| self.provider.scrubbed(error))?;
+                        let counts = decoder.tells_tokens();
                         let data = (self.provider.protocol() == Protocol::OpenAi).then_some(event.data);
                         if !deltas.is_empty() || data.is_some() {
-                            self.ready.push_back(Ok(Piece::Event { deltas, data }));
+                            self.ready.push_back(Ok(Piece::Event { deltas, data, counts }));
                         }
                     }
                 }
                 // Some say that all is said and keep the connection open.
                 self.ended = decoder.is_over();
+                if self.ended {
+                    self.let_go();
+                }
                 Ok(())
             }
             // Some close the connection rudely when all is said.
@@ -210,6 +254,16 @@ impl Stream {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads the last bytes of a body whose answer is complete, aside: the connection can then be used again.
+    fn let_go(&mut self) {
+        let Source::Wire(wire) = std::mem::replace(&mut self.source, Source::Ready) else { return };
+        let mut opened = wire.opened;
+        tokio::spawn(async move {
+            let by = Instant::now() + LETTING_GO;
+            while let Ok(Some(_)) = opened.next(by).await {}
+        });
     }
 
     /// What fails comes after the pieces before it.
@@ -228,12 +282,17 @@ fn says_something(delta: &Delta) -> bool {
     }
 }
 
+/// Some tell of a failure under a status of success.
+fn is_json(opened: &Opened) -> bool {
+    let kind = opened.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    kind.starts_with(b"application/json")
+}
+
 /// What an answer says that is no stream.
 async fn refusal(provider: &Provider, mut opened: Opened, by: Instant) -> Error {
     let mut body = Vec::new();
     while body.len() < MOST_REFUSAL {
-        let left = by.saturating_duration_since(Instant::now());
-        match opened.next(left).await {
+        match opened.next(by).await {
             Ok(Some(bytes)) => body.extend_from_slice(&bytes),
             _ => break,
         }
@@ -242,5 +301,7 @@ async fn refusal(provider: &Provider, mut opened: Opened, by: Instant) -> Error 
     provider.response(head, &body).err().unwrap_or(Error::Unreadable("it is no stream"))
 }
 
+/// How long the end of a body may take after the end of its answer.
+const LETTING_GO: Duration = Duration::from_secs(1);
 /// No refusal needs more words.
 const MOST_REFUSAL: usize = 1 << 20;

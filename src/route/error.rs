@@ -16,7 +16,7 @@ pub enum Error {
          `providers`, or start a local model server"
     )]
     NoProvider,
-    #[error("no provider serves `{model}`;{} `models/list` shows the models there are{}", alike(.near), but_for(.unlisted))]
+    #[error("no provider serves `{model}`;{} `models/list` and `GET /v1/models` show the models there are{}", alike(.near), but_for(.unlisted))]
     UnknownModel { model: String, near: Vec<String>, unlisted: Vec<String> },
     #[error("`{provider}` has no models for embeddings; name one of another provider")]
     NoEmbeddings { provider: String },

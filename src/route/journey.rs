@@ -92,11 +92,16 @@ impl Journey {
         self.record.outcome = Outcome::Answered;
         self.record.usage = Some(Tokens::from(usage));
         self.record.cost = price.map(|price| cost(usage, price));
-        if let Some(caller) = &self.caller {
-            self.router.budgets.spend(caller, usage, self.record.cost, today());
-        }
+        self.spend(usage, price);
         self.end();
         self.record.clone()
+    }
+
+    /// Counts what an answer, or a part of one, costs its caller.
+    pub(super) fn spend(&self, usage: Usage, price: Option<Price>) {
+        if let Some(caller) = &self.caller {
+            self.router.budgets.spend(caller, usage, price.map(|price| cost(usage, price)), today());
+        }
     }
 
     /// It was answered before, and costs nothing.

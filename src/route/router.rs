@@ -187,8 +187,10 @@ impl Router {
     pub async fn stream(&self, mut ask: Ask) -> Result<Answering, Error> {
         let mut journey = self.begin(ask.model.as_deref(), ask.caller.clone());
         ask.question.wants_pieces(true);
+        // A token has about four letters.
+        let read = ask.question.size() as u64 / 4;
         match self.answer::<InPieces>(ask, &mut journey).await {
-            Ok((stream, price)) => Ok(Answering::new(stream, journey, price)),
+            Ok((stream, price)) => Ok(Answering::new(stream, journey, price, read)),
             Err(error) => Err(journey.failed(error)),
         }
     }

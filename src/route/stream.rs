@@ -15,12 +15,16 @@ pub struct Answering {
     journey: Journey,
     price: Option<Price>,
     usage: Usage,
+    /// About what it costs, for whoever leaves before it is told.
+    estimate: Usage,
     ended: bool,
 }
 
 impl Answering {
-    pub(super) fn new(stream: Stream, journey: Journey, price: Option<Price>) -> Answering {
-        Answering { stream, journey, price, usage: Usage::default(), ended: false }
+    /// `read` is about how many tokens the model was given.
+    pub(super) fn new(stream: Stream, journey: Journey, price: Option<Price>, read: u64) -> Answering {
+        let estimate = Usage { prompt: read, ..Usage::default() };
+        Answering { stream, journey, price, usage: Usage::default(), estimate, ended: false }
     }
 
     /// How it was routed; whole once the stream has ended.
@@ -49,6 +53,7 @@ impl Answering {
             return None;
         }
         let next = self.stream.next().await;
+        self.estimate.completion += 1;
         self.seen(next, std::slice::from_ref)
     }
 
@@ -58,6 +63,7 @@ impl Answering {
             return None;
         }
         let next = self.stream.next_piece().await;
+        self.estimate.completion += next.as_ref().and_then(|next| next.as_ref().ok()).map_or(0, Piece::events);
         self.seen(next, Piece::deltas)
     }
 
@@ -79,6 +85,7 @@ impl Answering {
             Some(Err(error)) => {
                 self.ended = true;
                 let error = self.broken(error);
+                self.pay();
                 Some(Err(self.journey.failed(error)))
             }
             None => {
@@ -89,6 +96,12 @@ impl Answering {
         }
     }
 
+    /// What was written until now costs its caller, whether or not there is more.
+    fn pay(&self) {
+        let told = Some(self.usage).filter(|usage| usage.total() > 0);
+        self.journey.spend(told.unwrap_or(self.estimate), self.price);
+    }
+
     fn broken(&self, error: providers::Error) -> Error {
         let record = self.journey.record();
         Error::Provider {
@@ -96,6 +109,14 @@ impl Answering {
             model: record.model.clone().unwrap_or_default(),
             error,
             asked: record.attempts.len(),
+        }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.pay();
         }
     }
 }

@@ -76,8 +76,7 @@ impl Reply {
 
     /// The next bytes of the body; none at its end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        let bytes = self.opened.next(left).await?;
+        let bytes = self.opened.next(self.deadline).await?;
         self.taken += bytes.as_ref().map_or(0, Bytes::len);
         if self.taken > MOST_BYTES {
             return Err(Error::Unreadable("it is larger than 4 MiB"));

@@ -219,7 +219,7 @@ def ask_for_the_rest(checks: Checks, corbie: Corbie) -> None:
     same(checks, "async embeddings", len(asyncio.run(embeddings.aembed_query("a cat"))), DIMENSIONS)
     same(checks, "many embeddings", len(embeddings.embed_documents([f"text {number}" for number in range(300)])), 300)
     # What LangChain sends unless it is told not to: numbers of the tokens of another model.
-    error = fails(checks, openai.BadRequestError, lambda: embeddings.client.create(model="any", input=[[9906, 1917]]))
+    error = fails(checks, openai.BadRequestError, lambda: embeddings.client.create(model="auto", input=[[9906, 1917]]))
     checks.that(bool(error) and "token numbers" in error.message, "token numbers are refused by name", str(error))
 
     error = fails(checks, openai.NotFoundError, lambda: corbie.chat("no-such-model").invoke("hello"))

@@ -147,6 +147,10 @@ impl Cache {
     async fn meaning(&self, received: &Received, caller: &str) -> Option<Meaning> {
         let Question { text, before } = Question::of(received)?;
         let embedding = self.0.inference.embed(vec![text.clone()], Purpose::Query).await.ok()?.pop()?;
+        // What the model did not read may be all that is different.
+        if embedding.truncated {
+            return None;
+        }
         Some(Meaning::new(key(caller, before.as_bytes()), &text, embedding))
     }
 }
@@ -155,7 +159,8 @@ impl Place {
     /// Keeps an answer.
     pub(super) fn keep(self, body: Bytes, stream: bool, provider: &str, model: &str) {
         let Place { key, meaning, cache, stores } = self;
-        if !stores || body.len() > LARGEST {
+        let is_findable = cache.0.settings.exact || meaning.is_some();
+        if !stores || !is_findable || body.len() > LARGEST {
             return;
         }
         // What came may be a part of something larger, or have room to grow; neither is counted.

@@ -13,8 +13,8 @@ pub(super) struct Question {
     pub(super) before: String,
 }
 
-/// A longer text is no question, and the model inside would not read it to its end.
-const LONGEST: usize = 2000;
+/// In a longer text, a few words that change everything hardly change its vector.
+const LONGEST: usize = 400;
 
 impl Question {
     /// Of a request that ends with a question in words. One with tools may act on what it is asked, and two questions

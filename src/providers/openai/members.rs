@@ -41,15 +41,23 @@ enum Text {
 pub(super) enum NoMembers {
     /// They are no JSON object.
     NoObject,
+    /// No request has so many.
+    TooMany,
     /// Two have the same name, and who reads them may take either.
     Twice,
 }
+
+/// How many members are looked at. Each takes a hundred bytes, whatever it takes to write one.
+const MOST: usize = 1000;
 
 impl Members {
     pub(super) fn read(bytes: Bytes) -> Result<Members, NoMembers> {
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let found = reader.deserialize_map(Finder).and_then(|found| reader.end().map(|()| found));
         let found: Vec<(Cow<'_, str>, &RawValue)> = found.map_err(|_| NoMembers::NoObject)?;
+        if found.len() > MOST {
+            return Err(NoMembers::TooMany);
+        }
         let begin = bytes.iter().position(|byte| *byte == b'{').ok_or(NoMembers::NoObject)?;
         let mut end = begin + 1;
         let members = found.into_iter().map(|(name, value)| {
@@ -177,7 +185,9 @@ impl<'de> Visitor<'de> for Finder {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = Vec::with_capacity(16);
         while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-            found.push((name, value));
+            if found.len() <= MOST {
+                found.push((name, value));
+            }
         }
         Ok(found)
     }
@@ -234,6 +244,8 @@ mod tests {
         for text in ["", "[]", "{", "{\"a\":1}}", "{\"a\":}", "1", "{\"a\":\"\u{1}\"}"] {
             assert_eq!(Members::read(text.to_owned().into()), Err(NoMembers::NoObject), "{text}");
         }
+        let many: Map<String, Value> = (0..=MOST).map(|number| (number.to_string(), Value::Null)).collect();
+        assert_eq!(Members::read(Value::Object(many).to_string().into()), Err(NoMembers::TooMany));
         let twice = "{\"model\":\"a\",\"x\":1,\"mod\\u0065l\":\"b\"}";
         assert_eq!(Members::read(twice.into()), Err(NoMembers::Twice));
     }

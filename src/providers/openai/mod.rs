@@ -58,6 +58,11 @@ pub fn faultless(head: Head<'_>, body: &[u8]) -> Option<Usage> {
     head.status.is_success().then(|| faultless::usage(body)).flatten()
 }
 
+/// Whether a chunk says something that its deltas do not.
+pub fn says_something_else(data: &str) -> bool {
+    stream::says_something_else(data)
+}
+
 /// Asks which models there are.
 pub fn models_request(endpoint: &Endpoint) -> Request {
     request::address(http::Method::GET, endpoint, "models", Bytes::new())

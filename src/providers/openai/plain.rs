@@ -17,6 +17,11 @@ pub fn end(bytes: &[u8]) -> Option<usize> {
     END.find(bytes).map(|end| end + END.needle().len())
 }
 
+/// How many events these are.
+pub fn count(bytes: &[u8]) -> u64 {
+    END.find_iter(bytes).count() as u64
+}
+
 /// How many bytes at the beginning are such events, whole ones.
 pub fn run(bytes: &[u8]) -> usize {
     let mut end = 0;

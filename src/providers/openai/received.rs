@@ -19,6 +19,8 @@ pub struct Received {
     pub stream: bool,
     /// The caller wants to be told of tokens at the end of a stream.
     pub with_usage: bool,
+    /// More than one answer is wanted.
+    pub several: bool,
 }
 
 /// Why bytes are no request.
@@ -26,6 +28,8 @@ pub struct Received {
 pub enum NotReceived {
     #[error("the body is no JSON object")]
     NoObject,
+    #[error("the body has more than 1000 members")]
+    TooMany,
     /// Whoever reads it may take either.
     #[error("the body has two members of the same name")]
     Twice,
@@ -37,6 +41,7 @@ impl Received {
     pub fn read(bytes: Bytes) -> Result<Received, NotReceived> {
         let members = Members::read(bytes.clone()).map_err(|no_members| match no_members {
             NoMembers::NoObject => NotReceived::NoObject,
+            NoMembers::TooMany => NotReceived::TooMany,
             NoMembers::Twice => NotReceived::Twice,
         })?;
         if !members.get("messages").is_some_and(|messages| messages.starts_with('[')) {
@@ -47,6 +52,7 @@ impl Received {
             model: read(&members, "model")?,
             stream: read(&members, "stream")?.unwrap_or_default(),
             with_usage: options.is_some_and(|options| options.is_ok_and(|options| options["include_usage"] == true)),
+            several: !matches!(members.get("n"), None | Some("1" | "null")),
             members,
             bytes,
         })

@@ -1,5 +1,7 @@
 //! An answer that comes in pieces.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::{content, failure, response};
@@ -17,7 +19,32 @@ pub struct Decoder {
     ended: bool,
     /// As last told: some servers repeat it with every chunk.
     usage: Option<Usage>,
+    /// The last chunk told it.
+    tells_tokens: bool,
+    /// Answers beside the first that were begun and are not ended.
+    others: BTreeSet<u64>,
     calls: Vec<Call>,
+}
+
+/// Whether a chunk says something that is none of the deltas: a sound, a member of a server's own, another answer than
+/// the first.
+pub(super) fn says_something_else(data: &str) -> bool {
+    const KNOWN: [&str; 5] = ["role", "content", "refusal", "tool_calls", "reasoning_content"];
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    let Ok(chunk) = serde_json::from_str::<Value>(data) else { return false };
+    chunk["choices"].as_array().into_iter().flatten().any(|choice| {
+        let first = choice["index"].as_u64().unwrap_or_default() == 0;
+        let members = choice["delta"].as_object();
+        members.into_iter().flatten().any(|(name, value)| {
+            let known = name == "role" || (first && KNOWN.contains(&name.as_str()));
+            !known && !is_empty(value)
+        })
+    })
 }
 
 /// A tool call that is being written.
@@ -35,6 +62,7 @@ struct Call {
 impl Decoder {
     /// What the event adds to the answer.
     pub fn event(&mut self, event: &Event) -> Result<Vec<Delta>, Error> {
+        self.tells_tokens = false;
         let data = event.data.trim();
         if self.ended || data.is_empty() {
             return Ok(Vec::new());
@@ -58,7 +86,12 @@ impl Decoder {
 
     /// Whether nothing of the answer is missing: the model has stopped, or the stream has come to its end marker.
     pub fn is_complete(&self) -> bool {
-        self.stopped || self.ended
+        self.ended || (self.stopped && self.others.is_empty())
+    }
+
+    /// Whether the last event told how many tokens there were.
+    pub fn tells_tokens(&self) -> bool {
+        self.tells_tokens
     }
 
     /// Whether the end marker has come: what follows is no part of the answer.
@@ -93,7 +126,15 @@ impl Decoder {
                 deltas.extend(self.stop(choice));
             }
         }
+        for other in chunk.get("choices").and_then(Value::as_array).into_iter().flatten() {
+            let Some(index) = other["index"].as_u64().filter(|index| *index > 0) else { continue };
+            match content::text(&other["finish_reason"]) {
+                Some(_) => drop(self.others.remove(&index)),
+                None => drop(self.others.insert(index)),
+            }
+        }
         let usage = chunk.get("usage").and_then(response::usage);
+        self.tells_tokens = usage.is_some();
         if let Some(usage) = usage.filter(|usage| self.usage != Some(*usage)) {
             self.usage = Some(usage);
             deltas.push(Delta::Used { usage });
