@@ -18,19 +18,24 @@ pub(super) struct Wording {
     turned: Box<[u64]>,
 }
 
-const NOES: [&str; 9] = ["no", "not", "never", "none", "nor", "neither", "nobody", "cannot", "without"];
+#[rustfmt::skip] // By language.
+const NOES: [&str; 28] = [
+    "no", "not", "never", "none", "nor", "neither", "nobody", "cannot", "without", "nicht", "kein", "keine", "keinen",
+    "keiner", "nie", "ohne", "pas", "jamais", "sans", "non", "nunca", "sin", "não", "senza", "mai", "niet", "geen", "нет",
+];
+/// Signs that compare numbers.
+const COMPARING: &str = "<>=≤≥≠";
 const TURNING: [&str; 7] = ["un", "in", "im", "il", "ir", "dis", "non"];
 
 impl Wording {
     pub(super) fn of(text: &str) -> Wording {
         let text = text.to_lowercase();
         let words = || text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
-        let numbers = text.split(|letter: char| !letter.is_numeric()).filter(|word| !word.is_empty());
         let turned = |word| TURNING.iter().filter_map(move |turning| str::strip_prefix(word, turning));
         // What is left of `isn't` is a `t`.
         let says_no = |word: &&str| NOES.contains(word) || *word == "t";
         Wording {
-            numbers: numbers.collect::<Vec<_>>().join(" "),
+            numbers: numbers(&text),
             words: words().map(number).collect(),
             noes: words().filter(says_no).count(),
             turned: words().flat_map(turned).filter(|rest| !rest.is_empty()).map(number).collect(),
@@ -58,6 +63,22 @@ impl Wording {
     }
 }
 
+/// The numbers of a text with their signs, and how they are compared.
+fn numbers(text: &str) -> String {
+    let (mut found, mut before) = (String::new(), ' ');
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_sign = letter == '-' && before.is_whitespace() && letters.peek().is_some_and(|next| next.is_numeric());
+        if letter.is_numeric() || COMPARING.contains(letter) || is_sign {
+            found.push(letter);
+        } else if !found.is_empty() && !found.ends_with(' ') {
+            found.push(' ');
+        }
+        before = letter;
+    }
+    found.trim_end().to_owned()
+}
+
 /// A word takes less room as a number.
 fn number(word: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -82,6 +103,8 @@ mod tests {
     #[test]
     fn other_numbers_are_another_question() {
         check("What is 2 + 2?", &["what's 2+2", "Tell me: 2, 2"], &["what is 2 + 3?", "what is 22?", "what is it?"]);
+        check("Is it -5 degrees?", &["is it -5 degrees"], &["Is it +5 degrees?", "Is it 5 degrees?"]);
+        check("What if x >= 30?", &["what if x >= 30"], &["What if x <= 30?"]);
         check("٣ كتب", &["٣ كتب؟"], &["٤ كتب"]);
     }
 
@@ -105,6 +128,11 @@ mod tests {
                 "Isn’t this allowed here?",
                 "Is this disallowed here?",
             ],
+        );
+        check(
+            "Ist das Parken hier erlaubt?",
+            &["ist das parken hier erlaubt"],
+            &["Ist das Parken hier nicht erlaubt?"],
         );
         check("Is it legal to park?", &["Is it lawful to park?"], &["Is it illegal to park?"]);
         check("Is it unsafe and not safe?", &["is it unsafe, and not safe"], &["Is it safe?"]);
