@@ -122,7 +122,9 @@ fn tool_call(part: &Value) -> ToolCall {
         call_id: text(&part["id"]),
         fn_name: text(&part["name"]),
         fn_arguments: part["arguments"].clone(),
-        thought_signatures: part["proof"]["google"]["thought_signature"].as_str().map(|signature| vec![signature.into()]),
+        thought_signatures: part["proof"]["google"]["thought_signature"]
+            .as_str()
+            .map(|signature| vec![signature.into()]),
     }
 }
 
