@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use corbie::config::providers as config;
-use corbie::providers::call::{self, Hope};
+use corbie::providers::call::{Call, Hope};
 use corbie::providers::client::Client;
 use corbie::providers::provider::Provider;
 use corbie::providers::{Chat, Error, NetworkFault, Request};
@@ -140,7 +140,8 @@ async fn silence_counts_from_the_last_word_however_often_somebody_looks() {
     let provider = Arc::new(Provider::new("house", &settings, &Client::new()).unwrap());
     let asked = Chat { model: "any".into(), stream: true, ..Chat::default() };
     let deadline = Instant::now() + PATIENCE;
-    let opened = call::open(&provider, 0, &asked.into(), deadline, Hope::default()).await;
+    let call = Call { provider: &provider, key: 0, question: &asked.into(), deadline, hope: Hope::default() };
+    let opened = call.open().await;
     let mut stream = opened.result.unwrap();
     stream.next_piece().await.unwrap().unwrap();
     let next = loop {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant as Clock, SystemTime};
 
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::client::Answer;
@@ -31,57 +32,54 @@ pub struct Hope {
 /// Pages of a list of models that are read; providers have three or four.
 const MOST_PAGES: usize = 50;
 
-/// Asks for a whole answer, with one of the provider's keys.
-pub async fn complete(
-    provider: &Provider,
-    key: usize,
-    question: &Question,
-    deadline: Instant,
-    hope: Hope,
-) -> Outcome<Completion> {
-    let once = || async {
-        match provider.request(key, question)? {
-            None => mock::complete(&*question.chat()?),
-            Some(request) => {
-                let Answer { status, headers, body } = provider.client.send(request, by(provider, deadline)).await?;
-                provider.response(Head { status, headers: &headers, at: SystemTime::now() }, &body)
-            }
-        }
-    };
-    with_retries(provider, question.model(), once, deadline, hope).await
+/// A question, and whom it is put to.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    pub provider: &'a Arc<Provider>,
+    /// Which of its keys.
+    pub key: usize,
+    pub question: &'a Question,
+    pub deadline: Instant,
+    pub hope: Hope,
 }
 
-/// The same for a caller who takes the answer as it came.
-pub async fn pass_on(
-    provider: &Provider,
-    key: usize,
-    question: &Question,
-    deadline: Instant,
-    hope: Hope,
-) -> Outcome<Answered> {
-    let once = || async {
-        match provider.request(key, question)? {
-            None => mock::complete(&*question.chat()?).map(Answered::Read),
-            Some(request) => {
-                let Answer { status, headers, body } = provider.client.send(request, by(provider, deadline)).await?;
-                provider.passed_on(Head { status, headers: &headers, at: SystemTime::now() }, body)
-            }
-        }
-    };
-    with_retries(provider, question.model(), once, deadline, hope).await
-}
+impl Call<'_> {
+    /// Asks for a whole answer.
+    pub async fn complete(self) -> Outcome<Completion> {
+        self.whole(|head, body| self.provider.response(head, &body), |completion| completion).await
+    }
 
-/// Asks for an answer in pieces, and waits for the first of them: until then nothing is lost by asking again, or somebody
-/// else.
-pub async fn open(
-    provider: &Arc<Provider>,
-    key: usize,
-    question: &Question,
-    deadline: Instant,
-    hope: Hope,
-) -> Outcome<Stream> {
-    let once = || Stream::open(provider, key, question, by(provider, deadline));
-    with_retries(provider, question.model(), once, deadline, hope).await
+    /// The same for a caller who takes the answer as it came.
+    pub async fn pass_on(self) -> Outcome<Answered> {
+        self.whole(|head, body| self.provider.passed_on(head, body), Answered::Read).await
+    }
+
+    /// Asks for an answer in pieces, and waits for the first of them: until then nothing is lost by asking again, or
+    /// somebody else.
+    pub async fn open(self) -> Outcome<Stream> {
+        let Call { provider, key, question, deadline, hope } = self;
+        let once = || Stream::open(provider, key, question, by(provider, deadline));
+        with_retries(provider, question.model(), once, deadline, hope).await
+    }
+
+    async fn whole<T>(
+        self,
+        read: impl Fn(Head<'_>, Bytes) -> Result<T, Error>,
+        of_mock: impl Fn(Completion) -> T,
+    ) -> Outcome<T> {
+        let Call { provider, key, question, deadline, hope } = self;
+        let once = || async {
+            match provider.request(key, question)? {
+                None => mock::complete(&*question.chat()?).map(&of_mock),
+                Some(request) => {
+                    let Answer { status, headers, body } =
+                        provider.client.send(request, by(provider, deadline)).await?;
+                    read(Head { status, headers: &headers, at: SystemTime::now() }, body)
+                }
+            }
+        };
+        with_retries(provider, question.model(), once, deadline, hope).await
+    }
 }
 
 /// Asks for vectors.

@@ -26,7 +26,7 @@ use super::wish::{AUTO, Named, Wish};
 use crate::config::providers::Price;
 use crate::config::router as config;
 use crate::locked::locked;
-use crate::providers::call::{Hope, Outcome};
+use crate::providers::call::{Call, Hope, Outcome};
 use crate::providers::catalog::By;
 use crate::providers::pool::{FRESH, Listing, Pool, offers};
 use crate::providers::provider::Provider;
@@ -255,7 +255,8 @@ impl Router {
             let hope =
                 hope(wish.settings.failover, candidate, plan.candidates.get(place + 1).map(|next| &next.candidate));
             let started = Clock::now();
-            let Outcome { result, attempts } = B::bring(provider, candidate.key, &question, deadline, hope).await;
+            let call = Call { provider, key: candidate.key, question: &question, deadline, hope };
+            let Outcome { result, attempts } = B::bring(call).await;
             journey.attempted(provider, candidate, attempts, started, result.as_ref().err());
             let error = match result {
                 Ok(answer) => {
