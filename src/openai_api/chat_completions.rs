@@ -2,12 +2,6 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::cache::{By, Found, Kept, Place};
-use super::failure::Failure;
-use super::{Face, decision_headers, stream};
-use crate::providers::Answered;
-use crate::providers::openai::{self, NotReceived, Received};
-use crate::route::Ask;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
@@ -15,6 +9,13 @@ use axum::response::Response;
 use corbie_mcp::Caller;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::cache::{By, Found, Kept, Place};
+use super::failure::Failure;
+use super::{Face, decision_headers, stream};
+use crate::providers::Answered;
+use crate::providers::openai::{self, NotReceived, Received};
+use crate::route::Ask;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream; charset=utf-8";

@@ -4,6 +4,7 @@
 
 mod cache;
 mod chat_completions;
+mod counts;
 mod decision_headers;
 mod embeddings;
 mod failure;

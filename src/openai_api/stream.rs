@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use serde_json::Value;
 
 use super::cache::{LARGEST, Place};
+use super::counts::Counts;
 use super::failure::Failure;
 use super::others_first::others_first;
 use crate::providers::openai::Encoder;
@@ -24,10 +24,7 @@ const MOST_TOGETHER: usize = 64;
 struct Writing {
     answering: Answering,
     encoder: Encoder,
-    /// The caller wants to be told of tokens. We ask providers for them in any case.
-    with_usage: bool,
-    /// What the provider last said of them, as a chunk of its own.
-    counts: Option<Value>,
+    counts: Counts,
     /// The answer came in the caller's own protocol.
     as_it_came: bool,
     /// All that was written, where it may be given again.
@@ -49,8 +46,8 @@ pub(super) async fn events(
     place: Option<Place>,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let keeping = place.map(|place| Keeping { place, said: Vec::new() });
-    let mut writing =
-        Writing { answering, encoder, with_usage, counts: None, as_it_came: false, keeping, ended: false };
+    let counts = Counts::new(with_usage);
+    let mut writing = Writing { answering, encoder, counts, as_it_came: false, keeping, ended: false };
     let first = writing.next().await;
     unfold((Some(first), writing), |(first, mut writing)| async move {
         let bytes = match first {
@@ -154,28 +151,10 @@ impl Writing {
         if data.trim_start().starts_with("[DONE]") {
             return;
         }
-        if counts {
-            let Ok(mut chunk) = serde_json::from_str::<Value>(&data) else { return };
-            self.keep_counts(&mut chunk);
-            if chunk["choices"].as_array().is_some_and(|choices| !choices.is_empty()) {
-                put(&chunk.to_string(), out);
-            }
-        } else {
-            put(&data, out);
+        match counts {
+            true => self.counts.taken_from(&data).iter().for_each(|left| put(left, out)),
+            false => put(&data, out),
         }
-    }
-
-    /// Some servers tell their counts with every chunk, and callers want them once, at the end.
-    fn keep_counts(&mut self, chunk: &mut Value) {
-        let Some(members) = chunk.as_object_mut() else { return };
-        let Some(usage) = members.shift_remove("usage") else { return };
-        if self.with_usage {
-            members.insert("usage".into(), Value::Null);
-        }
-        let mut counts = members.clone();
-        counts.insert("choices".into(), Value::Array(Vec::new()));
-        counts.insert("usage".into(), usage);
-        self.counts = Some(Value::Object(counts));
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
@@ -183,9 +162,7 @@ impl Writing {
             self.encoder.end(out);
             return;
         }
-        if let Some(counts) = self.counts.take().filter(|_| self.with_usage) {
-            put(&counts.to_string(), out);
-        }
+        self.counts.told().iter().for_each(|counts| put(counts, out));
         put("[DONE]", out);
     }
 }
