@@ -3,6 +3,8 @@
 import argparse
 import json
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,3 +69,34 @@ def problem_with_result(call: dict[str, Any], result: dict[str, Any], *, structu
     if parsed != result["structuredContent"]:
         return f"text and structuredContent differ: {text[:300]}"
     return None
+
+
+def same(checks: Checks, what: str, found: Any, wanted: Any) -> None:
+    checks.that(found == wanted, what, f"got {found!r}, not {wanted!r}")
+
+
+def raises(
+    checks: Checks,
+    kind: type[Exception],
+    ask: Callable[[], Any],
+    wrong: Callable[[Any, float], bool] = lambda error, took: False,
+) -> Any:
+    """The error that a call raises, if it is of this kind and nothing is wrong with it or the seconds it took."""
+    what = f"raises {kind.__name__}"
+    started = time.monotonic()
+    try:
+        ask()
+    except kind as error:
+        took = time.monotonic() - started
+        checks.that(not wrong(error, took), what, f"{error!r} after {took} s")
+        return error
+    except Exception as error:
+        checks.that(False, what, repr(error))
+    else:
+        checks.that(False, what, "nothing is raised")
+    return None
+
+
+def fails(checks: Checks, kind: type[Exception], ask: Callable[[], Any]) -> Any:
+    """The error of a call to corbie, if it is of this kind, says something and comes without the SDK's own retries."""
+    return raises(checks, kind, ask, lambda error, took: not error.message or took >= 5)

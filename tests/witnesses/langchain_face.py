@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import openai
-from checks import Checks
+from checks import Checks, fails, same
 from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
@@ -266,27 +266,6 @@ def left(checks: Checks, corbie: Corbie, before: int, what: str, leave: Callable
     while corbie.cancelled() == before and time.monotonic() < until:
         time.sleep(0.05)
     same(checks, what, corbie.cancelled(), before + 1)
-
-
-def same(checks: Checks, what: str, found: Any, wanted: Any) -> None:
-    checks.that(found == wanted, what, f"got {found!r}, not {wanted!r}")
-
-
-def fails(checks: Checks, kind: type[openai.APIError], ask: Callable[[], Any]) -> Any:
-    """The error of a call, if it is of this kind and comes without the SDK's own retries."""
-    what = f"raises {kind.__name__}"
-    started = time.monotonic()
-    try:
-        ask()
-    except kind as error:
-        took = time.monotonic() - started
-        checks.that(bool(error.message) and took < 5, what, f"{error!r} after {took} s")
-        return error
-    except Exception as error:
-        checks.that(False, what, repr(error))
-    else:
-        checks.that(False, what, "nothing is raised")
-    return None
 
 
 if __name__ == "__main__":

@@ -5,11 +5,10 @@ import base64
 import struct
 import time
 import traceback
-from collections.abc import Callable
 from typing import Any
 
 import openai
-from checks import Checks
+from checks import Checks, fails, same
 from pydantic import BaseModel
 
 SECONDS = 30
@@ -206,27 +205,6 @@ def ask_for_the_rest(checks: Checks, client: openai.OpenAI) -> None:
 def hear(stream: Any, heard: list[str]) -> None:
     for chunk in stream:
         heard += [choice.delta.content for choice in chunk.choices if choice.delta.content]
-
-
-def same(checks: Checks, what: str, found: Any, wanted: Any) -> None:
-    checks.that(found == wanted, what, f"got {found!r}, not {wanted!r}")
-
-
-def fails(checks: Checks, kind: type[openai.APIError], ask: Callable[[], Any]) -> Any:
-    """The error of a call, if it is of this kind and comes without the SDK's own retries."""
-    what = f"raises {kind.__name__}"
-    started = time.monotonic()
-    try:
-        ask()
-    except kind as error:
-        took = time.monotonic() - started
-        checks.that(bool(error.message) and took < 5, what, f"{error!r} after {took} s")
-        return error
-    except Exception as error:
-        checks.that(False, what, repr(error))
-    else:
-        checks.that(False, what, "nothing is raised")
-    return None
 
 
 if __name__ == "__main__":

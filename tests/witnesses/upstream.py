@@ -2,12 +2,11 @@
 
 import argparse
 import traceback
-from collections.abc import Callable
 from typing import Any
 
 import anthropic
 import openai
-from checks import Checks
+from checks import Checks, raises, same
 from google import genai
 from google.genai import errors, types
 
@@ -177,25 +176,6 @@ def ask_google(checks: Checks, url: str) -> None:
     error = raises(checks, errors.ClientError, lambda: wrong.models.list())
     same(checks, "status", error and (error.code, error.status), (401, "UNAUTHENTICATED"))
     raises(checks, errors.APIError, lambda: list(models.generate_content_stream(model="error-mid", contents="hello")))
-
-
-def same(checks: Checks, what: str, found: Any, wanted: Any) -> None:
-    checks.that(found == wanted, what, f"got {found!r}, not {wanted!r}")
-
-
-def raises(checks: Checks, kind: type[Exception], ask: Callable[[], Any]) -> Any:
-    """The error that a call raises, if it is of this kind."""
-    what = f"raises {kind.__name__}"
-    try:
-        ask()
-    except kind as error:
-        checks.that(True, what)
-        return error
-    except Exception as error:
-        checks.that(False, what, repr(error))
-    else:
-        checks.that(False, what, "nothing is raised")
-    return None
 
 
 if __name__ == "__main__":
