@@ -1,0 +1,36 @@
+//! Why a file cannot be read.
+
+use super::Format;
+
+/// Situations, each with the next step in its words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the file is empty")]
+    Empty,
+    #[error("the file is encrypted with a password; save a copy without one")]
+    PasswordProtected,
+    /// What is broken, in a few words.
+    #[error("the file is broken: {0}; open it in the program it was made with, and save it again")]
+    Corrupted(String),
+    /// What there is too much of, and how much may be.
+    #[error("the file has more than {most} {what}; split the file")]
+    TooMuch { what: &'static str, most: u64 },
+    #[error("files of the format {format} cannot be read by this build")]
+    Unsupported { format: Format },
+    #[error("no text was found in the file")]
+    NoText,
+}
+
+impl Error {
+    /// A word that stays the same, for programs (K-31).
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::Empty => "empty_file",
+            Error::PasswordProtected => "password_protected",
+            Error::Corrupted(_) => "corrupted_file",
+            Error::TooMuch { .. } => "limit_exceeded",
+            Error::Unsupported { .. } => "unsupported_format",
+            Error::NoText => "no_text_extracted",
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Which headings a block stands under.
+//!
+//! Readers of formats know headings, but not what came on earlier pages; here all pages pass by in order.
+
+use crate::{Block, Kind, Page, Sink};
+
+/// Characters of a heading that blocks below it repeat: a heading of a megabyte would be repeated thousands of times.
+const MOST_CHARACTERS: usize = 200;
+
+/// The headings that are open, outermost first, each with its level.
+#[derive(Debug, Default)]
+pub(crate) struct Headings(Vec<(u8, String)>);
+
+/// Fills the paths of blocks on their way to another sink.
+pub(crate) struct Outline<'a> {
+    sink: &'a mut dyn Sink,
+    headings: Headings,
+}
+
+/// Writes into every block of a file the headings above it.
+pub(crate) fn outline(blocks: &mut [Block]) {
+    let mut headings = Headings::default();
+    blocks.iter_mut().for_each(|block| headings.under(block));
+}
+
+impl Headings {
+    /// Puts a block under the headings that are open; if it is one itself, it closes and opens others.
+    pub(crate) fn under(&mut self, block: &mut Block) {
+        if let Kind::Heading { level } = block.kind {
+            self.0.retain(|(open, _)| *open < level);
+        }
+        // A format that knows better has said so; what is on every page stands under no heading.
+        if block.path.is_empty() && block.kind != Kind::Furniture {
+            block.path = self.0.iter().map(|(_, text)| text.clone()).collect();
+        }
+        if let Kind::Heading { level } = block.kind {
+            self.0.push((level, block.text.chars().take(MOST_CHARACTERS).collect()));
+        }
+    }
+}
+
+impl<'a> Outline<'a> {
+    pub(crate) fn new(sink: &'a mut dyn Sink) -> Outline<'a> {
+        Outline { sink, headings: Headings::default() }
+    }
+}
+
+impl Sink for Outline<'_> {
+    fn pages(&mut self, count: u32) {
+        self.sink.pages(count);
+    }
+
+    fn page(&mut self, mut page: Page) {
+        page.blocks.iter_mut().for_each(|block| self.headings.under(block));
+        self.sink.page(page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Paths(Vec<Vec<String>>);
+
+    impl Sink for Paths {
+        fn page(&mut self, page: Page) {
+            self.0.extend(page.blocks.into_iter().map(|block| block.path));
+        }
+    }
+
+    #[test]
+    fn a_heading_closes_those_that_are_not_above_it_on_every_page() {
+        let mut paths = Paths::default();
+        let mut outline = Outline::new(&mut paths);
+        let blocks = vec![
+            Block::paragraph("before"),
+            Block::heading(1, "a"),
+            Block::heading(3, "b"),
+            Block::paragraph("under b"),
+            Block::heading(2, "c"),
+        ];
+        outline.page(Page { number: 1, blocks, ..Page::default() });
+        let blocks = vec![Block::paragraph("under c"), Block::heading(1, "d"), Block::paragraph("under d")];
+        outline.page(Page { number: 2, blocks, ..Page::default() });
+        let wanted: [&[&str]; 8] = [&[], &[], &["a"], &["a", "b"], &["a"], &["a", "c"], &[], &["d"]];
+        assert_eq!(paths.0, wanted);
+    }
+
+    #[test]
+    fn a_long_heading_is_not_repeated_whole() {
+        let mut blocks = [Block::heading(1, "é".repeat(5000)), Block::paragraph("below")];
+        outline(&mut blocks);
+        assert_eq!(blocks[1].path, ["é".repeat(200)]);
+    }
+}
