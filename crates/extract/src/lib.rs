@@ -10,12 +10,15 @@ mod document;
 mod encoding;
 mod error;
 mod format;
+mod html;
 mod legible;
 mod limits;
 mod markdown;
 mod outline;
+mod picture;
 mod plain;
 mod sniff;
+mod svg;
 
 pub use document::{Block, Document, Image, Kind, Metadata, Method, Page, Raster, Table, Warning};
 pub use error::Error;
@@ -23,7 +26,9 @@ pub use format::Format;
 pub use legible::is_legible;
 pub use limits::Limits;
 pub use markdown::markdown;
+pub use picture::picture_raster;
 pub use sniff::{is_older_office, resolve, sniff};
+pub use svg::svg_raster;
 
 use outline::Outline;
 
@@ -63,6 +68,9 @@ pub fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut dyn Sink
     let mut readable = Readable { sink, any: false };
     let summary = match format {
         // These say themselves what stands under which heading: a note, where it is referred to; a slide, its own title.
+        Format::Html => html::read(bytes, options, &mut Outline::new(&mut readable)),
+        Format::Svg => svg::read(bytes, options, &mut readable),
+        Format::Jpg | Format::Png => picture::read(bytes, format, options, &mut readable),
         Format::Markdown | Format::Text | Format::Csv => {
             plain::read(bytes, format, options, &mut Outline::new(&mut readable))
         }

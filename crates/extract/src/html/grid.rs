@@ -1,0 +1,145 @@
+//! The rows of a table while it is read.
+
+use crate::{Error, Limits, Table};
+
+/// More columns than this in one cell are a mistake, or meant to hurt.
+const SPAN: usize = 64;
+/// Empty cells that keep columns below each other where others reach over several rows or columns; a table that needs
+/// more of them goes without.
+const PADDING: usize = 200_000;
+
+/// A table so far.
+#[derive(Debug, Default)]
+pub(super) struct Grid {
+    table: Table,
+    row: Vec<String>,
+    /// For each column, how many more rows a cell above reaches down.
+    above: Vec<usize>,
+    padding: usize,
+    cells: u64,
+    /// Inside `thead`.
+    pub(super) head: bool,
+    /// Every cell of this row so far says what its column is.
+    titles: bool,
+    /// A row of values was seen, so no later row is one of titles.
+    values: bool,
+}
+
+impl Grid {
+    pub(super) fn start_row(&mut self) {
+        self.row.clear();
+        self.titles = true;
+    }
+
+    /// A cell's text stands in its first column and row alone.
+    pub(super) fn cell(&mut self, text: String, title: bool, columns: usize, rows: usize) {
+        self.under_others();
+        self.titles &= title || text.is_empty();
+        for column in 0..columns.clamp(1, SPAN) {
+            let place = self.row.len();
+            if column > 0 && !self.pad() {
+                break;
+            }
+            if rows > 1 {
+                if self.above.len() <= place {
+                    self.above.resize(place + 1, 0);
+                }
+                self.above[place] = rows - 1;
+            }
+            if column == 0 {
+                self.row.push(text.clone());
+            }
+        }
+        self.cells += 1;
+    }
+
+    pub(super) fn end_row(&mut self, limits: &Limits) -> Result<(), Error> {
+        self.under_others();
+        for rows in self.above.iter_mut().skip(self.row.len()) {
+            *rows = rows.saturating_sub(1);
+        }
+        if self.cells > limits.cells {
+            return Err(Error::TooMuch { what: "cells", most: limits.cells });
+        }
+        while self.row.last().is_some_and(String::is_empty) {
+            self.row.pop();
+        }
+        if self.row.is_empty() {
+            return Ok(());
+        }
+        if !self.values && (self.head || self.titles) {
+            self.table.header_rows += 1;
+        } else {
+            self.values = true;
+        }
+        self.table.rows.push(std::mem::take(&mut self.row));
+        Ok(())
+    }
+
+    /// None where no cell said anything.
+    pub(super) fn finish(mut self) -> Option<Table> {
+        // Nothing but titles: a list in the shape of a table.
+        if self.table.header_rows == self.table.rows.len() && !self.values {
+            self.table.header_rows = self.table.header_rows.min(1);
+        }
+        (!self.table.rows.is_empty()).then_some(self.table)
+    }
+
+    /// Steps over the columns that cells of earlier rows reach into.
+    fn under_others(&mut self) {
+        while let Some(rows) = self.above.get_mut(self.row.len()).filter(|rows| **rows > 0) {
+            *rows -= 1;
+            if !self.pad() {
+                break;
+            }
+        }
+    }
+
+    fn pad(&mut self) -> bool {
+        self.padding += 1;
+        let more = self.padding <= PADDING;
+        if more {
+            self.row.push(String::new());
+        }
+        more
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_over_several_rows_and_columns_keeps_the_others_in_their_columns() {
+        let mut grid = Grid::default();
+        grid.start_row();
+        grid.cell("name".into(), true, 1, 2);
+        grid.cell("size".into(), true, 2, 1);
+        grid.end_row(&Limits::default()).unwrap();
+        grid.start_row();
+        grid.cell("width".into(), true, 1, 1);
+        grid.cell("height".into(), true, 1, 1);
+        grid.end_row(&Limits::default()).unwrap();
+        grid.start_row();
+        for text in ["box", "3", "4"] {
+            grid.cell(text.into(), false, 1, 1);
+        }
+        grid.end_row(&Limits::default()).unwrap();
+        let table = grid.finish().unwrap();
+        assert_eq!(table.header_rows, 2);
+        assert_eq!(table.rows, [vec!["name", "size"], vec!["", "width", "height"], vec!["box", "3", "4"]]);
+    }
+
+    #[test]
+    fn spans_meant_to_hurt_stay_small() {
+        let mut grid = Grid::default();
+        for _ in 0..10_000 {
+            grid.start_row();
+            grid.cell("a".into(), false, 1_000_000, 1_000_000);
+            grid.cell("b".into(), false, 1, 1);
+            grid.end_row(&Limits::default()).unwrap();
+        }
+        let cells: usize = grid.finish().unwrap().rows.iter().map(Vec::len).sum();
+        assert!(cells < 300_000, "{cells}");
+    }
+}

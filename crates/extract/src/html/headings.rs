@@ -1,0 +1,45 @@
+//! The headings of the main part, as they are on the page.
+//!
+//! A reader view shows the title above what it found. So it takes the first heading that repeats the title away, and
+//! makes every `h1` an `h2`. Its rules find the part better that way, so both are undone behind it.
+
+use std::collections::HashSet;
+
+use crate::{Block, Kind};
+
+pub(super) fn restore(part: &mut Vec<Block>, page: &[Block], title: &str) {
+    let outermost: HashSet<&str> =
+        page.iter().filter(|block| level(block) == Some(1)).map(|block| block.text.as_str()).collect();
+    for block in part.iter_mut().filter(|block| outermost.contains(block.text.as_str())) {
+        if let Kind::Heading { level } = &mut block.kind {
+            *level = 1;
+        }
+    }
+    let title = title.to_lowercase();
+    let said: HashSet<&str> = words(&title).collect();
+    let mut above = page.iter().filter(|block| level(block).is_some_and(|level| level <= 2));
+    if let Some(headline) = above.find(|block| repeats(&said, &block.text))
+        && !part.iter().any(|block| level(block).is_some() && block.text == headline.text)
+    {
+        part.insert(0, headline.clone());
+    }
+}
+
+fn level(block: &Block) -> Option<u8> {
+    match block.kind {
+        Kind::Heading { level } => Some(level),
+        _ => None,
+    }
+}
+
+/// Whether three quarters of the heading are words of the title, as reader views count it.
+fn repeats(title: &HashSet<&str>, heading: &str) -> bool {
+    let heading = heading.to_lowercase();
+    let length = |words: &mut dyn Iterator<Item = &str>| words.map(str::len).sum::<usize>();
+    let all = length(&mut words(&heading));
+    all > 0 && length(&mut words(&heading).filter(|word| title.contains(word))) * 4 > all * 3
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
+}

@@ -1,0 +1,145 @@
+//! What the elements of a page are to its text.
+
+use dom_query::{Document, Element, NodeData, NodeId};
+use html5ever::{LocalName, local_name};
+
+use super::walk::in_one_line;
+
+/// Where an element's text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is not read.
+    Nowhere,
+    /// In the line around it.
+    Line,
+    /// In the line too.
+    Link,
+    /// By itself.
+    Block,
+    Break,
+    Picture,
+    Input,
+    Heading(u8),
+    List,
+    Item,
+    /// What a term means: an item under it.
+    Definition,
+    Caption,
+    Code,
+    Field,
+    Figure,
+    Table,
+    Head,
+    Row,
+    Cell {
+        title: bool,
+    },
+}
+
+pub(super) fn place(name: &LocalName) -> Place {
+    match &**name {
+        "head" | "script" | "style" | "template" | "noscript" | "iframe" | "noembed" | "noframes" | "audio"
+        | "video" | "canvas" | "datalist" | "rp" | "annotation" | "annotation-xml" => Place::Nowhere,
+        "a" => Place::Link,
+        "br" => Place::Break,
+        "img" | "area" => Place::Picture,
+        "input" => Place::Input,
+        "h1" => Place::Heading(1),
+        "h2" => Place::Heading(2),
+        "h3" => Place::Heading(3),
+        "h4" => Place::Heading(4),
+        "h5" => Place::Heading(5),
+        "h6" => Place::Heading(6),
+        "ul" | "ol" | "dl" | "menu" | "dir" => Place::List,
+        "li" | "dt" => Place::Item,
+        "dd" => Place::Definition,
+        "figcaption" | "caption" => Place::Caption,
+        "pre" | "listing" | "xmp" | "plaintext" => Place::Code,
+        "select" | "textarea" => Place::Field,
+        "figure" => Place::Figure,
+        "table" => Place::Table,
+        "thead" => Place::Head,
+        "tr" => Place::Row,
+        "td" => Place::Cell { title: false },
+        "th" => Place::Cell { title: true },
+        "html" | "body" | "p" | "div" | "section" | "article" | "main" | "aside" | "nav" | "header" | "footer"
+        | "hgroup" | "blockquote" | "address" | "center" | "details" | "summary" | "dialog" | "form" | "fieldset"
+        | "legend" | "optgroup" | "option" | "tbody" | "tfoot" | "hr" | "search" | "button" | "frameset"
+        | "foreignObject" => Place::Block,
+        _ => Place::Line,
+    }
+}
+
+/// Not to be seen, by what is written on the element itself.
+pub(super) fn is_hidden(element: &Element) -> bool {
+    element.attrs.iter().any(|attribute| match &*attribute.name.local {
+        "hidden" => !attribute.value.eq_ignore_ascii_case("until-found"),
+        "style" => {
+            let style = attribute.value.to_ascii_lowercase();
+            style.contains("display") && style.split_ascii_whitespace().collect::<String>().contains("display:none")
+        }
+        _ => false,
+    })
+}
+
+/// The words for a picture. The name of its file is none.
+pub(super) fn description(element: &Element) -> Option<String> {
+    let text = attribute(element, "alt").filter(|text| !text.is_empty())?;
+    let lower = text.to_ascii_lowercase();
+    let is_file = [".jpg", ".jpeg", ".png", ".gif", ".svg", ".webp"].iter().any(|end| lower.ends_with(end));
+    (!is_file).then_some(text)
+}
+
+/// What stands in a field that words are typed into.
+pub(super) fn value(element: &Element) -> Option<String> {
+    let kind = attribute(element, "type").unwrap_or_default().to_ascii_lowercase();
+    let is_text = matches!(
+        kind.as_str(),
+        "" | "text" | "search" | "email" | "tel" | "url" | "number" | "date" | "time" | "month"
+    );
+    attribute(element, "value").filter(|value| is_text && !value.is_empty())
+}
+
+pub(super) fn attribute(element: &Element, name: &str) -> Option<String> {
+    let found = element.attrs.iter().find(|attribute| &*attribute.name.local == name);
+    found.map(|attribute| in_one_line(&attribute.value))
+}
+
+pub(super) fn number(element: &Element, name: &str) -> usize {
+    attribute(element, name).and_then(|value| value.parse().ok()).unwrap_or(1)
+}
+
+/// Whether an element of that name is somewhere inside.
+pub(super) fn holds(document: &Document, id: NodeId, name: &LocalName) -> bool {
+    elements(document, id, |element| element.name.local == *name)
+}
+
+/// A table that only puts things in their places: it holds other tables, headings or code, or one column.
+pub(super) fn is_layout(document: &Document, id: NodeId, element: &Element) -> bool {
+    if attribute(element, "role").is_some_and(|role| role == "presentation" || role == "none") {
+        return true;
+    }
+    let (mut cells, mut columns) = (0, 0);
+    let holds_blocks = elements(document, id, |element| {
+        match element.name.local {
+            local_name!("tr") => cells = 0,
+            local_name!("td") | local_name!("th") => {
+                cells += 1;
+                columns = columns.max(cells);
+            }
+            _ => {}
+        }
+        matches!(place(&element.name.local), Place::Table | Place::Heading(_) | Place::Code)
+    });
+    holds_blocks || columns < 2
+}
+
+/// Whether one of the elements inside is looked for; looks no further then.
+fn elements(document: &Document, id: NodeId, mut is_wanted: impl FnMut(&Element) -> bool) -> bool {
+    document.tree.descendant_ids_of_it(&id).any(|inner| {
+        document.tree.query_node_or(&inner, false, |node| match &node.data {
+            NodeData::Element(element) => is_wanted(element),
+            _ => false,
+        })
+    })
+}

@@ -1,0 +1,90 @@
+use std::io::Cursor;
+
+use image::{ImageFormat, Rgb, RgbImage};
+
+use crate::{Error, Format, Limits, Method, Options, document, picture_raster};
+
+/// White, with a black dot in the upper left corner.
+fn drawn(format: ImageFormat) -> Vec<u8> {
+    let mut picture = RgbImage::from_pixel(16, 8, Rgb([255, 255, 255]));
+    picture.put_pixel(0, 0, Rgb([0, 0, 0]));
+    let mut bytes = Cursor::new(Vec::new());
+    picture.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+/// Puts an Exif segment after the first marker: turned by 90 degrees, made by Ada.
+fn turned() -> Vec<u8> {
+    let mut tiff = b"MM\0\x2a\0\0\0\x08\0\x02".to_vec();
+    tiff.extend(b"\x01\x12\0\x03\0\0\0\x01\0\x06\0\0");
+    tiff.extend(b"\x01\x3b\0\x02\0\0\0\x04Ada\0\0\0\0\0");
+    let mut segment = vec![0xff, 0xe1];
+    segment.extend((2 + 6 + tiff.len() as u16).to_be_bytes());
+    segment.extend(b"Exif\0\0");
+    segment.extend(tiff);
+    let mut bytes = drawn(ImageFormat::Jpeg);
+    bytes.splice(2..2, segment);
+    bytes
+}
+
+fn with_text(kind: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut bytes = drawn(ImageFormat::Png);
+    let mut chunk = (data.len() as u32).to_be_bytes().to_vec();
+    chunk.extend(kind.iter().chain(data).chain(&[0; 4]));
+    bytes.splice(33..33, chunk);
+    bytes
+}
+
+#[test]
+fn a_picture_is_a_page_that_holds_itself() {
+    let bytes = drawn(ImageFormat::Png);
+    let read = document(&bytes, Format::Png, &Options::default()).unwrap();
+    assert_eq!((read.method, read.metadata.width, read.metadata.height), (Method::ImageAnalysis, Some(16), Some(8)));
+    assert!(read.pages[0].blocks.is_empty());
+    assert_eq!(read.pages[0].images[0].bytes, bytes);
+}
+
+#[test]
+fn a_turned_picture_comes_upright() {
+    let read = document(&turned(), Format::Jpg, &Options::default()).unwrap();
+    assert_eq!((read.metadata.width, read.metadata.author.as_deref()), (Some(8), Some("Ada")));
+    let raster = picture_raster(&turned(), Format::Jpg, &Limits::default()).unwrap();
+    assert_eq!((raster.width, raster.height, raster.rgb.len()), (8, 16, 8 * 16 * 3));
+    let dot = |x: usize, y: usize| raster.rgb[(y * 8 + x) * 3];
+    assert!(dot(7, 0) < dot(0, 0), "the dark corner is at the upper right now");
+}
+
+#[test]
+fn words_of_a_png_about_itself_are_kept() {
+    let read = document(&with_text(b"tEXt", b"Title\0A caf\xe9"), Format::Png, &Options::default()).unwrap();
+    assert_eq!(read.metadata.title.as_deref(), Some("A café"));
+    assert_eq!(read.text(), "A café");
+    let read =
+        document(&with_text(b"iTXt", "Description\0\0\0de\0\0Größe".as_bytes()), Format::Png, &Options::default());
+    assert_eq!(read.unwrap().metadata.subject.as_deref(), Some("Größe"));
+}
+
+#[test]
+fn a_picture_cut_short_is_broken() {
+    for (format, encoded) in [(Format::Png, ImageFormat::Png), (Format::Jpg, ImageFormat::Jpeg)] {
+        let bytes = drawn(encoded);
+        for end in [1, 20, bytes.len() - 13] {
+            let error = document(&bytes[..end], format, &Options::default()).unwrap_err();
+            assert_eq!(error.kind(), "corrupted_file", "{format} cut at {end}");
+        }
+    }
+}
+
+#[test]
+fn a_small_file_that_promises_a_huge_picture_is_refused_by_its_header() {
+    let mut bytes = drawn(ImageFormat::Png);
+    bytes[16..24].copy_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0]);
+    // The header's checksum, which the change would break.
+    let sum = bytes[12..29].iter().fold(!0_u32, |sum, &byte| {
+        (0..8).fold(sum ^ u32::from(byte), |sum, _| if sum & 1 == 1 { (sum >> 1) ^ 0xedb8_8320 } else { sum >> 1 })
+    });
+    bytes[29..33].copy_from_slice(&(!sum).to_be_bytes());
+    let refused = Error::TooMuch { what: "dots", most: Limits::default().pixels };
+    assert_eq!(document(&bytes, Format::Png, &Options::default()), Err(refused.clone()));
+    assert_eq!(picture_raster(&bytes, Format::Png, &Limits::default()), Err(refused));
+}

@@ -1,0 +1,97 @@
+use std::fmt::Write;
+
+use crate::{Document, Error, Format, Limits, Method, Options, document, svg_raster};
+
+fn read(inside: &str) -> Document {
+    let svg = format!("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 40 20'>{inside}</svg>");
+    document(svg.as_bytes(), Format::Svg, &Options::default()).unwrap()
+}
+
+fn texts(inside: &str) -> Vec<String> {
+    read(inside).pages.remove(0).blocks.into_iter().map(|block| block.text).collect()
+}
+
+#[test]
+fn text_comes_in_document_order() {
+    let inside =
+        "<title>A chart</title><g><text>one <tspan>two</tspan></text></g><text><textPath>three</textPath></text>";
+    assert_eq!(texts(inside), ["A chart", "one two", "three"]);
+    let read = read(inside);
+    assert_eq!((read.method, read.metadata.title.as_deref()), (Method::ImageAnalysis, Some("A chart")));
+    assert_eq!((read.metadata.width, read.metadata.height), (Some(40), Some(20)));
+}
+
+#[test]
+fn lines_are_apart_and_letters_of_a_word_are_not() {
+    assert_eq!(texts("<text><tspan x='0'>one</tspan><tspan x='0' dy='9'>two</tspan></text>"), ["one two"]);
+    assert_eq!(texts("<text>wo<tspan fill='red'>rd</tspan></text>"), ["word"]);
+}
+
+#[test]
+fn what_is_never_drawn_is_not_read() {
+    let inside = "<style>a{}</style><script>b</script><text display='none'>c</text>\
+        <switch><text systemLanguage='de'>Wort</text><text>word</text></switch>";
+    assert_eq!(texts(inside), ["Wort"]);
+}
+
+#[test]
+fn a_picture_without_words_is_an_empty_page_with_a_warning() {
+    let read = read("<path d='M0 0h9v9z'/>");
+    assert!(read.pages[0].blocks.is_empty());
+    assert_eq!(read.warnings[0].page, Some(1));
+}
+
+#[test]
+fn entities_within_entities_are_not_expanded_and_the_usual_document_type_does_no_harm() {
+    let usual =
+        "<!DOCTYPE svg PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"http://www.w3.org/svg11.dtd\"><svg><text>a</text></svg>";
+    assert_eq!(document(usual.as_bytes(), Format::Svg, &Options::default()).unwrap().text(), "a");
+    let bomb = "<!DOCTYPE svg [<!ENTITY a 'xxxx'><!ENTITY b '&a;&a;'>]><svg><text>&b;</text></svg>";
+    assert_eq!(document(bomb.as_bytes(), Format::Svg, &Options::default()).unwrap_err().kind(), "corrupted_file");
+}
+
+#[test]
+fn plain_entities_are_put_where_they_are_named() {
+    let svg = "<!DOCTYPE svg PUBLIC \"a\" \"b\" [<!-- ]> --><!ENTITY ns_svg \"http://www.w3.org/2000/svg\">\n\
+        <!ENTITY odd ']>'>\n<!ENTITY outside SYSTEM 'file:///etc/hostname'>]>\n<svg xmlns='&ns_svg;'><text>a &odd; &amp;</text></svg>";
+    assert_eq!(document(svg.as_bytes(), Format::Svg, &Options::default()).unwrap().text(), "a ]> &");
+    assert!(svg_raster(svg.replace("<svg ", "<svg width='9' height='9' ").as_bytes(), &Limits::default()).is_ok());
+    let outside = svg.replace("&odd;", "&outside;");
+    assert_eq!(document(outside.as_bytes(), Format::Svg, &Options::default()).unwrap_err().kind(), "corrupted_file");
+    let limits = Limits { characters: 1000, ..Limits::default() };
+    let grown = svg.replace("&odd;", &"&ns_svg;".repeat(100));
+    let refused = Err(Error::TooMuch { what: "characters", most: 1000 });
+    assert_eq!(document(grown.as_bytes(), Format::Svg, &Options { limits, ..Options::default() }), refused);
+}
+
+#[test]
+fn nesting_without_end_does_no_harm() {
+    let mut svg = "<g>".repeat(200_000);
+    let _ = write!(svg, "<text>deep</text>{}", "</g>".repeat(200_000));
+    assert_eq!(texts(&svg), ["deep"]);
+    let svg = format!("<svg xmlns='http://www.w3.org/2000/svg'>{svg}</svg>");
+    let refused = Err(Error::TooMuch { what: "levels of elements", most: 256 });
+    assert_eq!(svg_raster(svg.as_bytes(), &Limits::default()), refused);
+}
+
+#[test]
+fn namespaces_within_namespaces_are_bounded_and_the_same_one_may_come_often() {
+    let nested: String = (0..3000).map(|number| format!("<g xmlns:n{number}='u{number}'>")).collect();
+    let svg = format!("<svg>{nested}{}</svg>", "</g>".repeat(3000));
+    let refused = Err(Error::TooMuch { what: "prefixes of namespaces", most: 32 });
+    assert_eq!(document(svg.as_bytes(), Format::Svg, &Options::default()), refused);
+    let label = "<foreignObject><div xmlns='http://www.w3.org/1999/xhtml' xmlns:x='u'>a</div></foreignObject>";
+    assert_eq!(texts(&label.repeat(3000)).len(), 3000);
+}
+
+#[test]
+fn it_is_drawn_on_white_within_the_limit() {
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='40' height='20'><rect width='20' height='20'/>\
+        <image href='/etc/hostname' width='9' height='9'/></svg>";
+    let raster = svg_raster(svg.as_bytes(), &Limits::default()).unwrap();
+    assert_eq!((raster.width, raster.height), (320, 160));
+    assert_eq!((raster.rgb[0], raster.rgb[319 * 3]), (0, 255));
+    let small = Limits { pixels: 200, ..Limits::default() };
+    let raster = svg_raster(svg.as_bytes(), &small).unwrap();
+    assert!(u64::from(raster.width * raster.height) <= 200);
+}
