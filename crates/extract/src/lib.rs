@@ -7,6 +7,7 @@
 //! Pages are handed over as they are done, so that a caller who ends the work early keeps those.
 
 mod document;
+mod docx;
 mod encoding;
 mod error;
 mod format;
@@ -14,11 +15,14 @@ mod html;
 mod legible;
 mod limits;
 mod markdown;
+mod ooxml;
 mod outline;
 mod picture;
 mod plain;
+mod pptx;
 mod sniff;
 mod svg;
+mod xlsx;
 
 pub use document::{Block, Document, Image, Kind, Metadata, Method, Page, Raster, Table, Warning};
 pub use error::Error;
@@ -68,6 +72,9 @@ pub fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut dyn Sink
     let mut readable = Readable { sink, any: false };
     let summary = match format {
         // These say themselves what stands under which heading: a note, where it is referred to; a slide, its own title.
+        Format::Docx => docx::read(bytes, options, &mut readable),
+        Format::Pptx => pptx::read(bytes, options, &mut readable),
+        Format::Xlsx => xlsx::read(bytes, options, &mut readable),
         Format::Html => html::read(bytes, options, &mut Outline::new(&mut readable)),
         Format::Svg => svg::read(bytes, options, &mut readable),
         Format::Jpg | Format::Png => picture::read(bytes, format, options, &mut readable),

@@ -1,0 +1,131 @@
+//! Documents of word processors: one page, since where pages end is decided when they are printed.
+//!
+//! The markup is walked here and not by a library for documents of offices. The one that was measured builds for most of
+//! a minute, since it also writes, converts and deciphers them, and it opens archives itself, by limits of its own.
+
+mod numbering;
+mod paragraph;
+mod remark;
+mod story;
+mod styles;
+mod symbol;
+mod table;
+
+use std::collections::HashSet;
+
+use crate::ooxml::{Package, Relations, Xml, outline};
+use crate::{Block, Error, Kind, Metadata, Method, Options, Page, Sink, Summary, Warning};
+use numbering::Numbering;
+use remark::{References, Remark};
+use story::Story;
+use styles::Styles;
+
+/// What all parts of a document share.
+#[derive(Default)]
+struct Context {
+    styles: Styles,
+    numbering: Numbering,
+}
+
+pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
+    let mut package = Package::open(bytes, options)?;
+    let main = package.main_part("word/document.xml")?;
+    sink.pages(1);
+    let (page, metadata) = page(&mut package, &main)?;
+    sink.page(page);
+    Ok(Summary { metadata, method: Method::TextExtraction, warnings: package.warnings })
+}
+
+fn page(package: &mut Package<'_>, main: &str) -> Result<(Page, Metadata), Error> {
+    let relations = package.relations(main)?;
+    let mut context = Context::default();
+    if let Some(name) = relations.of_kind("styles").next() {
+        context.styles = package.try_part(name, Styles::read)?;
+    }
+    if let Some(name) = relations.of_kind("numbering").next() {
+        context.numbering = package.try_part(name, Numbering::read)?;
+    }
+    if relations.of_kind("aFChunk").next().is_some() {
+        let message = "a file of another format is embedded in the text, and was left out";
+        package.warnings.push(Warning::on(1, message));
+    }
+    let mut page = Page { number: 1, ..Page::default() };
+    let references = body(package, &context, &relations, main, &mut page)?;
+    outline(&mut page.blocks);
+    let mut remarks: Vec<Block> = Vec::new();
+    for remark in [Remark::Footnote, Remark::Endnote, Remark::Comment] {
+        let kind = if remark == Remark::Comment { Kind::Comment } else { Kind::Note };
+        for name in relations.of_kind(&format!("{}s", remark.name())) {
+            for (id, text) in apart(package, &context, name, remark.name(), &mut page)? {
+                let about = id.and_then(|id| references.get(&(remark, id)));
+                let path = about.and_then(|about| page.blocks.get(*about)).map(|block| block.path.clone());
+                remarks.push(Block { path: path.unwrap_or_default(), ..Block::new(kind.clone(), text) });
+            }
+        }
+    }
+    page.blocks.extend(remarks);
+    let mut furniture = Vec::new();
+    let mut seen = HashSet::new();
+    for (kind, item) in [("header", "hdr"), ("footer", "ftr")] {
+        for name in relations.of_kind(kind) {
+            for (_, text) in apart(package, &context, name, item, &mut page)? {
+                // Each section has its own, mostly with the same words.
+                if seen.insert(text.clone()) {
+                    furniture.push(Block::new(Kind::Furniture, text));
+                }
+            }
+        }
+    }
+    page.blocks.extend(furniture);
+    for block in &page.blocks {
+        package.count(&block.text)?;
+        block.path.iter().try_for_each(|heading| package.count(heading))?;
+    }
+    Ok((page, package.metadata()?))
+}
+
+fn body(
+    package: &mut Package<'_>,
+    context: &Context,
+    relations: &Relations,
+    main: &str,
+    page: &mut Page,
+) -> Result<References, Error> {
+    let markup = package.markup(main)?.unwrap_or_default();
+    let limits = package.limits.clone();
+    let mut xml = Xml::new(&markup, main, &limits);
+    match xml.child()? {
+        Some(root) if root.name() == "document" => {}
+        _ => return Err(Error::Corrupted("it holds no document of a word processor".to_owned())),
+    }
+    let mut story = Story::new(package, context, relations, page);
+    let outcome = story.body(&mut xml);
+    let (blocks, references) = (story.blocks, story.references);
+    page.blocks = blocks;
+    match outcome {
+        // What comes before a break is worth having.
+        Err(Error::Corrupted(what)) if !page.blocks.is_empty() => package.warnings.push(Warning::on(1, what)),
+        outcome => outcome?,
+    }
+    Ok(references)
+}
+
+/// The texts of a part beside the body, one for each of its items, by which the body names it. Such a part may be
+/// broken, or missing.
+fn apart(
+    package: &mut Package<'_>,
+    context: &Context,
+    name: &str,
+    item: &str,
+    page: &mut Page,
+) -> Result<Vec<(Option<i64>, String)>, Error> {
+    let relations = package.relations(name)?;
+    let Some(markup) = package.markup(name)? else { return Ok(Vec::new()) };
+    let limits = package.limits.clone();
+    let mut xml = Xml::new(&markup, name, &limits);
+    let mut texts = Vec::new();
+    let mut story = Story::new(package, context, &relations, page);
+    let outcome = story.items(&mut xml, item, &mut texts);
+    package.forgive(outcome)?;
+    Ok(texts)
+}

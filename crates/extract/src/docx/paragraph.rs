@@ -1,0 +1,207 @@
+//! A paragraph and everything that can stand in one.
+
+use super::story::{Story, is_no_text};
+use super::styles::{Role, Run, Style, numbering};
+use super::symbol::symbol;
+use crate::ooxml::{Tag, Xml, math};
+use crate::{Block, Error, Kind};
+
+/// A paragraph while it is read.
+#[derive(Default)]
+pub(super) struct Paragraph {
+    /// Text boxes, charts and diagrams that hang on it.
+    pub(super) after: Vec<Block>,
+    text: String,
+    style: Option<String>,
+    list: Option<String>,
+    depth: Option<u8>,
+    outline: Option<u8>,
+    /// What the drawing that is open says about itself.
+    description: Option<String>,
+    pictures: usize,
+}
+
+/// Fields inside fields. More are fields that were never ended.
+const MOST_FIELDS: usize = 64;
+
+// === impl ===
+
+impl Story<'_, '_> {
+    pub(super) fn paragraph(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
+        // Instructions do not go over paragraphs. A field that never says where its result begins would hide the rest.
+        self.fields.fill(true);
+        let mut paragraph = Paragraph::default();
+        self.inline(xml, &mut paragraph)?;
+        self.count_block()?;
+        self.finish(paragraph);
+        Ok(())
+    }
+
+    fn inline(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "t" => {
+                    let text = xml.text()?;
+                    if self.fields.iter().all(|result| *result) {
+                        paragraph.text.push_str(&text);
+                    }
+                }
+                "oMath" => math(xml, &mut paragraph.text)?,
+                "pPr" => paragraph.read_properties(xml)?,
+                "rPr" => {
+                    let Run { style, hidden } = Run::read(xml)?;
+                    if hidden.or_else(|| self.context.styles.hides(&style?)) == Some(true) {
+                        return self.hidden(xml, paragraph);
+                    }
+                }
+                "docPr" => {
+                    paragraph.description = described(&tag, "descr").or_else(|| described(&tag, "title"));
+                    xml.skip()?;
+                }
+                name if is_no_text(name) => xml.skip()?,
+                "AlternateContent" => self.alternate(xml, paragraph)?,
+                "txbxContent" => {
+                    let inner = self.inner(xml)?;
+                    paragraph.after.extend(inner);
+                }
+                _ => {
+                    self.mark(&tag, paragraph)?;
+                    self.inline(xml, paragraph)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over the rest of a run that is not shown. Fields may still begin and end in it.
+    fn hidden(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
+        while let Some(tag) = xml.child()? {
+            if tag.name() == "fldChar" {
+                self.mark(&tag, paragraph)?;
+            }
+            xml.skip()?;
+        }
+        Ok(())
+    }
+
+    /// What an element stands for by itself, before what is in it.
+    fn mark(&mut self, tag: &Tag<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
+        match tag.name() {
+            "tab" | "ptab" => paragraph.text.push(' '),
+            "br" | "cr" => paragraph.text.push('\n'),
+            "noBreakHyphen" => paragraph.text.push('-'),
+            "sym" => paragraph.text.extend(symbol(tag)),
+            "fldChar" => match tag.get("fldCharType").as_deref() {
+                Some("begin") if self.fields.len() < MOST_FIELDS => self.fields.push(false),
+                Some("begin") => {}
+                Some("separate") => self.fields.iter_mut().last().into_iter().for_each(|result| *result = true),
+                _ => drop(self.fields.pop()),
+            },
+            "oMathPara" => paragraph.text.push(' '),
+            // A paragraph of a drawing's own kind.
+            "p" => paragraph.text.push('\n'),
+            "textpath" => paragraph.text.extend(tag.get("string").as_deref()),
+            "shape" => paragraph.description = described(tag, "alt"),
+            "blip" | "imagedata" => {
+                paragraph.pictures += 1;
+                if let Some(id) = tag.relation("embed").or_else(|| tag.relation("id")) {
+                    self.picture(&id, paragraph.description.take())?;
+                }
+            }
+            "chart" => {
+                if let Some(id) = tag.relation("id") {
+                    paragraph.after.extend(self.chart(&id)?);
+                }
+            }
+            "relIds" => {
+                if let Some(id) = tag.relation("dm") {
+                    paragraph.after.extend(self.diagram(&id)?);
+                }
+            }
+            _ => self.refer(tag),
+        }
+        Ok(())
+    }
+
+    /// Of several ways to say the same, the first that says anything.
+    fn alternate(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
+        let before = paragraph.extent();
+        while xml.child()?.is_some() {
+            if paragraph.extent() == before {
+                self.inline(xml, paragraph)?;
+            } else {
+                xml.skip()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, mut paragraph: Paragraph) {
+        let style = paragraph.style.as_deref().map(|id| self.context.styles.get(id)).unwrap_or_default();
+        if style.hidden == Some(true) {
+            paragraph.text.clear();
+        }
+        let kind = self.kind(&paragraph, &style);
+        match (&kind, self.blocks.last_mut()) {
+            (Kind::Code, Some(last)) if last.kind == Kind::Code => {
+                last.text.push('\n');
+                last.text.push_str(paragraph.text.trim_end());
+            }
+            (Kind::Code, _) if !paragraph.text.trim().is_empty() => {
+                self.blocks.push(Block::new(kind, paragraph.text.trim_end()));
+            }
+            (_, _) if paragraph.text.trim().is_empty() => {}
+            (Kind::Heading { .. }, _) => {
+                let text = paragraph.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                self.blocks.push(Block::new(kind, text));
+            }
+            _ => self.blocks.push(Block::new(kind, paragraph.text.trim())),
+        }
+        self.blocks.extend(paragraph.after);
+    }
+
+    fn kind(&self, paragraph: &Paragraph, style: &Style) -> Kind {
+        let role = match paragraph.outline {
+            Some(level) if level < 9 => Some(Role::Heading(level + 1)),
+            _ => style.role,
+        };
+        let list = paragraph.list.as_ref().or(style.list.as_ref()).filter(|id| *id != "0");
+        match role {
+            Some(Role::Heading(level)) => Kind::Heading { level: level.clamp(1, 6) },
+            Some(Role::Caption) => Kind::Caption,
+            Some(Role::Code) => Kind::Code,
+            Some(Role::Body) | None if list.is_some() => {
+                let by_list = || self.context.numbering.depth(paragraph.style.as_deref()?);
+                let depth = paragraph.depth.or(style.depth).or_else(by_list).filter(|depth| *depth > 0);
+                Kind::ListItem { depth: depth.or(style.depth_by_name).unwrap_or(0) }
+            }
+            Some(Role::Body) | None => Kind::Paragraph,
+        }
+    }
+}
+
+impl Paragraph {
+    fn read_properties(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "pStyle" => self.style = tag.get("val").map(|id| id.into_owned()),
+                "outlineLvl" => self.outline = tag.number("val"),
+                "numPr" => {
+                    (self.list, self.depth) = numbering(xml)?;
+                    continue;
+                }
+                _ => {}
+            }
+            xml.skip()?;
+        }
+        Ok(())
+    }
+
+    fn extent(&self) -> (usize, usize, usize) {
+        (self.text.trim_end().len(), self.after.len(), self.pictures)
+    }
+}
+
+fn described(tag: &Tag<'_>, name: &str) -> Option<String> {
+    tag.get(name).map(|text| text.into_owned()).filter(|text| !text.trim().is_empty())
+}

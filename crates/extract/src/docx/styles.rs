@@ -1,0 +1,207 @@
+//! What styles mean: which are of headings, lists, captions and code, and which hide their text.
+
+use std::collections::HashMap;
+
+use crate::Error;
+use crate::ooxml::Xml;
+
+/// Styles of paragraphs and of characters by their identifiers, each with what it inherits.
+#[derive(Debug, Default)]
+pub(super) struct Styles {
+    paragraphs: HashMap<String, Style>,
+    characters: HashMap<String, Style>,
+}
+
+/// What a style makes of a paragraph. `None` leaves it to the style it is based on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Style {
+    pub(super) role: Option<Role>,
+    /// The numbering it puts on its paragraphs; "0" takes an inherited one away.
+    pub(super) list: Option<String>,
+    pub(super) depth: Option<u8>,
+    pub(super) depth_by_name: Option<u8>,
+    /// Its text is not shown.
+    pub(super) hidden: Option<bool>,
+    based_on: Option<String>,
+    outline: Option<u8>,
+}
+
+/// What the properties of a run of characters say.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    pub(super) style: Option<String>,
+    pub(super) hidden: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// From 1.
+    Heading(u8),
+    Caption,
+    Code,
+    /// Says of itself that it is plain text, against what it is based on.
+    Body,
+}
+
+/// Longer chains are circles.
+const MOST_ANCESTORS: usize = 32;
+
+// === impl ===
+
+impl Styles {
+    pub(super) fn read(xml: &mut Xml<'_>) -> Result<Styles, Error> {
+        let (mut paragraphs, mut characters) = (HashMap::new(), HashMap::new());
+        xml.child()?;
+        while let Some(tag) = xml.child()? {
+            let own = match tag.get("type").as_deref() {
+                None | Some("paragraph") => &mut paragraphs,
+                Some("character") => &mut characters,
+                _ => {
+                    xml.skip()?;
+                    continue;
+                }
+            };
+            match (tag.name(), tag.get("styleId")) {
+                ("style", Some(id)) => drop(own.insert(id.into_owned(), Style::read(xml)?)),
+                _ => xml.skip()?,
+            }
+        }
+        Ok(Styles { paragraphs: resolved(&paragraphs), characters: resolved(&characters) })
+    }
+
+    /// Whether a style of characters hides them; none where it says nothing about that.
+    pub(super) fn hides(&self, id: &str) -> Option<bool> {
+        self.characters.get(id)?.hidden
+    }
+
+    pub(super) fn get(&self, id: &str) -> Style {
+        match self.paragraphs.get(id) {
+            Some(style) => style.clone(),
+            // Documents without styles still name them.
+            None => Style { role: role_of(&squeezed(id)), ..Style::default() },
+        }
+    }
+}
+
+impl Style {
+    fn read(xml: &mut Xml<'_>) -> Result<Style, Error> {
+        let mut style = Style::default();
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "name" => {
+                    let name = squeezed(&tag.get("val").unwrap_or_default());
+                    (style.role, style.depth_by_name) = (role_of(&name), depth_of(&name));
+                }
+                "basedOn" => style.based_on = tag.get("val").map(|id| id.into_owned()),
+                "pPr" => {
+                    style.read_paragraph_properties(xml)?;
+                    continue;
+                }
+                "rPr" => {
+                    style.hidden = Run::read(xml)?.hidden;
+                    continue;
+                }
+                _ => {}
+            }
+            xml.skip()?;
+        }
+        style.role = match (style.role, style.outline) {
+            (Some(named), _) => Some(named),
+            (None, Some(level)) if level < 9 => Some(Role::Heading(level + 1)),
+            (None, Some(_)) => Some(Role::Body),
+            (None, None) => None,
+        };
+        Ok(style)
+    }
+
+    fn read_paragraph_properties(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "outlineLvl" => self.outline = tag.number("val"),
+                "numPr" => {
+                    (self.list, self.depth) = numbering(xml)?;
+                    continue;
+                }
+                _ => {}
+            }
+            xml.skip()?;
+        }
+        Ok(())
+    }
+}
+
+impl Run {
+    pub(super) fn read(xml: &mut Xml<'_>) -> Result<Run, Error> {
+        let mut run = Run::default();
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "vanish" => run.hidden = Some(tag.is_on()),
+                "rStyle" => run.style = tag.get("val").map(|id| id.into_owned()),
+                _ => {}
+            }
+            xml.skip()?;
+        }
+        Ok(run)
+    }
+}
+
+/// The numbering a paragraph or a style names, and how deep in it.
+pub(super) fn numbering(xml: &mut Xml<'_>) -> Result<(Option<String>, Option<u8>), Error> {
+    let (mut list, mut depth) = (None, None);
+    while let Some(tag) = xml.child()? {
+        match tag.name() {
+            "numId" => list = tag.get("val").map(|id| id.into_owned()),
+            "ilvl" => depth = tag.number("val"),
+            _ => {}
+        }
+        xml.skip()?;
+    }
+    Ok((list, depth))
+}
+
+fn resolved(own: &HashMap<String, Style>) -> HashMap<String, Style> {
+    own.keys().map(|id| (id.clone(), inherit(own, id))).collect()
+}
+
+fn inherit(own: &HashMap<String, Style>, id: &str) -> Style {
+    let mut style = own[id].clone();
+    let mut next = style.based_on.clone();
+    for _ in 0..MOST_ANCESTORS {
+        let Some(above) = next.and_then(|id| own.get(&id)) else { break };
+        style.role = style.role.or(above.role);
+        style.list = style.list.take().or_else(|| above.list.clone());
+        style.depth = style.depth.or(above.depth);
+        style.depth_by_name = style.depth_by_name.or(above.depth_by_name);
+        style.hidden = style.hidden.or(above.hidden);
+        next = above.based_on.clone();
+    }
+    style
+}
+
+/// A name without what is written in one way here and in another there.
+fn squeezed(name: &str) -> String {
+    name.to_lowercase().chars().filter(|letter| !matches!(letter, ' ' | '-' | '_')).collect()
+}
+
+/// What the names say that word processors give their own styles, in English in every language's files.
+fn role_of(name: &str) -> Option<Role> {
+    if let Some(level) = name.strip_prefix("heading").and_then(|rest| rest.parse().ok()) {
+        return (1..=9).contains(&level).then_some(Role::Heading(level));
+    }
+    let code =
+        ["sourcecode", "htmlpreformatted", "preformattedtext", "macrotext", "codeblock", "codelisting", "listing"];
+    match name {
+        "title" => Some(Role::Heading(1)),
+        "caption" => Some(Role::Caption),
+        "code" => Some(Role::Code),
+        name if code.contains(&name) => Some(Role::Code),
+        _ => None,
+    }
+}
+
+/// `List Bullet 2` and the like have a numbering for each depth, and stand at the outermost level of their own.
+fn depth_of(name: &str) -> Option<u8> {
+    let rest = name.strip_prefix("list")?;
+    let rest = rest.strip_prefix("bullet").or_else(|| rest.strip_prefix("number")).unwrap_or(rest);
+    rest.parse().ok().and_then(|level: u8| level.checked_sub(1)).filter(|depth| *depth < 9)
+}

@@ -1,0 +1,137 @@
+//! Tables, with merged cells and tables inside cells.
+
+use super::story::{Story, plain};
+use crate::ooxml::Xml;
+use crate::{Block, Error, Table};
+
+/// A table while it is read.
+#[derive(Default)]
+struct Grid {
+    table: Table,
+    /// What stands in its only cell: such a table is a frame around text.
+    only: Vec<Block>,
+    cells: usize,
+}
+
+#[derive(Default)]
+struct Row {
+    cells: Vec<String>,
+    is_header: bool,
+    is_deleted: bool,
+}
+
+/// As many columns as a word processor allows.
+const MOST_COLUMNS: usize = 63;
+
+// === impl ===
+
+impl Story<'_, '_> {
+    pub(super) fn table(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
+        let mut grid = Grid::default();
+        self.rows(xml, &mut grid)?;
+        if grid.cells == 1 {
+            self.blocks.extend(grid.only);
+        } else if grid.table.rows.iter().flatten().any(|cell| !cell.is_empty()) {
+            self.blocks.push(Block::table(grid.table));
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, xml: &mut Xml<'_>, grid: &mut Grid) -> Result<(), Error> {
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "tr" => {
+                    let mut row = Row::default();
+                    self.cells(xml, grid, &mut row)?;
+                    if row.is_deleted {
+                        continue;
+                    }
+                    self.count_cells(row.cells.len())?;
+                    if row.is_header && grid.table.header_rows == grid.table.rows.len() {
+                        grid.table.header_rows += 1;
+                    }
+                    grid.table.rows.push(row.cells);
+                }
+                "tblPr" | "tblGrid" => xml.skip()?,
+                // Content controls and the like around rows.
+                _ => self.rows(xml, grid)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn cells(&mut self, xml: &mut Xml<'_>, grid: &mut Grid, row: &mut Row) -> Result<(), Error> {
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                // Properties come first.
+                "tc" if row.is_deleted => xml.skip()?,
+                "tc" => {
+                    let Some(blocks) = self.cell(xml, row)? else { continue };
+                    grid.cells += 1;
+                    if grid.cells == 1 {
+                        grid.only = blocks;
+                    }
+                }
+                "trPr" => row.read_properties(xml)?,
+                "tblPrEx" | "sdtPr" => xml.skip()?,
+                _ => self.cells(xml, grid, row)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What stands in a cell; none if it was deleted. One that spans columns is followed by empty ones, so that columns
+    /// stay below each other.
+    fn cell(&mut self, xml: &mut Xml<'_>, row: &mut Row) -> Result<Option<Vec<Block>>, Error> {
+        let mut columns = 1;
+        let mut continues = false;
+        let mut is_deleted = false;
+        let around = self.enter();
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "tcPr" => {
+                    while let Some(tag) = xml.child()? {
+                        match tag.name() {
+                            "gridSpan" => columns = tag.number("val").unwrap_or(1),
+                            "cellDel" => is_deleted = true,
+                            "vMerge" => continues = tag.get("val").is_none_or(|kind| kind != "restart"),
+                            _ => {}
+                        }
+                        xml.skip()?;
+                    }
+                }
+                _ if is_deleted => xml.skip()?,
+                "p" => self.paragraph(xml)?,
+                "tbl" => self.table(xml)?,
+                _ => self.body(xml)?,
+            }
+        }
+        let blocks = self.leave(around);
+        if is_deleted {
+            return Ok(None);
+        }
+        row.cells.push(if continues { String::new() } else { plain(&blocks) });
+        row.leave_empty(columns.max(1) - 1);
+        Ok(Some(blocks))
+    }
+}
+
+impl Row {
+    fn read_properties(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "tblHeader" => self.is_header = tag.is_on(),
+                "del" => self.is_deleted = true,
+                "gridBefore" => self.leave_empty(tag.number("val").unwrap_or(0)),
+                _ => {}
+            }
+            xml.skip()?;
+        }
+        Ok(())
+    }
+
+    fn leave_empty(&mut self, columns: usize) {
+        let columns = columns.min(MOST_COLUMNS.saturating_sub(self.cells.len()));
+        self.cells.extend(std::iter::repeat_n(String::new(), columns));
+    }
+}

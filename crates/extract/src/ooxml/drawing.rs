@@ -1,0 +1,79 @@
+//! Words of charts and diagrams, which stand in parts of their own.
+//!
+//! A chart is told by its titles. What it is drawn from is left out: loose figures and the names of their series bury the
+//! few words of a slide. A diagram is told as the list of what stands in its boxes.
+
+use super::xml::{Piece, Xml};
+use crate::{Block, Error, Kind};
+
+/// A chart has a title, and one for each of its axes.
+const MOST_TITLES: usize = 50;
+
+pub(crate) fn chart(xml: &mut Xml<'_>) -> Result<Vec<Block>, Error> {
+    let mut titles = Vec::new();
+    collect(xml, &mut titles)?;
+    let caption = (!titles.is_empty()).then(|| Block::new(Kind::Caption, titles.join("\n")));
+    Ok(caption.into_iter().collect())
+}
+
+pub(crate) fn diagram(xml: &mut Xml<'_>) -> Result<Vec<Block>, Error> {
+    let mut blocks = Vec::new();
+    loop {
+        match xml.next()? {
+            // The text of a point; everything around it is how it is drawn.
+            Piece::Open(tag) if tag.name() == "t" => {
+                let text = words(xml)?;
+                if !text.is_empty() {
+                    blocks.push(Block::new(Kind::ListItem { depth: 0 }, text));
+                }
+            }
+            Piece::End => return Ok(blocks),
+            _ => {}
+        }
+    }
+}
+
+/// The titles of a chart and of its axes.
+fn collect(xml: &mut Xml<'_>, titles: &mut Vec<String>) -> Result<(), Error> {
+    while let Some(tag) = xml.child()? {
+        match tag.name() {
+            "title" => {
+                let title = words(xml)?;
+                if !title.is_empty() && titles.len() < MOST_TITLES && !titles.contains(&title) {
+                    titles.push(title);
+                }
+            }
+            // Data, and old renderings for old programs.
+            "ser" | "Fallback" | "externalData" | "f" => xml.skip()?,
+            _ => collect(xml, titles)?,
+        }
+    }
+    Ok(())
+}
+
+/// What stands in the element that was opened last, pieces of text one after the other, paragraphs and values parted by
+/// a space.
+fn words(xml: &mut Xml<'_>) -> Result<String, Error> {
+    let mut text = String::new();
+    gather(xml, &mut text)?;
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn gather(xml: &mut Xml<'_>, text: &mut String) -> Result<(), Error> {
+    while let Some(tag) = xml.child()? {
+        match tag.name() {
+            "t" => text.push_str(&xml.text()?),
+            "v" => {
+                text.push_str(&xml.text()?);
+                text.push(' ');
+            }
+            "f" => xml.skip()?,
+            "p" | "br" => {
+                text.push(' ');
+                gather(xml, text)?;
+            }
+            _ => gather(xml, text)?,
+        }
+    }
+    Ok(())
+}

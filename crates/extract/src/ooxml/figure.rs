@@ -1,0 +1,16 @@
+//! Numbers as people write them.
+
+/// A number in no special form. Writers print all seventeen digits of binary fractions; fifteen are what was meant.
+pub(crate) fn figure(raw: &str) -> String {
+    let digits = raw.bytes().filter(u8::is_ascii_digit).count();
+    match raw.parse() {
+        Ok(number) if digits > 15 || raw.contains(['e', 'E']) => rounded(number),
+        _ => raw.to_owned(),
+    }
+}
+
+/// With fifteen digits at most.
+pub(crate) fn rounded(number: f64) -> String {
+    let rounded: f64 = format!("{number:.14e}").parse().unwrap_or(number);
+    if rounded == 0.0 || (1e-9..1e15).contains(&rounded.abs()) { rounded.to_string() } else { format!("{rounded:E}") }
+}

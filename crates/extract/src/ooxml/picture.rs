@@ -1,0 +1,111 @@
+//! Pictures inside a document.
+
+use std::collections::HashSet;
+
+use crate::Image;
+
+/// Which pictures were met: a logo on every slide is handed over once.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    names: HashSet<String>,
+    taken: usize,
+    left_out: usize,
+    /// How many more bytes of pictures may be kept; none where nobody asked for them.
+    room: Option<usize>,
+    /// There was a picture whose bytes had no room.
+    pub(super) is_full: bool,
+}
+
+/// As many bytes of pictures as are kept of one document.
+pub(super) const MOST_BYTES: usize = 32 << 20;
+/// A picture states its size within this. Before it, a JPEG may have profiles of colour and a small copy of itself.
+const HEAD: usize = 1 << 20;
+
+/// The media type of a picture by its name. Metafiles have none: nothing here can look at them, and they are large.
+pub(super) fn media_type(name: &str) -> Option<&'static str> {
+    let extension = name.rsplit_once('.')?.1.to_ascii_lowercase();
+    Some(match extension.as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" | "jpe" | "jfif" => "image/jpeg",
+        "gif" => "image/gif",
+        "bmp" | "dib" => "image/bmp",
+        "tif" | "tiff" => "image/tiff",
+        "webp" => "image/webp",
+        "svg" => "image/svg+xml",
+        _ => return None,
+    })
+}
+
+// === impl ===
+
+impl Seen {
+    pub(super) fn new(with_bytes: bool) -> Seen {
+        Seen { room: with_bytes.then_some(MOST_BYTES), ..Seen::default() }
+    }
+
+    /// How much of the next picture is read: one byte more than may be kept shows that it is too large.
+    pub(super) fn most_bytes(&self) -> usize {
+        self.room.map_or(HEAD, |room| HEAD.max(room + 1))
+    }
+
+    /// A picture as it is stored, with its bytes if they are wanted and there is room for them.
+    pub(super) fn image(&mut self, media_type: &str, mut bytes: Vec<u8>, description: Option<String>) -> Image {
+        let (width, height) = size(&bytes).unwrap_or_default();
+        let description = description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let bytes = match self.room.map(|room| room.checked_sub(bytes.len())) {
+            Some(Some(room)) => {
+                self.room = Some(room);
+                bytes.shrink_to_fit();
+                bytes
+            }
+            Some(None) => {
+                self.is_full = true;
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        Image { media_type: media_type.to_owned(), bytes, width, height, description }
+    }
+
+    pub(super) fn is_new(&mut self, name: &str) -> bool {
+        self.names.insert(name.to_ascii_lowercase())
+    }
+
+    pub(super) fn may_take(&mut self, most: usize) -> bool {
+        let may = self.taken < most;
+        if may {
+            self.taken += 1;
+        } else {
+            self.left_out += 1;
+        }
+        may
+    }
+
+    pub(super) fn is_first_left_out(&self) -> bool {
+        self.left_out == 1
+    }
+}
+
+/// The size that the head of a PNG or a JPEG states.
+fn size(bytes: &[u8]) -> Option<(u32, u32)> {
+    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        let side = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        return Some((side(16)?, side(20)?));
+    }
+    if !bytes.starts_with(b"\xff\xd8") {
+        return None;
+    }
+    let short = |at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let mut at = 2;
+    while *bytes.get(at)? == 0xff {
+        match *bytes.get(at + 1)? {
+            0xff => at += 1,
+            // The frame's head, of any coding; C4, C8 and CC are tables with numbers in the same range.
+            0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
+                return Some((short(at + 7)?.into(), short(at + 5)?.into()));
+            }
+            _ => at += 2 + usize::from(short(at + 2)?.max(2)),
+        }
+    }
+    None
+}

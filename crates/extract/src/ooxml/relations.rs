@@ -1,0 +1,78 @@
+//! Which parts a part names.
+
+use std::collections::HashMap;
+
+use super::xml::Xml;
+use crate::Error;
+
+/// The relationships of one part. What lies outside the document is not among them.
+#[derive(Debug, Default)]
+pub(crate) struct Relations {
+    all: Vec<Relation>,
+    /// Places in the list above by identifier: a file may have as many of them as of what points to them.
+    by_id: HashMap<String, usize>,
+}
+
+#[derive(Debug)]
+struct Relation {
+    /// The last word of its type, which is the same in the transitional and the strict form.
+    kind: String,
+    /// The name of a part, from the root of the package.
+    target: String,
+}
+
+/// Where the relationships of a part are written.
+pub(super) fn part_name(part: &str) -> String {
+    let (folder, file) = part.rsplit_once('/').map_or(("", part), |(folder, file)| (folder, file));
+    let slash = if folder.is_empty() { "" } else { "/" };
+    format!("{folder}{slash}_rels/{file}.rels")
+}
+
+// === impl ===
+
+impl Relations {
+    pub(super) fn read(xml: &mut Xml<'_>, part: &str) -> Result<Relations, Error> {
+        let mut relations = Relations::default();
+        xml.child()?;
+        while let Some(tag) = xml.child()? {
+            let inside = tag.get("TargetMode").as_deref() != Some("External");
+            if let (true, Some(id), Some(kind), Some(target)) =
+                (inside, tag.get("Id"), tag.get("Type"), tag.get("Target"))
+                && let Some(target) = resolve(part, &target)
+            {
+                let kind = kind.rsplit('/').next().unwrap_or_default().to_owned();
+                relations.by_id.entry(id.into_owned()).or_insert(relations.all.len());
+                relations.all.push(Relation { kind, target });
+            }
+            xml.skip()?;
+        }
+        Ok(relations)
+    }
+
+    pub(crate) fn target(&self, id: &str) -> Option<&str> {
+        self.by_id.get(id).map(|at| self.all[*at].target.as_str())
+    }
+
+    pub(crate) fn of_kind(&self, kind: &str) -> impl Iterator<Item = &str> {
+        self.all.iter().filter(move |relation| relation.kind == kind).map(|relation| relation.target.as_str())
+    }
+}
+
+/// A target as seen from the folder of a part; none if it leaves the package.
+fn resolve(part: &str, target: &str) -> Option<String> {
+    if let Some(absolute) = target.strip_prefix('/') {
+        return Some(absolute.to_owned());
+    }
+    let mut pieces: Vec<&str> = part.split('/').collect();
+    pieces.pop();
+    for piece in target.split(['/', '\\']) {
+        match piece {
+            "" | "." => {}
+            ".." => {
+                pieces.pop()?;
+            }
+            piece => pieces.push(piece),
+        }
+    }
+    Some(pieces.join("/"))
+}

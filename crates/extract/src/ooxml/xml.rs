@@ -1,0 +1,200 @@
+//! The markup of a part, piece by piece.
+//!
+//! Elements are told apart by their names without prefix: the same names mean the same in the transitional and in the
+//! strict form of the formats, whatever prefixes a writer chose. A document type is refused, so the only entities are
+//! the five of XML and characters by number.
+
+use std::borrow::Cow;
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+use crate::{Error, Limits};
+
+/// Reads a part from its beginning to its end.
+pub(crate) struct Xml<'a> {
+    reader: Reader<&'a [u8]>,
+    /// The name of the part, for errors.
+    part: &'a str,
+    depth: usize,
+    most_depth: usize,
+}
+
+/// A piece of markup. An element without content is opened and closed like any other.
+pub(crate) enum Piece<'a> {
+    Open(Tag<'a>),
+    Close,
+    Text(Cow<'a, str>),
+    End,
+}
+
+/// The beginning of an element.
+pub(crate) struct Tag<'a>(BytesStart<'a>);
+
+/// The bytes of a part as text: UTF-8, or UTF-16 by its mark. What is neither becomes replacement characters.
+pub(crate) fn decode(bytes: Vec<u8>) -> String {
+    let units = |read: fn([u8; 2]) -> u16| {
+        let pairs = bytes[2..].chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
+        char::decode_utf16(pairs).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    };
+    if bytes.starts_with(b"\xff\xfe") {
+        return units(u16::from_le_bytes);
+    }
+    if bytes.starts_with(b"\xfe\xff") {
+        return units(u16::from_be_bytes);
+    }
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+// === impl ===
+
+impl<'a> Xml<'a> {
+    pub(crate) fn new(text: &'a str, part: &'a str, limits: &Limits) -> Xml<'a> {
+        let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
+        let config = reader.config_mut();
+        config.expand_empty_elements = true;
+        config.allow_dangling_amp = true;
+        Xml { reader, part, depth: 0, most_depth: limits.depth }
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Piece<'a>, Error> {
+        loop {
+            return Ok(match self.reader.read_event() {
+                Ok(Event::Start(start)) => {
+                    self.depth += 1;
+                    if self.depth > self.most_depth {
+                        return Err(Error::TooMuch { what: "levels of markup", most: self.most_depth as u64 });
+                    }
+                    Piece::Open(Tag(start))
+                }
+                Ok(Event::End(_)) => {
+                    self.depth = self.depth.saturating_sub(1);
+                    Piece::Close
+                }
+                Ok(Event::Text(text)) => Piece::Text(text.into_inner()),
+                Ok(Event::CData(text)) => Piece::Text(text.into_inner()),
+                Ok(Event::GeneralRef(reference)) => Piece::Text(resolve(&reference.into_inner())),
+                Ok(Event::DocType(_)) => {
+                    return Err(Error::Corrupted(format!("its part `{}` has a document type", self.part)));
+                }
+                Ok(Event::Eof) if self.depth > 0 => return Err(self.broken()),
+                Ok(Event::Eof) => Piece::End,
+                Ok(_) => continue,
+                Err(_) => return Err(self.broken()),
+            });
+        }
+    }
+
+    /// The next element inside the one that was opened last, or none once that is closed. What it says itself is
+    /// passed over.
+    pub(crate) fn child(&mut self) -> Result<Option<Tag<'a>>, Error> {
+        loop {
+            match self.next()? {
+                Piece::Open(tag) => return Ok(Some(tag)),
+                Piece::Text(_) => {}
+                Piece::Close | Piece::End => return Ok(None),
+            }
+        }
+    }
+
+    /// Goes on to the end of the element that was opened last.
+    pub(crate) fn skip(&mut self) -> Result<(), Error> {
+        self.each_text(|_| {})
+    }
+
+    /// All text inside the element that was opened last, at its end.
+    pub(crate) fn text(&mut self) -> Result<String, Error> {
+        let mut text = String::new();
+        self.append(&mut text)?;
+        Ok(text)
+    }
+
+    /// Like [`Xml::text`], at the end of a text that is there already.
+    pub(crate) fn append(&mut self, text: &mut String) -> Result<(), Error> {
+        self.each_text(|more| text.push_str(more))
+    }
+
+    fn each_text(&mut self, mut take: impl FnMut(&str)) -> Result<(), Error> {
+        let mut open = 1;
+        while open > 0 {
+            match self.next()? {
+                Piece::Open(_) => open += 1,
+                Piece::Close => open -= 1,
+                Piece::Text(more) => take(&more),
+                Piece::End => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn broken(&self) -> Error {
+        let at = self.reader.buffer_position();
+        Error::Corrupted(format!("the markup of its part `{}` cannot be read from byte {at} on", self.part))
+    }
+}
+
+impl Tag<'_> {
+    /// The name without prefix.
+    pub(crate) fn name(&self) -> &str {
+        self.0.local_name().into_inner()
+    }
+
+    /// An attribute by its name without prefix.
+    pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut attributes = self.0.attributes();
+        let found = attributes.with_checks(false).flatten().find(|one| one.key.local_name().into_inner() == name)?;
+        Some(value(found.value))
+    }
+
+    /// An attribute by its name behind a prefix: the relationship, where another of that name has none.
+    pub(crate) fn relation(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut attributes = self.0.attributes();
+        let is_it = |key: &str| key.split_once(':').is_some_and(|(_, local)| local == name);
+        let found = attributes.with_checks(false).flatten().find(|one| is_it(one.key.into_inner()))?;
+        Some(value(found.value))
+    }
+
+    /// Every attribute by its name without prefix, in one go.
+    pub(crate) fn each(&self, mut take: impl FnMut(&str, Cow<'_, str>)) {
+        let mut attributes = self.0.attributes();
+        for one in attributes.with_checks(false).flatten() {
+            take(one.key.local_name().into_inner(), value(one.value));
+        }
+    }
+
+    /// Whether a switch is on: its presence alone says so.
+    pub(crate) fn is_on(&self) -> bool {
+        !matches!(self.get("val").as_deref(), Some("0" | "false" | "off"))
+    }
+
+    pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.get(name)?.trim().parse().ok()
+    }
+}
+
+fn value(raw: Cow<'_, str>) -> Cow<'_, str> {
+    if !raw.contains('&') {
+        return raw;
+    }
+    match quick_xml::escape::unescape(&raw) {
+        Ok(plain) => Cow::Owned(plain.into_owned()),
+        Err(_) => raw,
+    }
+}
+
+/// The character a reference stands for; one that nobody defined stays as it is written.
+fn resolve<'a>(name: &str) -> Cow<'a, str> {
+    let number = name.strip_prefix('#').map(|number| match number.strip_prefix(['x', 'X']) {
+        Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),
+        None => number.parse(),
+    });
+    match (number, name) {
+        (Some(number), _) => number.ok().and_then(char::from_u32).map(String::from).unwrap_or_default().into(),
+        (None, "amp") => "&".into(),
+        (None, "lt") => "<".into(),
+        (None, "gt") => ">".into(),
+        (None, "quot") => "\"".into(),
+        (None, "apos") => "'".into(),
+        (None, _) => format!("&{name};").into(),
+    }
+}

@@ -1,0 +1,239 @@
+//! The archive around the parts of a document.
+//!
+//! Read here and not by a library, because the limits are the point: what comes out is counted while it comes out, over
+//! all parts together, and no size or count that the archive states of itself reserves any memory. Only the table at
+//! the end is believed about where parts begin. Check sums are not compared: a part whose markup can be read is worth
+//! more than a refusal.
+
+use std::collections::HashMap;
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use crate::{Error, Limits};
+
+/// An archive whose table was read; its parts are inflated when they are asked for.
+pub(crate) struct Archive<'a> {
+    bytes: &'a [u8],
+    limits: Limits,
+    /// By name in lower case without a leading slash: names of parts do not differ by case alone.
+    entries: HashMap<String, Entry>,
+    /// Bytes that came out so far, of all parts.
+    inflated: u64,
+    /// Used for every part: a new one costs more than most parts do.
+    inflater: Decompress,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    /// Where its own header begins.
+    header: usize,
+    compressed: usize,
+    method: Method,
+}
+
+#[derive(Clone, Copy)]
+enum Method {
+    Stored,
+    Deflated,
+    /// Anything else, or enciphered: an error only if the part is wanted.
+    Unknown,
+}
+
+const END_OF_TABLE: &[u8] = b"PK\x05\x06";
+const END_OF_TABLE_64: &[u8] = b"PK\x06\x06";
+const LOCATOR_64: &[u8] = b"PK\x06\x07";
+const TABLE_ENTRY: &[u8] = b"PK\x01\x02";
+const PART: &[u8] = b"PK\x03\x04";
+/// Below this no archive is called a bomb, however small it is.
+const HARMLESS: u64 = 4 << 20;
+const STEP: usize = 32 << 10;
+
+// === impl ===
+
+impl<'a> Archive<'a> {
+    pub(crate) fn open(bytes: &'a [u8], limits: &Limits) -> Result<Archive<'a>, Error> {
+        let (table, shift) = find_table(bytes)?;
+        let mut archive = Archive {
+            bytes,
+            limits: limits.clone(),
+            entries: HashMap::new(),
+            inflated: 0,
+            inflater: Decompress::new(false),
+        };
+        let mut at = table;
+        let mut seen = 0;
+        while let Some(entry) = bytes.get(at..).filter(|rest| rest.starts_with(TABLE_ENTRY)) {
+            seen += 1;
+            if seen > limits.entries {
+                return Err(Error::TooMuch { what: "parts", most: limits.entries as u64 });
+            }
+            at = archive.list(entry, at, shift).ok_or_else(broken_table)?;
+        }
+        if archive.entries.is_empty() { Err(broken_table()) } else { Ok(archive) }
+    }
+
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        key(name).is_some_and(|key| self.entries.contains_key(&key))
+    }
+
+    /// What a part holds; none where there is no such part.
+    pub(crate) fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.read_head(name, usize::MAX)
+    }
+
+    /// What a part holds, up to so many bytes. What comes after them is not inflated, and not counted.
+    pub(crate) fn read_head(&mut self, name: &str, most: usize) -> Result<Option<Vec<u8>>, Error> {
+        let Some(entry) = key(name).and_then(|key| self.entries.get(&key).copied()) else { return Ok(None) };
+        let header = self.bytes.get(entry.header..).filter(|rest| rest.starts_with(PART));
+        let start =
+            header.and_then(|header| Some(30 + usize::from(short(header, 26)?) + usize::from(short(header, 28)?)));
+        let data = start.and_then(|start| self.bytes.get(entry.header..)?.get(start..));
+        let data = data.ok_or_else(|| Error::Corrupted(format!("its part `{name}` is not where it should be")))?;
+        // A part that is cut off still gives what is there.
+        let data = &data[..entry.compressed.min(data.len())];
+        match entry.method {
+            Method::Stored => {
+                let data = &data[..data.len().min(most)];
+                self.count(data.len(), data.len() as u64)?;
+                Ok(Some(data.to_vec()))
+            }
+            Method::Deflated => self.inflate(data, most, name).map(Some),
+            Method::Unknown => {
+                Err(Error::Corrupted(format!("its part `{name}` is packed in a way that is not allowed")))
+            }
+        }
+    }
+
+    /// Takes an entry of the table in, and says where the next one begins.
+    fn list(&mut self, entry: &[u8], at: usize, shift: usize) -> Option<usize> {
+        let name_length = usize::from(short(entry, 28)?);
+        let extra_length = usize::from(short(entry, 30)?);
+        let comment_length = usize::from(short(entry, 32)?);
+        let name = entry.get(46..46 + name_length)?;
+        let extra = entry.get(46 + name_length..46 + name_length + extra_length)?;
+        let mut compressed = u64::from(long(entry, 20)?);
+        let mut header = u64::from(long(entry, 42)?);
+        if compressed == u64::from(u32::MAX) || header == u64::from(u32::MAX) {
+            let wide = long(entry, 24)? == u32::MAX;
+            widen(extra, wide, &mut compressed, &mut header);
+        }
+        let enciphered = short(entry, 8)? & 1 != 0;
+        let method = match short(entry, 10)? {
+            _ if enciphered => Method::Unknown,
+            0 => Method::Stored,
+            8 => Method::Deflated,
+            _ => Method::Unknown,
+        };
+        let header = usize::try_from(header).ok()?.checked_add(shift)?;
+        let compressed = usize::try_from(compressed).ok()?;
+        // Of two parts with one name the first counts; a name that leads outside is no part of a document.
+        if let Some(key) = key(&String::from_utf8_lossy(name)) {
+            self.entries.entry(key).or_insert(Entry { header, compressed, method });
+        }
+        Some(at + 46 + name_length + extra_length + comment_length)
+    }
+
+    fn inflate(&mut self, data: &[u8], most: usize, name: &str) -> Result<Vec<u8>, Error> {
+        self.inflater.reset(false);
+        let mut out: Vec<u8> = Vec::with_capacity((data.len() * 4).clamp(STEP, 1 << 20));
+        loop {
+            if out.capacity() - out.len() < STEP {
+                out.reserve(out.len().max(STEP));
+            }
+            let before = out.len();
+            let rest = &data[(self.inflater.total_in() as usize).min(data.len())..];
+            let status = self.inflater.decompress_vec(rest, &mut out, FlushDecompress::None);
+            self.count(out.len() - before, out.len() as u64)?;
+            if out.len() >= most {
+                out.truncate(most);
+                return Ok(out);
+            }
+            match status {
+                Ok(Status::StreamEnd) => return Ok(out),
+                Ok(_) if out.len() > before => {}
+                // Nothing more comes: what there is, is all of a part that was cut off.
+                _ if !out.is_empty() => return Ok(out),
+                _ => return Err(Error::Corrupted(format!("its part `{name}` cannot be inflated"))),
+            }
+        }
+    }
+
+    fn count(&mut self, more: usize, part: u64) -> Result<(), Error> {
+        self.inflated += more as u64;
+        if part > self.limits.part_bytes {
+            return Err(Error::TooMuch { what: "bytes in one of its parts", most: self.limits.part_bytes });
+        }
+        let by_size = (self.bytes.len() as u64).saturating_mul(self.limits.inflation).max(HARMLESS);
+        let most = self.limits.inflated_bytes.min(by_size);
+        if self.inflated > most { Err(Error::TooMuch { what: "bytes once inflated", most }) } else { Ok(()) }
+    }
+}
+
+/// Where the table begins, and how far everything is moved: files exist with something before the archive.
+fn find_table(bytes: &[u8]) -> Result<(usize, usize), Error> {
+    // The end record is followed by a comment of 64 KiB at most.
+    let tail = bytes.len().saturating_sub(22 + usize::from(u16::MAX));
+    let end = memchr::memmem::rfind(&bytes[tail..], END_OF_TABLE).map(|at| tail + at);
+    let end = end.ok_or_else(|| Error::Corrupted("the end of the archive is missing".to_owned()))?;
+    let record = &bytes[end..];
+    let (size, stated) = (long(record, 12).ok_or_else(broken_table)?, long(record, 16).ok_or_else(broken_table)?);
+    let (mut size, mut stated, mut end) = (u64::from(size), u64::from(stated), end);
+    if let Some(locator) = end.checked_sub(20).and_then(|at| bytes.get(at..)).filter(|at| at.starts_with(LOCATOR_64)) {
+        let wide = very_long(locator, 8).and_then(|at| usize::try_from(at).ok());
+        let wide = wide.filter(|at| bytes.get(*at..).is_some_and(|rest| rest.starts_with(END_OF_TABLE_64)));
+        let wide = wide.ok_or_else(broken_table)?;
+        size = very_long(&bytes[wide..], 40).ok_or_else(broken_table)?;
+        stated = very_long(&bytes[wide..], 48).ok_or_else(broken_table)?;
+        end = wide;
+    }
+    let stated = usize::try_from(stated).map_err(|_| broken_table())?;
+    let size = usize::try_from(size).map_err(|_| broken_table())?;
+    let is_entry = |at: usize| bytes.get(at..).is_some_and(|rest| rest.starts_with(TABLE_ENTRY));
+    if is_entry(stated) {
+        return Ok((stated, 0));
+    }
+    let counted_back = end.checked_sub(size).filter(|at| *at >= stated && is_entry(*at)).ok_or_else(broken_table)?;
+    Ok((counted_back, counted_back - stated))
+}
+
+/// Sizes and places of large archives stand in an extra field, those only that did not fit.
+fn widen(extra: &[u8], wide_size: bool, compressed: &mut u64, header: &mut u64) {
+    let mut rest = extra;
+    while let (Some(tag), Some(length)) = (short(rest, 0), short(rest, 2)) {
+        let end = (4 + usize::from(length)).min(rest.len());
+        if tag == 1 {
+            let field = &rest[4..end];
+            let mut at = if wide_size { 8 } else { 0 };
+            for value in [compressed, header] {
+                if *value == u64::from(u32::MAX) {
+                    *value = very_long(field, at).unwrap_or(*value);
+                    at += 8;
+                }
+            }
+            return;
+        }
+        rest = &rest[end..];
+    }
+}
+
+fn key(name: &str) -> Option<String> {
+    let name = name.strip_prefix('/').unwrap_or(name).replace('\\', "/").to_ascii_lowercase();
+    let safe = !name.is_empty() && !name.starts_with('/') && name.split('/').all(|piece| piece != "..");
+    safe.then_some(name)
+}
+
+fn broken_table() -> Error {
+    Error::Corrupted("the table of the archive cannot be read".to_owned())
+}
+
+fn short(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..at + 2).and_then(|bytes| bytes.try_into().ok()).map(u16::from_le_bytes)
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes)
+}
+
+fn very_long(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
+}

@@ -1,0 +1,82 @@
+//! Slides: each is a page, in the order they are shown, hidden ones too.
+//!
+//! The markup is walked here for the reasons that documents of word processors have.
+
+mod remarks;
+mod slide;
+mod text;
+
+use crate::ooxml::{Package, Relations, Xml, outline};
+use crate::{Error, Kind, Method, Options, Page, Sink, Summary, Warning};
+use slide::Slide;
+
+pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
+    let mut package = Package::open(bytes, options)?;
+    let main = package.main_part("ppt/presentation.xml")?;
+    let relations = package.relations(&main)?;
+    let slides = slides(&mut package, &main, &relations)?;
+    let most = u64::from(options.limits.pages);
+    if slides.len() as u64 > most {
+        return Err(Error::TooMuch { what: "slides", most });
+    }
+    sink.pages(slides.len() as u32);
+    for (number, name) in (1..).zip(&slides) {
+        let page = page(&mut package, number, name)?;
+        sink.page(page);
+    }
+    Ok(Summary { metadata: package.metadata()?, method: Method::TextExtraction, warnings: package.warnings })
+}
+
+/// The parts of the slides, in order.
+fn slides(package: &mut Package<'_>, main: &str, relations: &Relations) -> Result<Vec<String>, Error> {
+    let markup = package.markup(main)?.unwrap_or_default();
+    let mut xml = Xml::new(&markup, main, &package.limits);
+    match xml.child()? {
+        Some(root) if root.name() == "presentation" => {}
+        _ => return Err(Error::Corrupted("it holds no presentation".to_owned())),
+    }
+    let mut slides = Vec::new();
+    while let Some(tag) = xml.child()? {
+        if tag.name() != "sldIdLst" {
+            xml.skip()?;
+            continue;
+        }
+        while let Some(tag) = xml.child()? {
+            let target = tag.relation("id").and_then(|id| relations.target(&id).map(str::to_owned));
+            slides.extend(target);
+            xml.skip()?;
+        }
+    }
+    Ok(slides)
+}
+
+/// A slide that is broken gives a page with what could be read of it, and a warning.
+fn page(package: &mut Package<'_>, number: u32, name: &str) -> Result<Page, Error> {
+    let mut page = Page { number, ..Page::default() };
+    let relations = package.relations(name)?;
+    let Some(markup) = package.markup(name)? else {
+        package.warnings.push(Warning::on(number, "the slide is missing"));
+        return Ok(page);
+    };
+    let limits = package.limits.clone();
+    let mut xml = Xml::new(&markup, name, &limits);
+    xml.child()?;
+    let mut slide = Slide::new(package, &relations, &mut page);
+    let outcome = slide.walk(&mut xml);
+    let (titles, blocks) = (slide.titles, slide.blocks);
+    match outcome {
+        Err(Error::Corrupted(what)) => package.warnings.push(Warning::on(number, what)),
+        outcome => outcome?,
+    }
+    page.blocks = titles;
+    page.blocks.extend(blocks);
+    page.blocks.extend(remarks::read(package, &relations)?);
+    page.name =
+        page.blocks.iter().find(|block| matches!(block.kind, Kind::Heading { .. })).map(|title| title.text.clone());
+    outline(&mut page.blocks);
+    for block in &page.blocks {
+        package.count(&block.text)?;
+        block.path.iter().try_for_each(|heading| package.count(heading))?;
+    }
+    Ok(page)
+}

@@ -1,0 +1,219 @@
+//! What stands on a slide: shapes with text, groups of them, tables, charts, diagrams and pictures.
+//!
+//! Shapes come in the order of the file, which is the one that screen readers use; only the title goes first.
+
+use super::text::{self, Line};
+use crate::ooxml::{Package, Relations, Tag, Xml};
+use crate::{Block, Error, Kind, Page, Table};
+
+/// Walks a slide and collects its blocks.
+pub(super) struct Slide<'s, 'a> {
+    pub(super) titles: Vec<Block>,
+    pub(super) blocks: Vec<Block>,
+    package: &'s mut Package<'a>,
+    relations: &'s Relations,
+    page: &'s mut Page,
+    pictures: usize,
+    /// What the shape that is open says about itself.
+    description: Option<String>,
+}
+
+/// What the layout keeps a place for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Title,
+    /// Its paragraphs have bullets unless they say otherwise.
+    Body,
+    /// Date, number, header and footer.
+    Furniture,
+    /// A subtitle, or no place at all.
+    Free,
+}
+
+// === impl ===
+
+impl<'s, 'a> Slide<'s, 'a> {
+    pub(super) fn new(package: &'s mut Package<'a>, relations: &'s Relations, page: &'s mut Page) -> Slide<'s, 'a> {
+        let (titles, blocks) = (Vec::new(), Vec::new());
+        Slide { titles, blocks, package, relations, page, pictures: 0, description: None }
+    }
+
+    pub(super) fn walk(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "sp" | "cxnSp" => self.shape(xml)?,
+                "tbl" => {
+                    let table = table(xml)?;
+                    self.package.count_cells(table.rows.iter().map(Vec::len).sum())?;
+                    if table.rows.iter().flatten().any(|cell| !cell.is_empty()) {
+                        self.blocks.push(Block::table(table));
+                    }
+                }
+                "AlternateContent" => {
+                    let before = self.extent();
+                    while xml.child()?.is_some() {
+                        if self.extent() == before {
+                            self.walk(xml)?;
+                        } else {
+                            xml.skip()?;
+                        }
+                    }
+                }
+                "cNvPr" => {
+                    self.describe(&tag);
+                    xml.skip()?;
+                }
+                "timing" | "transition" | "extLst" => xml.skip()?,
+                _ => {
+                    self.mark(&tag)?;
+                    self.walk(xml)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn shape(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
+        let mut place = Place::Free;
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "nvSpPr" => place = self.place(xml)?,
+                "txBody" => {
+                    let lines = text::lines(xml)?;
+                    self.package.count_blocks(lines.len())?;
+                    self.put(place, lines);
+                }
+                // A shape can be filled with a picture.
+                _ => self.walk(xml)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, xml: &mut Xml<'_>) -> Result<Place, Error> {
+        let mut place = Place::Free;
+        while let Some(tag) = xml.child()? {
+            match tag.name() {
+                "ph" => {
+                    place = Place::of(&tag);
+                    xml.skip()?;
+                }
+                "cNvPr" => {
+                    self.describe(&tag);
+                    xml.skip()?;
+                }
+                _ => {
+                    let inner = self.place(xml)?;
+                    if inner != Place::Free {
+                        place = inner;
+                    }
+                }
+            }
+        }
+        Ok(place)
+    }
+
+    fn put(&mut self, place: Place, lines: Vec<Line>) {
+        match place {
+            Place::Title => {
+                let words = lines.iter().flat_map(|line| line.text.split_whitespace());
+                let title = words.collect::<Vec<_>>().join(" ");
+                if !title.is_empty() {
+                    self.titles.push(Block::heading(1, title));
+                }
+            }
+            Place::Furniture => {
+                let text = lines.into_iter().map(|line| line.text).collect::<Vec<_>>().join("\n");
+                if !text.is_empty() {
+                    self.blocks.push(Block::new(Kind::Furniture, text));
+                }
+            }
+            Place::Body | Place::Free => {
+                let of_body = place == Place::Body;
+                self.blocks.extend(lines.into_iter().map(|line| line.block(of_body)));
+            }
+        }
+    }
+
+    fn mark(&mut self, tag: &Tag<'_>) -> Result<(), Error> {
+        match tag.name() {
+            "blip" => {
+                self.pictures += 1;
+                if let Some(name) = tag.relation("embed").and_then(|id| self.relations.target(&id)) {
+                    self.package.picture(self.page, name, self.description.take())?;
+                }
+            }
+            "chart" => {
+                if let Some(name) = tag.relation("id").and_then(|id| self.relations.target(&id)) {
+                    self.blocks.extend(self.package.chart(name)?);
+                }
+            }
+            "relIds" => {
+                if let Some(name) = tag.relation("dm").and_then(|id| self.relations.target(&id)) {
+                    self.blocks.extend(self.package.diagram(name)?);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn describe(&mut self, tag: &Tag<'_>) {
+        let said = tag.get("descr").filter(|text| !text.is_empty()).or_else(|| tag.get("title"));
+        self.description = said.map(|text| text.into_owned());
+    }
+
+    fn extent(&self) -> (usize, usize, usize) {
+        (self.titles.len(), self.blocks.len(), self.pictures)
+    }
+}
+
+impl Place {
+    pub(super) fn of(tag: &Tag<'_>) -> Place {
+        match tag.get("type").as_deref() {
+            Some("title" | "ctrTitle") => Place::Title,
+            Some("dt" | "sldNum" | "ftr" | "hdr") => Place::Furniture,
+            Some("subTitle") => Place::Free,
+            _ => Place::Body,
+        }
+    }
+}
+
+/// Cells that a merged one covers are there, and empty.
+fn table(xml: &mut Xml<'_>) -> Result<Table, Error> {
+    let mut table = Table::default();
+    while let Some(tag) = xml.child()? {
+        match tag.name() {
+            "tblPr" => {
+                table.header_rows = usize::from(tag.get("firstRow").is_some_and(|on| on == "1" || on == "true"));
+                xml.skip()?;
+            }
+            "tr" => {
+                let mut row = Vec::new();
+                while let Some(tag) = xml.child()? {
+                    if tag.name() == "tc" {
+                        row.push(cell(xml)?);
+                    } else {
+                        xml.skip()?;
+                    }
+                }
+                table.rows.push(row);
+            }
+            _ => xml.skip()?,
+        }
+    }
+    table.header_rows = table.header_rows.min(table.rows.len());
+    Ok(table)
+}
+
+fn cell(xml: &mut Xml<'_>) -> Result<String, Error> {
+    let mut texts = Vec::new();
+    while let Some(tag) = xml.child()? {
+        if tag.name() == "txBody" {
+            texts.extend(text::lines(xml)?.into_iter().map(|line| line.text));
+        } else {
+            xml.skip()?;
+        }
+    }
+    Ok(texts.join("\n"))
+}

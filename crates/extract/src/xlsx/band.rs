@@ -1,0 +1,99 @@
+//! Rows without an empty one between them: what people see as a table.
+//!
+//! Columns that a band leaves empty are not part of its table. They do not part it either: many sheets have a narrow
+//! empty column between labels and figures.
+
+use crate::{Block, Table};
+
+/// Rows that belong together.
+#[derive(Debug, Default)]
+pub(super) struct Band {
+    rows: Vec<Vec<Cell>>,
+    last_row: u32,
+    /// Rows above an empty one that belong to the figures below it.
+    header_rows: usize,
+}
+
+/// A cell that shows something.
+#[derive(Debug)]
+pub(super) struct Cell {
+    /// From 1.
+    pub(super) column: u32,
+    pub(super) text: String,
+    pub(super) is_text: bool,
+}
+
+/// Rows that say what columns are.
+const MOST_HEADERS: usize = 3;
+/// Empty cells that a table may have for each that is not, before its rows are closed up.
+const MOST_EMPTY: usize = 8;
+/// A table of this many cells may be as empty as it likes.
+const SMALL: usize = 10_000;
+
+// === impl ===
+
+impl Band {
+    /// Whether a row belongs to it: the next one does, and below a header also the one after an empty row.
+    pub(super) fn goes_on_with(&self, row: u32, cells: &[Cell]) -> bool {
+        let is_header = || {
+            let is_wide = self.rows.last().is_some_and(|row| row.len() > 1) && self.rows.len() <= MOST_HEADERS;
+            is_wide && self.rows.iter().flatten().all(|cell| cell.is_text) && cells.iter().any(|cell| !cell.is_text)
+        };
+        match row.checked_sub(self.last_row) {
+            _ if self.rows.is_empty() => true,
+            Some(1) => true,
+            Some(2) => is_header(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn push(&mut self, row: u32, mut cells: Vec<Cell>) {
+        if row == self.last_row.saturating_add(2) {
+            self.header_rows = self.rows.len();
+        }
+        if !cells.is_sorted_by_key(|cell| cell.column) {
+            cells.sort_by_key(|cell| cell.column);
+        }
+        self.last_row = row;
+        self.rows.push(cells);
+    }
+
+    /// Single texts above a table are its titles, and so are a few that stand alone. Many are a table of one column.
+    pub(super) fn blocks(mut self) -> Vec<Block> {
+        let is_title = |row: &Vec<Cell>| matches!(row.as_slice(), [cell] if cell.is_text);
+        let titles = self.rows.iter().take_while(|row| is_title(row)).count();
+        let is_column = titles == self.rows.len() && titles > MOST_HEADERS;
+        let titles = if is_column { 0 } else { titles };
+        let rest = self.rows.split_off(titles);
+        let mut blocks: Vec<Block> =
+            self.rows.into_iter().flatten().map(|cell| Block::paragraph(cell.text.trim())).collect();
+        if !rest.is_empty() {
+            let header_rows = self.header_rows.saturating_sub(titles);
+            blocks.push(Block::table(table(rest, header_rows)));
+        }
+        blocks
+    }
+}
+
+fn table(rows: Vec<Vec<Cell>>, header_rows: usize) -> Table {
+    let is_header = rows.len() > 1 && rows[0].len() > 1 && rows[0].iter().all(|cell| cell.is_text);
+    let mut columns: Vec<u32> = rows.iter().flatten().map(|cell| cell.column).collect();
+    let filled = columns.len();
+    columns.sort_unstable();
+    columns.dedup();
+    // One cell in each row, always further to the right, makes a square of almost nothing.
+    let is_sparse = rows.len().saturating_mul(columns.len()) > filled.saturating_mul(MOST_EMPTY).max(SMALL);
+    let line = |cells: Vec<Cell>| {
+        let mut line = Vec::with_capacity(cells.len());
+        for cell in cells {
+            let place = if is_sparse { line.len() } else { columns.partition_point(|column| *column < cell.column) };
+            // Two cells in one place are a mistake of the writer's; both are kept.
+            while line.len() < place {
+                line.push(String::new());
+            }
+            line.push(cell.text);
+        }
+        line
+    };
+    Table { rows: rows.into_iter().map(line).collect(), header_rows: header_rows.max(usize::from(is_header)) }
+}

@@ -1,0 +1,50 @@
+//! Comments on cells, of the older kind and of the newer, which is a conversation.
+
+use super::strings::item;
+use crate::ooxml::{Package, Relations, Xml};
+use crate::{Block, Error, Kind};
+
+/// What programs write in place of a conversation, for those that cannot show one.
+const STANDS_IN: &str = "[Threaded comment]";
+
+pub(super) fn read(package: &mut Package<'_>, relations: &Relations) -> Result<Vec<Block>, Error> {
+    let mut texts = Vec::new();
+    for name in relations.of_kind("threadedComment") {
+        package.try_part(name, |xml| collect(xml, &mut texts))?;
+    }
+    let is_conversation = !texts.is_empty();
+    for name in relations.of_kind("comments") {
+        package.try_part(name, |xml| collect(xml, &mut texts))?;
+    }
+    texts.retain(|(_, text)| !(is_conversation && text.starts_with(STANDS_IN)));
+    let mut blocks = Vec::new();
+    for (cell, text) in texts {
+        let text = format!("{cell}: {text}");
+        package.count(&text)?;
+        blocks.push(Block::new(Kind::Comment, text));
+    }
+    Ok(blocks)
+}
+
+/// Cells, and what is said about them.
+fn collect(xml: &mut Xml<'_>, texts: &mut Vec<(String, String)>) -> Result<(), Error> {
+    while let Some(tag) = xml.child()? {
+        if !matches!(tag.name(), "comment" | "threadedComment") {
+            collect(xml, texts)?;
+            continue;
+        }
+        let cell = tag.get("ref").unwrap_or_default().into_owned();
+        let mut text = String::new();
+        while let Some(inner) = xml.child()? {
+            match (tag.name(), inner.name()) {
+                ("comment", "text") => item(xml, &mut text)?,
+                ("threadedComment", "text") => xml.append(&mut text)?,
+                _ => xml.skip()?,
+            }
+        }
+        if !text.trim().is_empty() {
+            texts.push((cell, text.trim().to_owned()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! Numbers, dates and times as they are shown.
+
+use std::borrow::Cow;
+
+use super::form::{self, Form, Shape};
+use crate::ooxml::{figure, rounded};
+
+/// The last day that workbooks know, 9999-12-31.
+const LAST_DAY: f64 = 2_958_466.0;
+/// From the first day of workbooks to that of civil time, 1970-01-01.
+const TO_1970: i64 = 25_569;
+const FROM_1904: f64 = 1462.0;
+/// In seconds.
+const DAY: i64 = 86_400;
+
+/// A number as a cell holds it, in the form its style asks for.
+pub(super) fn shown(raw: &str, form: &Form, from_1904: bool) -> String {
+    let raw = raw.trim();
+    if *form == form::PLAIN {
+        return figure(raw);
+    }
+    let Ok(number) = raw.parse::<f64>() else { return raw.to_owned() };
+    let day = if from_1904 { number + FROM_1904 } else { number };
+    let is_day = (0.0..LAST_DAY).contains(&day);
+    match form.shape {
+        Shape::Date if is_day => date(day),
+        // Half a second before midnight is midnight.
+        Shape::Time if is_day => time(seconds(day.fract()) % DAY),
+        Shape::DateTime if is_day => date_and_time(day),
+        Shape::Duration if is_day => time(seconds(number)),
+        shape => {
+            let plain = match form.decimals {
+                decimals if shape == Shape::Percent => format!("{}%", decimal(number * 100.0, decimals)),
+                None => figure(raw),
+                decimals => decimal(number, decimals),
+            };
+            let (sign, plain) = plain.strip_prefix('-').map_or(("", plain.as_str()), |plain| ("-", plain));
+            format!("{sign}{}{}{}", form.before, masked(plain, &form.mask), form.after)
+        }
+    }
+}
+
+/// The digits before the point, set in the places of a mask from the last one on. Those that are left over come first.
+fn masked<'a>(plain: &'a str, mask: &str) -> Cow<'a, str> {
+    let (whole, rest) = plain.split_at(plain.find('.').unwrap_or(plain.len()));
+    if mask.is_empty() || !whole.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Cow::Borrowed(plain);
+    }
+    let mut digits = whole.chars().rev().peekable();
+    let mut zeros = mask.chars().filter(|letter| *letter == '0').count();
+    let mut backwards = Vec::new();
+    for letter in mask.chars().rev() {
+        match letter {
+            '0' => {
+                zeros -= 1;
+                backwards.push(digits.next().unwrap_or('0'));
+            }
+            '#' => backwards.extend(digits.next()),
+            between if zeros > 0 || digits.peek().is_some() => backwards.push(between),
+            _ => {}
+        }
+    }
+    backwards.extend(digits);
+    Cow::Owned(backwards.into_iter().rev().chain(rest.chars()).collect())
+}
+
+fn decimal(number: f64, decimals: Option<u8>) -> String {
+    match decimals {
+        // A larger number has no places behind the point, and hundreds before it.
+        Some(places) if number.abs() < 1e15 => format!("{number:.places$}", places = usize::from(places)),
+        _ => rounded(number),
+    }
+}
+
+/// Days are counted from 1900, with a 29th of February in that year, which there was not.
+fn date(day: f64) -> String {
+    let whole = day.floor() as i64;
+    if whole == 60 {
+        return "1900-02-29".to_owned();
+    }
+    let (year, month, day) = civil(if whole < 60 { whole + 1 } else { whole } - TO_1970);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+fn date_and_time(day: f64) -> String {
+    // Half a second before midnight is the next day.
+    let seconds = seconds(day);
+    let (day, rest) = ((seconds / DAY) as f64, seconds % DAY);
+    if rest == 0 { date(day) } else { format!("{} {}", date(day), time(rest)) }
+}
+
+fn seconds(days: f64) -> i64 {
+    (days * DAY as f64).round() as i64
+}
+
+fn time(seconds: i64) -> String {
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if seconds == 0 { format!("{hours:02}:{minutes:02}") } else { format!("{hours:02}:{minutes:02}:{seconds:02}") }
+}
+
+/// Year, month and day of the days since 1970-01-01, counted in eras of 400 years that begin in March.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(raw: &str, code: &str, expected: &str) {
+        assert_eq!(shown(raw, &Form::parse(code), false), expected, "{raw} as {code}");
+    }
+
+    #[test]
+    fn numbers_are_shown_as_their_format_asks() {
+        check("45107", "yyyy-mm-dd", "2023-06-30");
+        check("45107", "[$-409]d\\ mmm\\ yy;@", "2023-06-30");
+        check("1", "dd/mm/yy", "1900-01-01");
+        check("59", "dd/mm/yy", "1900-02-28");
+        check("60", "dd/mm/yy", "1900-02-29");
+        check("61", "dd/mm/yy", "1900-03-01");
+        check("45107.5", "m/d/yy h:mm", "2023-06-30 12:00");
+        check("45107.999999", "m/d/yy h:mm", "2023-07-01");
+        check("0.75", "h:mm AM/PM", "18:00");
+        check("0.99999999", "h:mm", "00:00");
+        check("1.5", "[h]:mm", "36:00");
+        check("0.125", "0.0%", "12.5%");
+        check("0.1", "0%", "10%");
+        check("12.5", "0.00", "12.50");
+        check("1234.5", "\"$\"#,##0.00", "$1234.50");
+        check("-12.5", "\"$\"#,##0.00_);[Red]\\(\"$\"#,##0.00\\)", "-$12.50");
+        check("12.5", "_(\"$\"* #,##0.00_);_(\"$\"* \\(#,##0.00\\)", "$12.50");
+        check("7.5", "#,##0.00\\ \"€\"", "7.50 €");
+        check("12", "0.0\" kg\"", "12.0 kg");
+        check("0.5", "\"about \"0%", "about 50%");
+        check("7", "General\" pcs\"", "7 pcs");
+        check("5551234", "000\\-0000", "555-1234");
+        check("2500000", "$0.0,,\"M\"", "$2500000.0");
+        check("5", "\"yes\";\"no\"", "5");
+        check("-12.5", "$#,##0.00", "-$12.50");
+        check("12.5", "#,##0.00\\ [$€-407]", "12.50 €");
+        check("12553", "#,##0", "12553");
+        check("0.30000000000000004", "General", "0.3");
+        check("1E+20", "General", "1E20");
+        check("44772.800000000003", "_ * #,##0_ ", "44772.8");
+        check("not a number", "0.00", "not a number");
+    }
+
+    #[test]
+    fn digits_are_set_as_their_format_asks() {
+        check("1234", "00000", "01234");
+        check("-7", "000", "-007");
+        check("1.5", "000.00", "001.50");
+        check("123456789", "000-00-0000", "123-45-6789");
+        check("12345", "000-00-0000", "000-01-2345");
+        check("5551234567", "\\(###\\)\\ ###-####", "(555) 123-4567");
+        check("5551234567", "(###) ###-####", "(555) 123-4567");
+        check("5551234", "###-####-###", "5551-234");
+        check("12345", "#-###", "12-345");
+        check("5551234567", "[<=9999999]###-####;\\(###\\)\\ ###-####", "5551234567");
+        check("1234567", "#\\ ##0", "1234567");
+        check("1234567", "##\\,##\\,##0", "1234567");
+        check("2.5", "# ??/??", "2.5");
+        check("1234", "00000%", "123400%");
+        check("1234", "000E+00", "1234");
+    }
+
+    #[test]
+    fn days_may_be_counted_from_1904() {
+        assert_eq!(shown("0", &Form::parse("yyyy"), true), "1904-01-01");
+    }
+
+    #[test]
+    fn no_number_is_too_strange() {
+        for raw in ["1e308", "-1e308", "NaN", "inf", "-inf", "1e-300", "-1", "99999999999", ""] {
+            for code in
+                ["yyyy", "h:mm", "0.00", "0%", "[h]", "General", "", "0.000000000000000000000000", "\\", "[", "\""]
+            {
+                let text = shown(raw, &Form::parse(code), false);
+                assert!(text.len() < 64, "{raw} as {code}: {text}");
+            }
+        }
+    }
+}

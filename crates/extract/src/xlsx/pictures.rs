@@ -1,0 +1,35 @@
+//! Pictures that lie on a sheet. Shapes and charts on it are passed over: charts show what the cells say.
+
+use crate::ooxml::{Package, Relations, Xml};
+use crate::{Error, Page};
+
+pub(super) fn read(package: &mut Package<'_>, relations: &Relations, page: &mut Page) -> Result<(), Error> {
+    for drawing in relations.of_kind("drawing") {
+        let mut found = Vec::new();
+        package.try_part(drawing, |xml| collect(xml, &mut None, &mut found))?;
+        let targets = package.relations(drawing)?;
+        for (id, description) in found {
+            if let Some(name) = targets.target(&id) {
+                package.picture(page, name, description)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Relationships of pictures, with what is said about each just before it.
+fn collect(
+    xml: &mut Xml<'_>,
+    description: &mut Option<String>,
+    found: &mut Vec<(String, Option<String>)>,
+) -> Result<(), Error> {
+    while let Some(tag) = xml.child()? {
+        match tag.name() {
+            "cNvPr" => *description = tag.get("descr").map(|text| text.into_owned()),
+            "blip" => found.extend(tag.relation("embed").map(|id| (id.into_owned(), description.take()))),
+            _ => {}
+        }
+        collect(xml, description, found)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! Documents of offices, built here part by part: what is read out of them, and what is refused.
+
+mod archive;
+mod container;
+mod docx;
+mod hostile;
+mod pptx;
+mod xlsx;
+
+use corbie_extract::{Document, Error, Format, Kind, Options};
+
+fn read(bytes: &[u8], format: Format) -> Document {
+    corbie_extract::document(bytes, format, &Options::default()).expect("the document can be read")
+}
+
+fn refused(bytes: &[u8], format: Format) -> Error {
+    corbie_extract::document(bytes, format, &Options::default()).expect_err("the document is refused")
+}
+
+/// The blocks of all pages, one per line: what they are, and what they say.
+fn outline(document: &Document) -> Vec<String> {
+    let blocks = document.pages.iter().flat_map(|page| &page.blocks);
+    blocks
+        .map(|block| {
+            let kind = match &block.kind {
+                Kind::Heading { level } => format!("heading {level}"),
+                Kind::ListItem { depth } => format!("item {depth}"),
+                Kind::Table(table) => format!("table {}", table.header_rows),
+                kind => format!("{kind:?}").to_lowercase(),
+            };
+            format!("{kind}: {}", block.text.replace('\n', "|").replace('\t', ","))
+        })
+        .collect()
+}
