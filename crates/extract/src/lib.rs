@@ -17,6 +17,7 @@ mod limits;
 mod markdown;
 mod ooxml;
 mod outline;
+mod pdf;
 mod picture;
 mod plain;
 mod pptx;
@@ -30,6 +31,9 @@ pub use format::Format;
 pub use legible::is_legible;
 pub use limits::Limits;
 pub use markdown::markdown;
+#[cfg(feature = "pdfium")]
+pub use pdf::pdfium::{Missing as MissingPdfium, Pdfium};
+pub use pdf::raster as pdf_page_raster;
 pub use picture::picture_raster;
 pub use sniff::{is_older_office, resolve, sniff};
 pub use svg::svg_raster;
@@ -72,6 +76,7 @@ pub fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut dyn Sink
     let mut readable = Readable { sink, any: false };
     let summary = match format {
         // These say themselves what stands under which heading: a note, where it is referred to; a slide, its own title.
+        Format::Pdf => pdf::read(bytes, options, &mut readable),
         Format::Docx => docx::read(bytes, options, &mut readable),
         Format::Pptx => pptx::read(bytes, options, &mut readable),
         Format::Xlsx => xlsx::read(bytes, options, &mut readable),
@@ -81,7 +86,6 @@ pub fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut dyn Sink
         Format::Markdown | Format::Text | Format::Csv => {
             plain::read(bytes, format, options, &mut Outline::new(&mut readable))
         }
-        _ => return Err(Error::Unsupported { format }),
     }?;
     // A picture is all dots, and whoever asked for it may still find words in them.
     if !readable.any && summary.method != Method::ImageAnalysis {

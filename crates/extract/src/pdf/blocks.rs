@@ -1,0 +1,154 @@
+//! Paragraphs, headings and list items out of lines.
+
+use super::lines::Line;
+
+/// Lines that belong together.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Group {
+    pub(super) text: String,
+    pub(super) lines: usize,
+    pub(super) x0: f32,
+    pub(super) top: f32,
+    pub(super) bottom: f32,
+    pub(super) size: f32,
+    pub(super) bold: bool,
+    pub(super) mono: bool,
+    pub(super) artifact: bool,
+    pub(super) list_item: bool,
+    /// Whether it reads from left to right on the page, so that its place on the page is known.
+    pub(super) upright: bool,
+}
+
+/// Lines of a region become groups, in their order.
+pub(super) fn groups(lines: &[Line]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let leading = usual_leading(lines);
+    for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.text.is_empty()) {
+        let before = index.checked_sub(1).map(|before| &lines[before]);
+        let goes_on = before.is_some_and(|before| goes_on(before, line, leading));
+        match groups.last_mut() {
+            Some(group) if goes_on => {
+                append(group, &line.text);
+                group.lines += 1;
+                group.x0 = group.x0.min(line.x0);
+                group.bottom = line.y;
+            }
+            _ => groups.push(Group {
+                text: line.text.clone(),
+                lines: 1,
+                x0: line.x0,
+                top: line.y - line.size,
+                bottom: line.y,
+                size: line.size,
+                bold: line.bold,
+                mono: line.mono,
+                artifact: line.artifact,
+                list_item: starts_list_item(&line.text),
+                upright: true,
+            }),
+        }
+    }
+    groups
+}
+
+/// Adds a group that stands in another place, where it goes on in the middle of a word, or at the head of the next column
+/// in the middle of a sentence; else it comes back.
+pub(super) fn join(group: &mut Group, next: Group) -> Option<Group> {
+    let alike = group.size.min(next.size) >= 0.85 * group.size.max(next.size) && group.artifact == next.artifact;
+    let broken = is_broken(&group.text, &next.text) || goes_on_in_next_column(group, &next);
+    if !alike || group.mono || !broken {
+        return Some(next);
+    }
+    append(group, &next.text);
+    group.lines += next.lines;
+    None
+}
+
+/// Whether both are prose, the next higher up and further to the right, and no sentence ends between them.
+fn goes_on_in_next_column(group: &Group, next: &Group) -> bool {
+    let is_prose = |group: &Group| group.lines > 1 && group.upright && !group.mono && !group.artifact;
+    is_prose(group)
+        && is_prose(next)
+        && group.bold == next.bold
+        && next.top < group.bottom - group.size
+        && next.x0 > group.x0 + 8.0 * group.size
+        && group.text.ends_with(|letter: char| letter.is_alphabetic() || letter == ',')
+        && next.text.starts_with(char::is_lowercase)
+}
+
+/// The distance from line to line that occurs most.
+fn usual_leading(lines: &[Line]) -> f32 {
+    let mut leadings: Vec<f32> =
+        lines.windows(2).map(|pair| pair[1].y - pair[0].y).filter(|leading| *leading > 1.0).collect();
+    if leadings.is_empty() {
+        return f32::INFINITY;
+    }
+    leadings.sort_by(f32::total_cmp);
+    leadings[(leadings.len() - 1) / 3]
+}
+
+fn goes_on(before: &Line, line: &Line, leading: f32) -> bool {
+    let step = line.y - before.y;
+    let size = before.size.max(line.size);
+    let alike =
+        before.size.min(line.size) >= 0.85 * size && before.bold == line.bold && before.artifact == line.artifact;
+    // Lines of code stay lines of one block; the first line of a paragraph of prose is often indented.
+    let indented = !line.mono && line.x0 - before.x0 > size && line.x0 - before.x0 < 6.0 * size;
+    // So are all lines but the first in a list of books; there a line goes on with the sentence before it.
+    let indented = indented && !line.text.starts_with(char::is_lowercase);
+    alike
+        && step > 0.0
+        && step <= (1.25 * leading).min(2.2 * size)
+        && !starts_list_item(&line.text)
+        && !(indented && before.x0 <= line.x0 && !starts_list_item(&before.text))
+        && before.mono == line.mono
+}
+
+/// Adds a line; a word broken at the line's end is put together again.
+fn append(group: &mut Group, line: &str) {
+    if group.mono {
+        group.text.push('\n');
+        group.text.push_str(line);
+        return;
+    }
+    let text = &mut group.text;
+    if is_broken(text, line) {
+        text.pop();
+    } else if !joins_without_space(text, line) {
+        text.push(' ');
+    }
+    text.push_str(line);
+}
+
+/// Whether a word is broken at the end of a text, and goes on in the next.
+fn is_broken(text: &str, next: &str) -> bool {
+    let head = text.strip_suffix(['-', '\u{ad}', '\u{2010}']);
+    head.is_some_and(|head| head.ends_with(char::is_alphabetic)) && next.starts_with(char::is_lowercase)
+}
+
+/// Chinese and Japanese have no space where a line ends.
+fn joins_without_space(before: &str, after: &str) -> bool {
+    let ideographic =
+        |letter: char| matches!(letter, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}');
+    before.chars().next_back().is_some_and(ideographic) && after.chars().next().is_some_and(ideographic)
+}
+
+/// Whether a line begins with a bullet, or a number that counts items.
+pub(super) fn starts_list_item(text: &str) -> bool {
+    let mut words = text.split(' ');
+    let (Some(first), Some(_)) = (words.next(), words.next()) else { return false };
+    let mut letters = first.chars();
+    match (letters.next(), letters.next()) {
+        (Some('•' | '◦' | '▪' | '■' | '●' | '○' | '‣' | '⁃' | '–' | '-' | '*' | '·' | '➢' | '✓' | '❖' | '□'), None) => {
+            true
+        }
+        _ => {
+            let counter = first.strip_suffix(['.', ')']).map(|counter| counter.trim_start_matches('('));
+            counter.is_some_and(|counter| {
+                let digits = counter.len() <= 2 && counter.bytes().all(|byte| byte.is_ascii_digit());
+                let letter = counter.len() == 1 && counter.bytes().all(|byte| byte.is_ascii_lowercase());
+                !counter.is_empty() && (digits || letter)
+            })
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The order in which the pieces of a page are read: rows, and columns where there are any.
+//!
+//! A column gap is a strip that no piece crosses over several rows, with text on both of its sides; a line drawn across
+//! ends it. A page is cut at the longest such strip: what stands above it comes first, then its left side, its right side
+//! and what stands below it. Each of those is cut again. What cannot be cut is read row by row.
+
+use super::tables::Stroke;
+
+/// Something with a place: a piece of a line, or a whole table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    /// What it is, to whoever asked.
+    pub(super) index: usize,
+    pub(super) x0: f32,
+    pub(super) x1: f32,
+    pub(super) top: f32,
+    pub(super) bottom: f32,
+    /// Tables stand alone in their row.
+    pub(super) alone: bool,
+    /// How many dots it is, where it is nothing else.
+    pub(super) dots: usize,
+}
+
+/// Pieces side by side, from left to right.
+pub(super) type Row = Vec<Piece>;
+
+/// Rows that are read one after the other.
+pub(super) type Region = Vec<Row>;
+
+/// Columns are cut out of columns no deeper than this.
+const DEEPEST: usize = 8;
+/// Rows with text on both sides that make a strip a column gap.
+const FEWEST_ROWS: usize = 4;
+/// Lines at each side that make it a text beside another.
+const FEWEST_LINES: usize = 3;
+/// The width of a column gap, in sizes of the text beside it.
+const GAP: f32 = 0.9;
+/// How long most lines of a column are, in their heights; the cells of a table are shorter.
+const LONG: f32 = 8.0;
+/// How far lines of one text are apart, in their heights; the rows of a form or a table are further.
+const LEADING: f32 = 2.5;
+/// What stands this far above a column is no part of it, in heights of its lines.
+const FAR: f32 = 3.0;
+/// How far the ends of lines may differ that stand on one baseline, in their heights.
+const LEVEL: f32 = 0.15;
+
+/// A strip that no piece crosses from one row to another.
+#[derive(Debug, Clone, Copy)]
+struct Strip {
+    x0: f32,
+    x1: f32,
+    from: usize,
+    to: usize,
+}
+
+/// The regions of a page in reading order. The bars are the level lines drawn on it, from top to bottom.
+pub(super) fn regions(pieces: Vec<Piece>, bars: &[Stroke]) -> Vec<Region> {
+    let mut regions = Vec::new();
+    cut(pieces, bars, 0, &mut regions);
+    regions
+}
+
+fn cut(pieces: Vec<Piece>, bars: &[Stroke], depth: usize, regions: &mut Vec<Region>) {
+    if pieces.is_empty() {
+        return;
+    }
+    let mut rows = rows(pieces);
+    let strip = if depth < DEEPEST { widest_strip(&rows, bars) } else { None };
+    let Some(strip) = strip else {
+        regions.push(rows);
+        return;
+    };
+    let below = rows.split_off(strip.to);
+    let beside = rows.split_off(strip.from);
+    let middle = (strip.x0 + strip.x1) / 2.0;
+    let (left, right) = beside.into_iter().flatten().partition(|piece| (piece.x0 + piece.x1) / 2.0 < middle);
+    for part in [rows.into_iter().flatten().collect(), left, right, below.into_iter().flatten().collect()] {
+        cut(part, bars, depth + 1, regions);
+    }
+}
+
+/// Pieces that stand at the same height are a row.
+pub(super) fn rows(mut pieces: Vec<Piece>) -> Vec<Row> {
+    pieces.sort_by(|a, b| a.bottom.total_cmp(&b.bottom).then(a.x0.total_cmp(&b.x0)));
+    let mut rows: Vec<(Piece, Row)> = Vec::new();
+    for piece in pieces {
+        // Small pieces, raised or lowered, belong to the row of a larger one; the row may have begun with the small one.
+        let row = rows.iter_mut().rev().take(3).find(|(tallest, _)| is_beside(tallest, &piece));
+        match row {
+            Some((tallest, row)) => {
+                if piece.bottom - piece.top > tallest.bottom - tallest.top {
+                    *tallest = piece;
+                }
+                row.push(piece);
+            }
+            None => rows.push((piece, vec![piece])),
+        }
+    }
+    rows.sort_by(|(a, _), (b, _)| a.bottom.total_cmp(&b.bottom));
+    let sorted = rows.into_iter().map(|(_, mut row)| {
+        row.sort_by(|a, b| a.x0.total_cmp(&b.x0));
+        row
+    });
+    sorted.collect()
+}
+
+fn is_beside(tallest: &Piece, piece: &Piece) -> bool {
+    if tallest.alone || piece.alone {
+        return false;
+    }
+    let (height, other) = (piece.bottom - piece.top, tallest.bottom - tallest.top);
+    let overlap = piece.bottom.min(tallest.bottom) - piece.top.max(tallest.top);
+    let smaller = height.min(other);
+    if height.max(other) > 2.2 * smaller {
+        return (piece.bottom - tallest.bottom).abs() < 0.3 * smaller;
+    }
+    overlap > 0.55 * smaller
+}
+
+/// The strip over most rows that has columns of text at both sides.
+fn widest_strip(rows: &[Row], bars: &[Stroke]) -> Option<Strip> {
+    let pieces = || rows.iter().flatten();
+    let left = pieces().map(|piece| piece.x0).fold(f32::INFINITY, f32::min);
+    let right = pieces().map(|piece| piece.x1).fold(f32::NEG_INFINITY, f32::max);
+    if rows.len() < FEWEST_ROWS || pieces().count() < 2 * FEWEST_ROWS {
+        return None;
+    }
+    let mut heights: Vec<f32> = pieces().filter(|piece| !piece.alone).map(|piece| piece.bottom - piece.top).collect();
+    let middle = heights.len() / 2;
+    let height = if heights.is_empty() { 10.0 } else { *heights.select_nth_unstable_by(middle, f32::total_cmp).1 };
+    let bars: Vec<&Stroke> = bars.iter().filter(|bar| bar.to - bar.from > 0.5 * (right - left)).collect();
+    let mut done: Vec<Strip> = Vec::new();
+    let mut open: Vec<Strip> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let free = free(row, left, right, GAP * height);
+        let above = index.checked_sub(1).map_or(f32::NEG_INFINITY, |above| middle_of(&rows[above]));
+        let passed = |height: f32| bars.partition_point(|bar| bar.at <= height);
+        let between = bars.get(passed(above)..passed(middle_of(row))).unwrap_or_default();
+        if !between.is_empty() {
+            let crosses = |bar: &Stroke, strip: &Strip| bar.from < strip.x0 && bar.to > strip.x1;
+            let is_crossed = |strip: &mut Strip| between.iter().any(|bar| crosses(bar, strip));
+            done.extend(open.extract_if(.., is_crossed));
+        }
+        let mut next: Vec<Strip> = Vec::new();
+        for strip in &open {
+            let mut went_on = false;
+            for (x0, x1) in &free {
+                let narrowed = Strip { x0: strip.x0.max(*x0), x1: strip.x1.min(*x1), ..*strip };
+                if narrowed.x1 - narrowed.x0 >= GAP * height {
+                    went_on = narrowed.x0 == strip.x0 && narrowed.x1 == strip.x1;
+                    keep(&mut next, Strip { to: index + 1, ..narrowed });
+                }
+            }
+            if !went_on {
+                done.push(*strip);
+            }
+        }
+        for (x0, x1) in free {
+            keep(&mut next, Strip { x0, x1, from: index, to: index + 1 });
+        }
+        // More strips than this at once is a page of scattered words, where none of them means a column.
+        next.truncate(48);
+        open = next;
+    }
+    done.extend(open);
+    done.retain(|strip| strip.to - strip.from >= FEWEST_ROWS);
+    done.sort_by(|a, b| (b.to - b.from).cmp(&(a.to - a.from)).then((b.x1 - b.x0).total_cmp(&(a.x1 - a.x0))));
+    let strips: Vec<Strip> = done.into_iter().take(32).filter_map(|strip| trimmed(strip, rows, height)).collect();
+    let parts = strips.iter().find(|strip| parts_columns(strip, rows, height));
+    parts.or_else(|| strips.iter().find(|strip| parts_texts(strip, rows, height))).copied()
+}
+
+/// Of two strips at the same place the longer one is kept.
+fn keep(strips: &mut Vec<Strip>, strip: Strip) {
+    match strips.iter_mut().find(|other| (other.x0 - strip.x0).abs() < 0.1 && (other.x1 - strip.x1).abs() < 0.1) {
+        Some(other) => other.from = other.from.min(strip.from),
+        None => strips.push(strip),
+    }
+}
+
+/// Where a row is empty, between the sides of its region.
+fn free(row: &Row, left: f32, right: f32, narrowest: f32) -> Vec<(f32, f32)> {
+    let mut free = Vec::new();
+    let mut at = left;
+    for (index, piece) in row.iter().enumerate() {
+        let before = index.checked_sub(1);
+        if piece.x0 - at >= narrowest && !before.is_some_and(|before| leads(row, before)) && !leads(row, index) {
+            free.push((at, piece.x0));
+        }
+        at = at.max(piece.x1);
+    }
+    if right - at >= narrowest {
+        free.push((at, right));
+    }
+    free
+}
+
+/// Whether a piece is of the dots that lead the eye over a gap, which then parts nothing. A full stop is not.
+fn leads(row: &Row, index: usize) -> bool {
+    let around = &row[index.saturating_sub(1)..row.len().min(index + 2)];
+    row[index].dots > 0 && around.iter().map(|piece| piece.dots).sum::<usize>() > 1
+}
+
+/// A strip begins and ends with rows that have text beside it on both sides, or alternate between them.
+fn trimmed(strip: Strip, rows: &[Row], height: f32) -> Option<Strip> {
+    let is_left = |row: &Row| row.iter().any(|piece| strip.is_right_of(piece));
+    let is_right = |row: &Row| row.iter().any(|piece| strip.is_left_of(piece));
+    let rows = &rows[strip.from..strip.to];
+    let first = rows.iter().position(is_left)?.max(rows.iter().position(is_right)?);
+    // A column may begin a row above the other; a heading over the left column is a part of it.
+    let begins = first.saturating_sub(1);
+    let far = middle_of(&rows[first]) - middle_of(&rows[begins]) > FAR * height;
+    let begins = if far { first } else { begins };
+    let both = |row: &&Row| is_left(row) || is_right(row);
+    let ends = rows.len() - rows.iter().rev().position(|row| both(&row))?;
+    (ends > begins).then_some(Strip { from: strip.from + begins, to: strip.from + ends, ..strip })
+}
+
+/// Whether there are lines of text at both sides, and not the cells of a table.
+fn parts_columns(strip: &Strip, rows: &[Row], height: f32) -> bool {
+    let rows = &rows[strip.from..strip.to];
+    let side = |is_in: &dyn Fn(&Piece) -> bool| {
+        let lengths = rows.iter().filter_map(|row| longest(row.iter().filter(|piece| is_in(piece)), 1.5 * height));
+        let (lines, long) =
+            lengths.fold((0, 0), |(lines, long), length| (lines + 1, long + usize::from(length >= LONG * height)));
+        lines >= FEWEST_ROWS && 2 * long >= lines
+    };
+    side(&|piece| strip.is_right_of(piece)) && side(&|piece| strip.is_left_of(piece))
+}
+
+/// Whether both sides are text that runs on by itself: its lines are close to each other, and hardly ever level with those
+/// at the other side. So are remarks in a margin, and boxes of text side by side.
+fn parts_texts(strip: &Strip, rows: &[Row], height: f32) -> bool {
+    let rows = &rows[strip.from..strip.to];
+    let bottom = |pieces: &mut dyn Iterator<Item = &Piece>| pieces.map(|piece| piece.bottom).reduce(f32::max);
+    let left = |row: &Row| bottom(&mut row.iter().filter(|piece| strip.is_right_of(piece)));
+    let right = |row: &Row| bottom(&mut row.iter().filter(|piece| strip.is_left_of(piece)));
+    let runs_on = |lines: &[f32]| {
+        let close = lines.windows(2).filter(|pair| pair[1] - pair[0] <= LEADING * height).count();
+        lines.len() >= FEWEST_LINES && 3 * close >= lines.len()
+    };
+    let lines: (Vec<f32>, Vec<f32>) = (rows.iter().filter_map(left).collect(), rows.iter().filter_map(right).collect());
+    let beside: Vec<f32> = rows.iter().filter_map(|row| Some((left(row)? - right(row)?).abs())).collect();
+    let level = beside.iter().filter(|step| **step <= LEVEL * height).count();
+    runs_on(&lines.0) && runs_on(&lines.1) && 2 * level <= beside.len() && 3 * level <= lines.0.len().min(lines.1.len())
+}
+
+impl Strip {
+    fn is_right_of(&self, piece: &Piece) -> bool {
+        piece.x1 <= self.x0 + 0.1
+    }
+
+    fn is_left_of(&self, piece: &Piece) -> bool {
+        piece.x0 >= self.x1 - 0.1
+    }
+}
+
+fn middle_of(row: &Row) -> f32 {
+    let ends = row.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(top, bottom), piece| {
+        (top.min(piece.top), bottom.max(piece.bottom))
+    });
+    (ends.0 + ends.1) / 2.0
+}
+
+/// The longest stretch of a row without a gap wider than that.
+fn longest<'a>(row: impl Iterator<Item = &'a Piece>, gap: f32) -> Option<f32> {
+    let mut stretch: Option<(f32, f32)> = None;
+    let mut longest: Option<f32> = None;
+    for piece in row {
+        stretch = match stretch {
+            Some((x0, x1)) if piece.x0 - x1 <= gap => Some((x0, x1.max(piece.x1))),
+            _ => Some((piece.x0, piece.x1)),
+        };
+        let length = stretch.map_or(0.0, |(x0, x1)| x1 - x0);
+        longest = Some(longest.map_or(length, |longest| longest.max(length)));
+    }
+    longest
+}

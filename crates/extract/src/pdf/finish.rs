@@ -1,0 +1,199 @@
+//! What the parts of a page are, seen beside the pages around it.
+//!
+//! Headings stand out from the text of the whole file, and headers and footers are found again on other pages. A page is
+//! held back until the two after it are laid out, and no longer, so that a long file needs no more memory than a short one.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::blocks::Group;
+use super::layout::Part;
+use super::outline::Outline;
+use crate::outline::Headings;
+use crate::{Block, Kind, Page};
+
+/// How many pages before and behind a page are looked at for the same header. Two, for left and right pages may differ.
+const AROUND: usize = 2;
+/// The part of a page's height, at its top and bottom, where headers and footers stand.
+const EDGE: f32 = 0.12;
+/// A heading is larger than the text by this.
+const LARGER: f32 = 1.12;
+
+/// A page that waits for those behind it.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) page: Page,
+    pub(super) height: f32,
+    pub(super) parts: Vec<Part>,
+    /// Fields and comments.
+    pub(super) laid_over: Vec<Block>,
+}
+
+/// The pages that wait, and what is known of the file so far.
+#[derive(Debug, Default)]
+pub(super) struct Finish {
+    outline: Outline,
+    waiting: VecDeque<Draft>,
+    /// What stood at the edges of the pages that are done.
+    before: VecDeque<Vec<Edge>>,
+    sizes: Sizes,
+    /// Where the items of the list begin that is being read, one for each depth.
+    items: Vec<f32>,
+    /// The headings that the next block stands under.
+    headings: Headings,
+}
+
+/// How many characters have which size, in half points.
+#[derive(Debug, Default)]
+struct Sizes {
+    counts: HashMap<u32, (u64, u64)>,
+    /// Sizes of headings, largest first.
+    headings: Vec<u32>,
+}
+
+/// A text at the edge of a page, digits aside, and its height on the page.
+type Edge = (String, f32);
+
+impl Finish {
+    pub(super) fn new(outline: Outline) -> Finish {
+        Finish { outline, ..Finish::default() }
+    }
+
+    /// Takes a page; one that has waited long enough comes back.
+    pub(super) fn push(&mut self, draft: Draft) -> Option<Page> {
+        self.sizes.add(&draft);
+        self.waiting.push_back(draft);
+        if self.waiting.len() > AROUND { self.pop() } else { None }
+    }
+
+    /// The next page that waits.
+    pub(super) fn pop(&mut self) -> Option<Page> {
+        let draft = self.waiting.pop_front()?;
+        let around: Vec<Edge> =
+            self.before.iter().flatten().cloned().chain(self.waiting.iter().flat_map(edges)).collect();
+        self.before.push_back(edges(&draft));
+        if self.before.len() > AROUND {
+            self.before.pop_front();
+        }
+        let Draft { mut page, height, parts, laid_over } = draft;
+        for part in parts {
+            let mut block = match part {
+                Part::Table(table) => Block::table(table),
+                Part::Text(group) => {
+                    let kind = self.kind(&group, page.number, height, &around);
+                    Block::new(kind, group.text)
+                }
+            };
+            self.headings.under(&mut block);
+            page.blocks.push(block);
+        }
+        for mut block in laid_over {
+            self.headings.under(&mut block);
+            page.blocks.push(block);
+        }
+        Some(page)
+    }
+
+    fn kind(&mut self, group: &Group, page: u32, height: f32, around: &[Edge]) -> Kind {
+        if group.artifact || edge(group, height).is_some_and(|edge| around.iter().any(|other| same(&edge, other))) {
+            return Kind::Furniture;
+        }
+        if let Some(level) = self.outline.level(&group.text, page) {
+            return Kind::Heading { level };
+        }
+        if let Some(level) = self.sizes.heading(group) {
+            return Kind::Heading { level };
+        }
+        if group.list_item {
+            return Kind::ListItem { depth: self.depth(group.x0) };
+        }
+        self.items.clear();
+        if group.mono && group.lines > 1 { Kind::Code } else { Kind::Paragraph }
+    }
+
+    /// How deep a list item is nested, by how far it is moved in.
+    fn depth(&mut self, x: f32) -> u8 {
+        self.items.retain(|other| *other < x - 3.0);
+        let depth = self.items.len();
+        self.items.push(x);
+        depth.min(9) as u8
+    }
+}
+
+fn edges(draft: &Draft) -> Vec<Edge> {
+    let groups = draft.parts.iter().filter_map(|part| match part {
+        Part::Text(group) => Some(group),
+        Part::Table(_) => None,
+    });
+    groups.filter_map(|group| edge(group, draft.height)).collect()
+}
+
+fn edge(group: &Group, height: f32) -> Option<Edge> {
+    let at_edge = group.bottom < EDGE * height || group.top > (1.0 - EDGE) * height;
+    let short = group.text.len() < 200 && group.lines <= 3;
+    let letters = || group.text.chars().filter(|letter| !letter.is_whitespace());
+    let digits_aside = || letters().map(|letter| if letter.is_ascii_digit() { '0' } else { letter });
+    (group.upright && at_edge && short).then(|| {
+        let mut text: String = digits_aside().collect();
+        // The numbers of pages grow longer.
+        while text.contains("00") {
+            text = text.replace("00", "0");
+        }
+        (text, group.top)
+    })
+}
+
+fn same((text, top): &Edge, (other, other_top): &Edge) -> bool {
+    text == other && (top - other_top).abs() < 6.0
+}
+
+impl Sizes {
+    fn add(&mut self, draft: &Draft) {
+        for part in &draft.parts {
+            let Part::Text(group) = part else { continue };
+            let (all, bold) = self.counts.entry(half_points(group.size)).or_default();
+            let count = group.text.len() as u64;
+            *all += count;
+            *bold += if group.bold { count } else { 0 };
+        }
+        let text = self.text();
+        for part in &draft.parts {
+            let Part::Text(group) = part else { continue };
+            let size = half_points(group.size);
+            if stands_out(group) && size as f32 >= LARGER * text.0 as f32 && !self.headings.contains(&size) {
+                self.headings.push(size);
+            }
+        }
+        self.headings.sort_unstable_by(|a, b| b.cmp(a));
+        self.headings.truncate(16);
+    }
+
+    /// The size of most text, and whether it is bold.
+    fn text(&self) -> (u32, bool) {
+        let most = self.counts.iter().max_by_key(|(size, (all, _))| (*all, **size));
+        most.map_or((0, false), |(size, (all, bold))| (*size, 2 * bold > *all))
+    }
+
+    /// The level of a group that is a heading by the look of it.
+    fn heading(&self, group: &Group) -> Option<u8> {
+        let (text, bold) = self.text();
+        let size = half_points(group.size);
+        let larger = size as f32 >= LARGER * text as f32;
+        let bolder = group.bold && !bold && size >= text && group.lines <= 2;
+        let ends_as_sentence = group.text.ends_with(['.', ',', ';']);
+        if !stands_out(group) || !(larger || (bolder && !ends_as_sentence)) {
+            return None;
+        }
+        let above = self.headings.iter().filter(|other| **other > size && **other as f32 >= LARGER * text as f32);
+        Some((above.count() as u8 + 1).min(6))
+    }
+}
+
+fn half_points(size: f32) -> u32 {
+    (size * 2.0).round() as u32
+}
+
+/// Headings are short, and say something.
+fn stands_out(group: &Group) -> bool {
+    let letters = group.text.chars().filter(|letter| letter.is_alphabetic()).take(3).count();
+    group.lines <= 3 && group.text.len() <= 200 && letters >= 2 && !group.mono
+}

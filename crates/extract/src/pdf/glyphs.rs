@@ -1,0 +1,347 @@
+//! What a page draws, seen as text: the device that the interpreter of PDF pages draws on.
+//!
+//! It keeps where each glyph stands and what it says, the straight lines that may rule a table, and how much of the page
+//! pictures cover. Nothing is painted.
+
+use hayro_interpret::font::{Glyph as Drawn, GlyphRun};
+use hayro_interpret::hayro_cmap::WritingMode;
+use hayro_interpret::hayro_syntax::object::{Dict, Name, String as Bytes};
+use hayro_interpret::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape};
+use hayro_interpret::{BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask};
+
+use super::strings;
+use super::unicode::{self, Letters};
+use super::weight::Stems;
+
+/// Lines beyond this many on one page draw a picture, not a table.
+const MOST_RULES: usize = 4_000;
+/// More than this is drawn on no page that anybody reads.
+const MOST_STROKES: u32 = 2_000_000;
+/// A filled rectangle thinner than this is a line.
+const THIN: f64 = 2.5;
+
+/// Everything on one page.
+#[derive(Debug, Default)]
+pub(super) struct Drawing {
+    pub(super) glyphs: Vec<Glyph>,
+    /// The words of all glyphs; each glyph holds a range of it.
+    pub(super) text: String,
+    pub(super) rules: Vec<Rule>,
+    /// Where pictures stand.
+    pub(super) pictures: Vec<Rect>,
+    /// How many shapes are drawn beside text.
+    pub(super) shapes: usize,
+    /// Whether glyphs were left out because the file has too much text.
+    pub(super) cut: bool,
+    /// Whether it was ended because it draws too much.
+    pub(super) endless: bool,
+}
+
+/// A glyph where it stands on the page, in points from the upper left corner.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Glyph {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// Where it begins on its baseline.
+    pub(super) x: f32,
+    pub(super) y: f32,
+    /// How far it reaches along its baseline.
+    pub(super) advance: f32,
+    pub(super) size: f32,
+    /// In degrees, clockwise; 0 reads from left to right.
+    pub(super) turn: i16,
+    /// None where its letters do not tell.
+    pub(super) bold: Option<bool>,
+    pub(super) mono: bool,
+    /// The file itself says that it is no part of the text: a header, a footer.
+    pub(super) artifact: bool,
+}
+
+/// A straight line, upright or level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rule {
+    pub(super) x0: f32,
+    pub(super) y0: f32,
+    pub(super) x1: f32,
+    pub(super) y1: f32,
+}
+
+/// The device.
+#[derive(Debug)]
+pub(super) struct Collector<'l, 'p> {
+    pub(super) drawing: Drawing,
+    letters: &'l mut Letters<'p>,
+    stems: &'l mut Stems,
+    /// How many more characters may come.
+    room: u64,
+    /// How many more things may be drawn.
+    strokes: u32,
+    /// The part of the page that is shown.
+    bounds: Rect,
+    marks: Vec<Mark>,
+}
+
+/// A marked part of the page's content.
+#[derive(Debug, Default)]
+struct Mark {
+    artifact: bool,
+    /// What its glyphs say, where that is not what they look like; taken by the first glyph.
+    says: Option<Said>,
+}
+
+#[derive(Debug)]
+enum Said {
+    Not(String),
+    Already,
+}
+
+// === impl ===
+
+impl<'l, 'p> Collector<'l, 'p> {
+    pub(super) fn new(
+        letters: &'l mut Letters<'p>,
+        stems: &'l mut Stems,
+        room: u64,
+        bounds: Rect,
+    ) -> Collector<'l, 'p> {
+        Collector {
+            drawing: Drawing::default(),
+            letters,
+            stems,
+            room,
+            strokes: MOST_STROKES,
+            bounds,
+            marks: Vec::new(),
+        }
+    }
+
+    /// Counts what is drawn. A page that never ends, such as one of forms that show forms that show forms, ends here: there
+    /// is no other way out of the interpreter.
+    fn count(&mut self, drawn: usize) {
+        match self.strokes.checked_sub(drawn as u32) {
+            Some(left) => self.strokes = left,
+            None => {
+                self.drawing.endless = true;
+                std::panic::resume_unwind(Box::new("more is drawn than anybody can see"));
+            }
+        }
+    }
+
+    fn level_or_upright(&mut self, from: Point, to: Point) {
+        let (across, down) = ((to.x - from.x).abs(), (to.y - from.y).abs());
+        if across.max(down) < 4.0 || across.min(down) > 1.0 || self.drawing.rules.len() >= MOST_RULES {
+            return;
+        }
+        self.drawing.rules.push(Rule {
+            x0: from.x.min(to.x) as f32,
+            y0: from.y.min(to.y) as f32,
+            x1: from.x.max(to.x) as f32,
+            y1: from.y.max(to.y) as f32,
+        });
+    }
+
+    fn outline_of(&mut self, rect: Rect) {
+        let corners = [(rect.x0, rect.y0), (rect.x1, rect.y0), (rect.x1, rect.y1), (rect.x0, rect.y1)].map(Point::from);
+        for (index, corner) in corners.iter().enumerate() {
+            self.level_or_upright(*corner, corners[(index + 1) % 4]);
+        }
+    }
+
+    /// A filled rectangle is a line where it is thin.
+    fn filled(&mut self, rect: Rect) {
+        let middle = rect.center();
+        if rect.height() <= THIN && rect.width() > rect.height() {
+            self.level_or_upright(Point::new(rect.x0, middle.y), Point::new(rect.x1, middle.y));
+        } else if rect.width() <= THIN {
+            self.level_or_upright(Point::new(middle.x, rect.y0), Point::new(middle.x, rect.y1));
+        }
+    }
+
+    fn stroked(&mut self, path: &BezPath, transform: Affine) {
+        let (mut first, mut last) = (Point::ZERO, Point::ZERO);
+        for element in path.elements() {
+            match *element {
+                PathEl::MoveTo(point) => (first, last) = (transform * point, transform * point),
+                PathEl::LineTo(point) => {
+                    let point = transform * point;
+                    self.level_or_upright(last, point);
+                    last = point;
+                }
+                PathEl::ClosePath => {
+                    self.level_or_upright(last, first);
+                    last = first;
+                }
+                PathEl::QuadTo(_, point) | PathEl::CurveTo(_, _, point) => last = transform * point,
+            }
+        }
+    }
+
+    /// The words of one glyph go to the end of the text; the range they take there comes back.
+    fn say(&mut self, glyph: &Drawn<'_>, known: Option<Option<char>>) -> (u32, u32) {
+        let text = &mut self.drawing.text;
+        let start = text.len();
+        let said = self.marks.iter_mut().rev().find_map(|mark| mark.says.as_mut());
+        match said.map(|said| std::mem::replace(said, Said::Already)) {
+            Some(Said::Not(words)) => text.push_str(&words),
+            Some(Said::Already) => {}
+            None => match known {
+                Some(letter) => letter.into_iter().for_each(|letter| unicode::push_clean(letter, text)),
+                None => self.letters.push(glyph, text),
+            },
+        }
+        (start as u32, text.len() as u32)
+    }
+}
+
+impl<'a> Device<'a> for Collector<'_, '_> {
+    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
+        let glyphs = run.glyphs();
+        self.count(glyphs.len());
+        let scales = Scales::of(run, props.transform);
+        let artifact = self.marks.iter().any(|mark| mark.artifact);
+        let mono = glyphs.first().is_some_and(|glyph| self.letters.is_mono(glyph));
+        let first = self.drawing.glyphs.len();
+        let mut bold = None;
+        let two_bytes = self.letters.of_two_bytes(glyphs);
+        for (index, glyph) in glyphs.iter().enumerate() {
+            let transform = props.transform * glyph.transform();
+            let [a, b, c, d, x, y] = transform.as_coeffs();
+            if !(x.is_finite() && y.is_finite() && (a != 0.0 || b != 0.0)) {
+                continue;
+            }
+            // What is drawn beside the page is cut off, as printers' marks are.
+            let middle = transform * Point::new(250.0, 250.0);
+            if !self.bounds.contains(middle) {
+                continue;
+            }
+            let (start, end) = self.say(glyph, two_bytes.as_ref().map(|letters| letters[index]));
+            let words = &self.drawing.text[start as usize..];
+            self.room = self.room.saturating_sub(words.chars().count() as u64);
+            if self.room == 0 {
+                self.drawing.cut = true;
+                return;
+            }
+            if bold.is_none() {
+                bold = self.stems.is_bold(glyph, words);
+            }
+            let size = (c.hypot(d) * 1000.0) as f32;
+            let mut turn = b.atan2(a).to_degrees();
+            let mut advance = scales.advance(glyph, a.hypot(b), c.hypot(d)) as f32;
+            if run.writing_mode() == WritingMode::Vertical {
+                (turn, advance) = (turn + 90.0, size);
+            }
+            self.drawing.glyphs.push(Glyph {
+                start,
+                end,
+                x: x as f32,
+                y: y as f32,
+                advance,
+                size,
+                turn: (turn.round() as i16).rem_euclid(360),
+                bold: None,
+                mono,
+                artifact,
+            });
+        }
+        let placed = &mut self.drawing.glyphs[first..];
+        let drawn_by_itself = matches!(glyphs.first().map(|glyph| &**glyph), Some(Drawn::Type3(_)));
+        let resized = if drawn_by_itself { size_by_advance(placed) } else { None };
+        for glyph in placed {
+            glyph.bold = bold;
+            glyph.size = resized.unwrap_or(glyph.size);
+        }
+    }
+
+    fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
+        self.count(1);
+        self.drawing.shapes += 1;
+        if self.drawing.rules.len() >= MOST_RULES {
+            return;
+        }
+        match mode {
+            DrawMode::Stroke(_) | DrawMode::FillAndStroke(..) => self.stroked(path, props.transform),
+            DrawMode::Fill(_) if path.elements().len() <= 6 => {
+                self.filled(props.transform.transform_rect_bbox(path.bounding_box()));
+            }
+            DrawMode::Fill(_) | DrawMode::Invisible => {}
+        }
+    }
+
+    fn draw_rect(&mut self, rect: &Rect, props: DrawProps<'a>, mode: &DrawMode) {
+        self.count(1);
+        let rect = props.transform.transform_rect_bbox(*rect);
+        match mode {
+            _ if rect.width().min(rect.height()) <= THIN => self.filled(rect),
+            DrawMode::Stroke(_) | DrawMode::FillAndStroke(..) => self.outline_of(rect),
+            DrawMode::Fill(_) | DrawMode::Invisible => {}
+        }
+    }
+
+    fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
+        self.count(1);
+        let dots = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
+        self.drawing.pictures.push(props.transform.transform_rect_bbox(dots));
+    }
+
+    fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {
+        let kind = properties.and_then(|properties| properties.get::<Name<'_>>(b"Type"));
+        let words = properties.and_then(|properties| properties.get::<Bytes<'_>>(b"ActualText"));
+        self.marks.push(Mark {
+            artifact: tag == b"Artifact" && kind.is_some_and(|kind| kind.as_str() == "Pagination"),
+            says: words.map(|words| Said::Not(unicode::clean(&strings::text(&words)))),
+        });
+    }
+
+    fn end_marked_content(&mut self) {
+        self.marks.pop();
+    }
+
+    fn push_clip_path(&mut self, _: &ClipPath) {
+        self.count(1);
+    }
+    fn push_clip_rect(&mut self, _: &Rect) {
+        self.count(1);
+    }
+    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {
+        self.count(1);
+    }
+    fn pop_clip(&mut self) {}
+    fn pop_transparency_group(&mut self) {}
+}
+
+/// How glyphs of a run are stretched.
+///
+/// A font that stands in for a missing one is stretched glyph by glyph to the widths of the missing one, and those widths
+/// are then not to be stretched again. Where the whole run is stretched alike, the file asks for it, and widths are too.
+struct Scales {
+    alike: bool,
+}
+
+impl Scales {
+    fn of(run: &GlyphRun<'_, '_>, transform: Affine) -> Scales {
+        let stretch = |transform: Affine| {
+            let [a, b, c, d, ..] = transform.as_coeffs();
+            a.hypot(b) / c.hypot(d)
+        };
+        let mut all = run.glyphs().iter().map(|glyph| stretch(transform * glyph.transform()));
+        let first = all.next().unwrap_or(1.0);
+        Scales { alike: all.all(|other| (other - first).abs() < 0.001) }
+    }
+
+    fn advance(&self, glyph: &Drawn<'_>, across: f64, down: f64) -> f64 {
+        let width = match glyph {
+            Drawn::Outline(glyph) => glyph.advance_width(),
+            Drawn::Type3(glyph) => glyph.advance_width(),
+        };
+        f64::from(width.unwrap_or(500.0)) * if self.alike { across } else { down }
+    }
+}
+
+/// Fonts drawn by the file itself may have any unit; how wide their letters are tells their size.
+fn size_by_advance(glyphs: &[Glyph]) -> Option<f32> {
+    let wide = glyphs.iter().filter(|glyph| glyph.advance > 0.0);
+    let (count, sum) = wide.fold((0, 0.0), |(count, sum), glyph| (count + 1, sum + glyph.advance));
+    let size = glyphs.first()?.size;
+    let mean = sum / count.max(1) as f32;
+    (mean > 0.0 && !(0.25..=1.0).contains(&(mean / size))).then_some(mean * 2.0)
+}

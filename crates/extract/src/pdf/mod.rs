@@ -1,0 +1,180 @@
+//! Pages of PDF files.
+//!
+//! The interpreter of `hayro` draws a page on a device that keeps glyphs with their places ([`glyphs`]). Those become
+//! pieces of lines ([`fragments`]), regions in reading order ([`columns`]), ruled tables ([`tables`]), lines ([`lines`]) and
+//! paragraphs ([`blocks`]). What a paragraph is shows beside the pages around it ([`finish`]).
+
+mod accents;
+mod annotations;
+mod bidi;
+mod blocks;
+mod collections;
+mod columns;
+mod finish;
+mod fragments;
+mod glyphs;
+mod layout;
+mod lines;
+mod metadata;
+mod outline;
+#[cfg(feature = "pdfium")]
+pub(crate) mod pdfium;
+mod raster;
+mod strings;
+mod tables;
+mod unicode;
+mod weight;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use hayro_interpret::hayro_syntax::page::Page as Source;
+use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf, PdfData};
+use hayro_interpret::kurbo::Rect;
+use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, RenderContent, TransformExt, interpret_page};
+
+use crate::{Error, Limits, Method, Options, Page, Sink, Summary, Warning};
+use finish::{Draft, Finish};
+use glyphs::{Collector, Drawing};
+use outline::Outline;
+use unicode::Letters;
+use weight::Stems;
+
+pub use raster::raster;
+
+/// After so many pages the file is opened anew: what was decoded for a page is kept as long as the file is open.
+const PAGES_AT_ONCE: usize = 400;
+
+pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
+    let bytes = Arc::new(bytes.to_vec());
+    let mut summary = Summary { method: Method::TextExtraction, ..Summary::default() };
+    let broken = || Error::Corrupted("its structure cannot be read".to_owned());
+    let first = shielded(|| open(Arc::clone(&bytes))).ok_or_else(broken)??;
+    let count = first.pages().len();
+    if count == 0 {
+        return Err(no_pages());
+    }
+    within(count as u64, u64::from(options.limits.pages), "pages")?;
+    sink.pages(count as u32);
+    if !is_whole(&bytes) {
+        summary.warnings.push(Warning::new("the end of the file is missing, and what stood there is lost"));
+    }
+    summary.metadata = shielded(|| metadata::metadata(&first)).unwrap_or_default();
+    let mut finish = Finish::new(shielded(|| Outline::of(&first)).unwrap_or_default());
+    let mut reader = Reader { room: options.limits.characters, limits: &options.limits, finish: &mut finish };
+    reader.pages(&first, 0, sink, &mut summary.warnings)?;
+    drop(first);
+    for from in (PAGES_AT_ONCE..count).step_by(PAGES_AT_ONCE) {
+        let pdf = shielded(|| open(Arc::clone(&bytes))).ok_or_else(broken)??;
+        reader.pages(&pdf, from, sink, &mut summary.warnings)?;
+    }
+    while let Some(page) = finish.pop() {
+        sink.page(page);
+    }
+    Ok(summary)
+}
+
+/// Reads pages of an open file.
+struct Reader<'r> {
+    /// How many more characters may come.
+    room: u64,
+    limits: &'r Limits,
+    finish: &'r mut Finish,
+}
+
+impl Reader<'_> {
+    fn pages(&mut self, pdf: &Pdf, from: usize, sink: &mut dyn Sink, warnings: &mut Vec<Warning>) -> Result<(), Error> {
+        let cache = InterpreterCache::new();
+        let settings = InterpreterSettings { render_content: RenderContent::PAGE, ..InterpreterSettings::default() };
+        let mut letters = Letters::new(pdf);
+        let mut stems = Stems::default();
+        for (source, number) in pdf.pages().iter().zip(1..).skip(from).take(PAGES_AT_ONCE) {
+            let bounds = bounds(source);
+            let mut collector = Collector::new(&mut letters, &mut stems, self.room, bounds);
+            let drawn = shielded(|| draw(source, bounds, &cache, &settings, &mut collector));
+            let drawing = collector.drawing;
+            let parts = shielded(|| layout::parts(&drawing));
+            let laid_over = shielded(|| annotations::annotations(source, self.room));
+            if drawing.endless {
+                warnings
+                    .push(Warning::on(number, "more is drawn on the page than can be read, and the rest was left out"));
+            } else if drawn.is_none() || parts.is_none() || laid_over.is_none() {
+                warnings.push(Warning::on(number, "a part of the page is damaged and was left out"));
+            }
+            let texts = laid_over.iter().flatten().map(|block| block.text.as_str()).chain([drawing.text.as_str()]);
+            let said: usize = texts.map(|text| text.chars().count()).sum();
+            let most = self.limits.characters;
+            let rest = self.room.checked_sub(said as u64).filter(|_| !drawing.cut);
+            self.room = rest.ok_or(Error::TooMuch { what: "characters", most })?;
+            let page = Page { number, scanned: drawing.is_scan(bounds), ..Page::default() };
+            let height = bounds.height() as f32;
+            let parts = parts.unwrap_or_default();
+            let draft = Draft { page, height, parts, laid_over: laid_over.unwrap_or_default() };
+            if let Some(page) = self.finish.push(draft) {
+                sink.page(page);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn open(data: impl Into<PdfData>) -> Result<Pdf, Error> {
+    Pdf::new(data).map_err(|error| match error {
+        LoadPdfError::Decryption(DecryptionError::PasswordProtected) => Error::PasswordProtected,
+        LoadPdfError::Decryption(_) => Error::Corrupted("it is encrypted in a way that is not known".to_owned()),
+        LoadPdfError::Invalid => no_pages(),
+    })
+}
+
+fn no_pages() -> Error {
+    Error::Corrupted("no pages can be found in it".to_owned())
+}
+
+/// Whether the mark of the end is where it should be. Some programs write a little more behind it.
+fn is_whole(bytes: &[u8]) -> bool {
+    let end = &bytes[bytes.len().saturating_sub(2048)..];
+    memchr::memmem::find(end, b"%%EOF").is_some()
+}
+
+/// Runs a parser of others over a hostile file. Where it panics, none comes back: a page that breaks it must not take the
+/// other pages with it, and nothing it has touched is used again but what it had collected so far.
+fn shielded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok()
+}
+
+fn draw<'a>(
+    source: &'a Source<'a>,
+    bounds: Rect,
+    cache: &InterpreterCache<'a>,
+    settings: &InterpreterSettings,
+    collector: &mut Collector<'_, '_>,
+) {
+    let transform = source.initial_transform(true).to_kurbo();
+    let mut context = Context::new(transform, bounds, cache, source.xref(), settings.clone());
+    interpret_page(source, &mut context, collector);
+}
+
+/// The page as it is shown, from its upper left corner.
+fn bounds(source: &Source<'_>) -> Rect {
+    let (width, height) = source.render_dimensions();
+    Rect::new(0.0, 0.0, f64::from(width), f64::from(height))
+}
+
+fn within(count: u64, most: u64, what: &'static str) -> Result<(), Error> {
+    if count > most { Err(Error::TooMuch { what, most }) } else { Ok(()) }
+}
+
+impl Drawing {
+    /// Whether the page shows what cannot be read as text: pictures, letters drawn as shapes, or glyphs of a font that does
+    /// not tell what they say.
+    fn is_scan(&self, bounds: Rect) -> bool {
+        let said = self.glyphs.iter().filter(|glyph| glyph.end > glyph.start).count();
+        let pictured: f64 = self.pictures.iter().map(|picture| picture.intersect(bounds).area()).sum();
+        let silent = self.glyphs.len() - said;
+        let covered = pictured / bounds.area();
+        let hardly_any_text = said < 50 && (covered > 0.4 || self.shapes > 300);
+        let no_text = said == 0 && (covered > 0.03 || self.shapes > 50);
+        let silent_letters = if said == 0 { silent > 0 } else { silent > said.max(20) };
+        hardly_any_text || no_text || silent_letters
+    }
+}

@@ -1,0 +1,191 @@
+//! Tables that are ruled: lines that cross make a grid, and what stands in a cell of it belongs together.
+
+use super::glyphs::Rule;
+
+/// Lines closer than this are one line, and lines that miss each other by no more than this meet.
+const NEAR: f32 = 3.0;
+/// Rows and columns are wider than this; what is narrower is a double line.
+const NARROWEST: f32 = 5.0;
+/// Pages with more lines than this draw something else.
+const MOST_LINES: usize = 600;
+/// Tables have no more cells than this.
+const MOST_CELLS: usize = 5_000;
+
+/// Lines that cross.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Grid {
+    /// Where the upright lines stand, from left to right.
+    pub(super) columns: Vec<f32>,
+    /// Where the level lines stand, from top to bottom.
+    pub(super) rows: Vec<f32>,
+    /// For each cell by row and column: the cell it is a part of, where no line parts them.
+    owners: Vec<(usize, usize)>,
+}
+
+/// A line along one axis: where it stands on the other, and from where to where it goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stroke {
+    pub(super) at: f32,
+    pub(super) from: f32,
+    pub(super) to: f32,
+}
+
+impl Grid {
+    /// The cell that a point is in.
+    pub(super) fn cell(&self, x: f32, y: f32) -> Option<(usize, usize)> {
+        let column = self.columns.windows(2).position(|edges| edges[0] <= x && x < edges[1])?;
+        let row = self.rows.windows(2).position(|edges| edges[0] <= y && y < edges[1])?;
+        Some(self.owners[row * (self.columns.len() - 1) + column])
+    }
+}
+
+/// The grids of a page, from top to bottom.
+pub(super) fn grids(rules: &[Rule]) -> Vec<Grid> {
+    let level = bars(rules);
+    let upright = rules.iter().filter(|rule| rule.x1 - rule.x0 < rule.y1 - rule.y0);
+    let upright =
+        joined(upright.map(|rule| Stroke { at: (rule.x0 + rule.x1) / 2.0, from: rule.y0, to: rule.y1 }).collect());
+    if level.len() < 2 || upright.is_empty() || level.len() + upright.len() > MOST_LINES {
+        return Vec::new();
+    }
+    let mut grids: Vec<Grid> =
+        crossing(&level, &upright).into_iter().filter_map(|(rows, columns)| grid(&rows, &columns)).collect();
+    grids.sort_by(|a, b| a.rows[0].total_cmp(&b.rows[0]));
+    grids
+}
+
+/// The level lines of a page.
+pub(super) fn bars(rules: &[Rule]) -> Vec<Stroke> {
+    let level = rules.iter().filter(|rule| rule.x1 - rule.x0 >= rule.y1 - rule.y0);
+    joined(level.map(|rule| Stroke { at: (rule.y0 + rule.y1) / 2.0, from: rule.x0, to: rule.x1 }).collect())
+}
+
+/// Strokes on one line that touch become one.
+fn joined(mut strokes: Vec<Stroke>) -> Vec<Stroke> {
+    strokes.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.from.total_cmp(&b.from)));
+    let mut joined: Vec<Stroke> = Vec::new();
+    for stroke in strokes {
+        let same = joined.iter_mut().rev().take_while(|other| stroke.at - other.at <= 1.0);
+        let mut same = same.filter(|other| stroke.from <= other.to + NEAR && stroke.to >= other.from - NEAR);
+        match same.next() {
+            Some(other) => {
+                other.from = other.from.min(stroke.from);
+                other.to = other.to.max(stroke.to);
+            }
+            None => joined.push(stroke),
+        }
+    }
+    joined
+}
+
+/// Groups of strokes that are connected with each other by crossings.
+fn crossing(level: &[Stroke], upright: &[Stroke]) -> Vec<(Vec<Stroke>, Vec<Stroke>)> {
+    let mut groups: Vec<usize> = (0..level.len() + upright.len()).collect();
+    fn top(groups: &mut [usize], mut index: usize) -> usize {
+        while groups[index] != index {
+            groups[index] = groups[groups[index]];
+            index = groups[index];
+        }
+        index
+    }
+    for (index, row) in level.iter().enumerate() {
+        for (other, column) in upright.iter().enumerate() {
+            let meets = column.at >= row.from - NEAR
+                && column.at <= row.to + NEAR
+                && row.at >= column.from - NEAR
+                && row.at <= column.to + NEAR;
+            if meets {
+                let (a, b) = (top(&mut groups, index), top(&mut groups, level.len() + other));
+                groups[a] = b;
+            }
+        }
+    }
+    let mut found: Vec<(usize, Vec<Stroke>, Vec<Stroke>)> = Vec::new();
+    for index in 0..groups.len() {
+        let group = top(&mut groups, index);
+        let place = found.iter().position(|(known, ..)| *known == group).unwrap_or_else(|| {
+            found.push((group, Vec::new(), Vec::new()));
+            found.len() - 1
+        });
+        match index.checked_sub(level.len()) {
+            None => found[place].1.push(level[index]),
+            Some(other) => found[place].2.push(upright[other]),
+        }
+    }
+    found.into_iter().map(|(_, level, upright)| (level, upright)).collect()
+}
+
+fn grid(level: &[Stroke], upright: &[Stroke]) -> Option<Grid> {
+    if level.len() < 2 || upright.is_empty() {
+        return None;
+    }
+    // Tables are often open at their sides: the ends of the lines close them.
+    let ends = |strokes: &[Stroke]| {
+        let from = strokes.iter().map(|stroke| stroke.from).fold(f32::INFINITY, f32::min);
+        let to = strokes.iter().map(|stroke| stroke.to).fold(f32::NEG_INFINITY, f32::max);
+        [from, to]
+    };
+    let columns = edges(upright.iter().map(|stroke| stroke.at).chain(ends(level)).collect());
+    let rows = edges(level.iter().map(|stroke| stroke.at).chain(ends(upright)).collect());
+    let cells = (columns.len() - 1) * (rows.len() - 1);
+    if columns.len() < 3 || rows.len() < 3 || cells > MOST_CELLS {
+        return None;
+    }
+    let covers = |strokes: &[Stroke], at: f32, place: f32| {
+        strokes.iter().any(|stroke| (stroke.at - at).abs() <= NARROWEST && stroke.from <= place && place <= stroke.to)
+    };
+    let mut owners: Vec<(usize, usize)> = Vec::with_capacity(cells);
+    let width = columns.len() - 1;
+    for (row, heights) in rows.windows(2).enumerate() {
+        for (column, widths) in columns.windows(2).enumerate() {
+            let middle = ((widths[0] + widths[1]) / 2.0, (heights[0] + heights[1]) / 2.0);
+            let owner = if column > 0 && !covers(upright, widths[0], middle.1) {
+                owners[row * width + column - 1]
+            } else if row > 0 && !covers(level, heights[0], middle.0) {
+                owners[(row - 1) * width + column]
+            } else {
+                (row, column)
+            };
+            owners.push(owner);
+        }
+    }
+    Some(Grid { columns, rows, owners })
+}
+
+/// Places in order, those of double lines once.
+fn edges(mut places: Vec<f32>) -> Vec<f32> {
+    places.sort_by(f32::total_cmp);
+    places.dedup_by(|next, before| *next - *before < NARROWEST);
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(y: f32, x0: f32, x1: f32) -> Rule {
+        Rule { x0, y0: y, x1, y1: y }
+    }
+
+    fn upright(x: f32, y0: f32, y1: f32) -> Rule {
+        Rule { x0: x, y0, x1: x, y1 }
+    }
+
+    #[test]
+    fn a_cell_without_a_line_beside_it_belongs_to_its_neighbour() {
+        let mut rules = vec![level(0.0, 0.0, 200.0), level(20.0, 0.0, 200.0), level(40.0, 0.0, 200.0)];
+        rules.extend([upright(0.0, 0.0, 40.0), upright(100.0, 20.0, 40.0), upright(200.0, 0.0, 40.0)]);
+        let grids = grids(&rules);
+        assert_eq!(grids.len(), 1);
+        assert_eq!(grids[0].cell(150.0, 10.0), Some((0, 0)));
+        assert_eq!(grids[0].cell(150.0, 30.0), Some((1, 1)));
+        assert_eq!(grids[0].cell(50.0, 30.0), Some((1, 0)));
+        assert_eq!(grids[0].cell(50.0, 50.0), None);
+    }
+
+    #[test]
+    fn a_frame_is_no_table() {
+        let frame = [level(0.0, 0.0, 90.0), level(50.0, 0.0, 90.0), upright(0.0, 0.0, 50.0), upright(90.0, 0.0, 50.0)];
+        assert_eq!(grids(&frame), Vec::new());
+    }
+}
