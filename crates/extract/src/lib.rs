@@ -6,6 +6,7 @@
 //!
 //! Pages are handed over as they are done, so that a caller who ends the work early keeps those.
 
+pub mod chunk;
 mod document;
 mod docx;
 mod encoding;

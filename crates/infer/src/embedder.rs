@@ -1,6 +1,7 @@
 //! Text to vectors.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -166,6 +167,11 @@ impl Embedder {
             return self.reader.read(text, index);
         }
         self.reader.read(&format!("{prefix}{text}"), index)
+    }
+
+    /// Where the tokens of a text stand in it, in bytes and in order, however long it is. For those who cut texts.
+    pub fn offsets(&self, text: &str) -> Result<Vec<Range<usize>>, Error> {
+        self.reader.offsets(text)
     }
 
     /// The second half: runs the model.

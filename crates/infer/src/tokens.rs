@@ -1,5 +1,7 @@
 //! Text to token ids, by the model's own tokenizer.
 
+use std::ops::Range;
+
 use tokenizers::Tokenizer;
 
 use crate::error::Error;
@@ -83,6 +85,24 @@ impl Reader {
         let whole = self.tokenizer.post_process(encoding, None, true).map_err(fail)?;
         self.check(whole.len(), index)?;
         Ok(Tokens { ids: whole.get_ids().to_vec(), truncated })
+    }
+
+    /// Where the tokens of a text of any length stand in it, in bytes.
+    pub(crate) fn offsets(&self, text: &str) -> Result<Vec<Range<usize>>, Error> {
+        let fail = |error: tokenizers::Error| Error::Tokenize { index: 0, reason: error.to_string() };
+        // A guess that spares most growing: five bytes a token is usual for prose.
+        let mut offsets = Vec::with_capacity(text.len() / 5);
+        let mut start = 0;
+        // A tokenizer holds many times the memory of what it reads, so it gets a part at a time, which ends between
+        // words.
+        while start < text.len() {
+            let rest = &text[start..];
+            let part = &rest[..end_of_words(rest, FIRST_PART_BYTES)];
+            let encoding = self.tokenizer.encode(part, false).map_err(fail)?;
+            offsets.extend(encoding.get_offsets().iter().map(|(from, to)| start + from..start + to));
+            start += part.len();
+        }
+        Ok(offsets)
     }
 
     /// Refuses a number of tokens the model cannot be run with. A tokenizer may double a text or leave nothing of it.

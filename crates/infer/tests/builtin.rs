@@ -156,3 +156,14 @@ fn megabytes_are_read_as_far_as_the_model_reads() {
     let error = embed(&"a".repeat(MAX_TEXT_BYTES + 1)).expect_err("too long");
     assert!(matches!(error, Error::TextTooLong { index: 0, .. }), "{error}");
 }
+
+#[test]
+fn the_places_of_tokens_are_told_for_texts_of_any_length() {
+    let text = "Grüße, corbie! 漢字 unaffable\n".repeat(2000);
+    let offsets = EMBEDDER.offsets(&text).unwrap();
+    let words: Vec<&str> = offsets[..10].iter().map(|place| &text[place.clone()]).collect();
+    assert_eq!(words, ["Gr", "ü", "ße", ",", "co", "rb", "ie", "!", "漢", "字"]);
+    assert!(offsets.is_sorted_by(|one, next| one.end <= next.start));
+    assert_eq!(offsets.len() % 2000, 0);
+    assert!(EMBEDDER.offsets("").unwrap().is_empty());
+}

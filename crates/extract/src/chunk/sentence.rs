@@ -1,0 +1,170 @@
+//! Where sentences begin.
+//!
+//! Written for prose out of documents: a line break is no end, since PDF breaks lines anywhere, but an empty line is.
+//! The sentence rules of Unicode end one at every line and after every `Dr.`; these know what is usually abbreviated in
+//! English and German. Where in doubt a sentence goes on: two that stay together do no harm.
+
+/// Ends of sentences that want white space after them.
+const STOPS: [char; 11] = ['.', '!', '?', '…', '؟', '۔', '։', '።', '။', '‽', '⸮'];
+
+/// Ends of sentences that want none.
+const WIDE_STOPS: [char; 7] = ['。', '！', '？', '｡', '．', '।', '॥'];
+
+/// They belong to the sentence that ends before them.
+const CLOSERS: [char; 17] =
+    ['"', '\'', ')', ']', '}', '”', '’', '»', '›', '“', '」', '』', '）', '】', '》', '〉', '］'];
+
+/// Lower case, without the last dot. What is one letter or has a dot inside needs no entry.
+const ABBREVIATIONS: [&str; 78] = [
+    "abb", "abs", "abt", "al", "allg", "anm", "approx", "apr", "art", "aufl", "aug", "bd", "betr", "bsp", "bspw",
+    "bzgl", "bzw", "ca", "cf", "chap", "co", "col", "corp", "dec", "dept", "dez", "dipl", "dr", "ed", "eds", "engl",
+    "eq", "est", "evtl", "feb", "fig", "figs", "fr", "geb", "gen", "gest", "ggf", "gov", "hr", "hrn", "hrsg", "inc",
+    "ing", "inkl", "jan", "jr", "kap", "ltd", "max", "min", "mio", "mr", "mrs", "ms", "mt", "nov", "nr", "okt", "pp",
+    "prof", "rep", "sec", "sen", "sep", "sog", "sr", "st", "str", "tab", "tel", "vgl", "vol", "vs",
+];
+
+/// An abbreviation is not longer than this.
+const LONGEST_ABBREVIATION: usize = 12;
+
+/// The beginning of each sentence but the first, in bytes.
+pub fn sentence_starts(text: &str) -> Vec<usize> {
+    let bytes = text.as_bytes();
+    let mut starts = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let next = match bytes[at] {
+            b'.' | b'!' | b'?' => after_stops(text, at),
+            b'\n' => after_lines(text, at),
+            byte if byte.is_ascii() => Next::Inside(at + 1),
+            _ => match text[at..].chars().next() {
+                Some(stop) if STOPS.contains(&stop) || WIDE_STOPS.contains(&stop) => after_stops(text, at),
+                other => Next::Inside(at + other.map_or(1, char::len_utf8)),
+            },
+        };
+        at = match next {
+            Next::Inside(at) => at,
+            Next::Start(at) => {
+                if at < bytes.len() {
+                    starts.push(at);
+                }
+                at
+            }
+        };
+    }
+    starts
+}
+
+/// Where to look on.
+enum Next {
+    Inside(usize),
+    /// A sentence begins there.
+    Start(usize),
+}
+
+/// `at` is at a stop.
+fn after_stops(text: &str, at: usize) -> Next {
+    let rest = &text[at..];
+    let after = rest.trim_start_matches(|c| STOPS.contains(&c) || WIDE_STOPS.contains(&c));
+    let stops = &rest[..rest.len() - after.len()];
+    let after = after.trim_start_matches(CLOSERS);
+    let end = text.len() - after.len();
+    let beyond = after.trim_start();
+    let start = text.len() - beyond.len();
+    if stops.contains(WIDE_STOPS) {
+        // `１．５` is a number.
+        let is_number = stops == "．" && beyond.starts_with(char::is_numeric);
+        return if is_number { Next::Inside(end) } else { Next::Start(start) };
+    }
+    let goes_on =
+        end == start || beyond.starts_with(char::is_lowercase) || (stops == "." && is_abbreviated(&text[..at]));
+    if goes_on { Next::Inside(end) } else { Next::Start(start) }
+}
+
+/// `at` is at a line break; another one after it, with nothing but white space between them, ends a sentence.
+fn after_lines(text: &str, at: usize) -> Next {
+    let rest = &text[at..];
+    let beyond = rest.trim_start();
+    let start = text.len() - beyond.len();
+    let breaks = rest[..rest.len() - beyond.len()].bytes().filter(|byte| *byte == b'\n').count();
+    if breaks > 1 { Next::Start(start) } else { Next::Inside(start) }
+}
+
+/// Whether the dot after this text is more likely to be part of its last word.
+fn is_abbreviated(before: &str) -> bool {
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(LONGEST_ABBREVIATION + 1))..];
+    let word = match near.rfind(|c: char| !c.is_alphanumeric() && c != '.') {
+        Some(edge) => near[edge..].trim_start_matches(|c: char| !c.is_alphanumeric()),
+        None if near.len() < before.len() => return false,
+        None => near,
+    };
+    let mut letters = word.chars();
+    match (letters.next(), letters.next()) {
+        // `J. Smith`, `am 3. Oktober`, `1. Introduction`.
+        (Some(_), None) => true,
+        (Some(one), Some(other)) if one.is_ascii_digit() && other.is_ascii_digit() && word.len() == 2 => true,
+        (Some(_), Some(_)) => is_dotted(word) || ABBREVIATIONS.contains(&word.to_lowercase().as_str()),
+        (None, _) => false,
+    }
+}
+
+/// `z.B`, `U.S`, `Ph.D`.
+fn is_dotted(word: &str) -> bool {
+    word.contains('.') && word.split('.').all(|part| part.len() <= 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, sentences: &[&str]) {
+        let mut edges = sentence_starts(text);
+        edges.insert(0, 0);
+        edges.push(text.len());
+        let found: Vec<&str> = edges.windows(2).map(|edge| text[edge[0]..edge[1]].trim()).collect();
+        assert_eq!(found, sentences);
+    }
+
+    #[test]
+    fn english() {
+        check("It rains. It pours! Does it? Yes.", &["It rains.", "It pours!", "Does it?", "Yes."]);
+        check(
+            "Dr. J. Smith of the U.S. Navy, e.g. Mr. Brown. He left.",
+            &["Dr. J. Smith of the U.S. Navy, e.g. Mr. Brown.", "He left."],
+        );
+        check(
+            "It costs 3.50 at example.com. \"Really?\" she said. (So it was.) End",
+            &["It costs 3.50 at example.com.", "\"Really?\" she said.", "(So it was.)", "End"],
+        );
+        check("Well ... maybe. See Fig. 3 for it.", &["Well ... maybe.", "See Fig. 3 for it."]);
+    }
+
+    #[test]
+    fn german() {
+        check(
+            "Am 3. Oktober war z. B. Prof. Müller da, d.h. fast alle. Über ihn später.",
+            &["Am 3. Oktober war z. B. Prof. Müller da, d.h. fast alle.", "Über ihn später."],
+        );
+        check("„Wirklich?“ Er schwieg bzw. Anna sprach.", &["„Wirklich?“", "Er schwieg bzw. Anna sprach."]);
+    }
+
+    #[test]
+    fn without_spaces() {
+        check(
+            "今日は雨です。「本当ですか？」明日は晴れ！終わり",
+            &["今日は雨です。", "「本当ですか？」", "明日は晴れ！", "終わり"],
+        );
+        check("约１．５米。完", &["约１．５米。", "完"]);
+    }
+
+    #[test]
+    fn a_line_is_no_sentence_but_an_empty_one_parts_two() {
+        check("One that\ngoes on\n \nTwo", &["One that\ngoes on", "Two"]);
+    }
+
+    #[test]
+    fn nothing_is_empty() {
+        check("...", &["..."]);
+        check("", &[""]);
+        check(" . A", &[".", "A"]);
+    }
+}

@@ -1,0 +1,100 @@
+//! The text of a document in one piece, and where its blocks stand in it.
+
+use std::ops::Range;
+
+use crate::{Block, Kind, Page};
+
+/// What chunks are cut out of: the same string as [`Document::text`](crate::Document::text).
+#[derive(Debug)]
+pub struct Text<'a> {
+    text: String,
+    /// Those that go into chunks, in order; none is empty.
+    pub(super) blocks: Vec<Placed<'a>>,
+}
+
+/// A block and its place.
+#[derive(Debug)]
+pub(super) struct Placed<'a> {
+    pub(super) block: &'a Block,
+    /// In the document.
+    pub(super) at: Range<usize>,
+    pub(super) page: u32,
+    /// Where the page begins in the document.
+    pub(super) page_start: usize,
+    /// It is the first on a page that has a name: a slide or a sheet.
+    pub(super) opens: bool,
+    /// The header rows of a table that has more rows than those, in the document.
+    pub(super) header: Option<Range<usize>>,
+}
+
+pub(super) const BETWEEN_BLOCKS: &str = "\n\n";
+const BETWEEN_PAGES: &str = "\n\u{c}\n";
+
+impl<'a> Text<'a> {
+    pub fn of(pages: &'a [Page]) -> Text<'a> {
+        let mut text = String::new();
+        let mut blocks = Vec::new();
+        for (index, page) in pages.iter().enumerate() {
+            if index > 0 {
+                text += BETWEEN_PAGES;
+            }
+            let page_start = text.len();
+            for block in page.blocks.iter().filter(|block| !block.text.is_empty()) {
+                let opens = text.len() == page_start && page.name.is_some();
+                if text.len() > page_start {
+                    text += BETWEEN_BLOCKS;
+                }
+                let start = text.len();
+                text += &block.text;
+                let header = header_bytes(block).map(|bytes| start..start + bytes);
+                blocks.push(Placed { block, at: start..text.len(), page: page.number, page_start, opens, header });
+            }
+        }
+        // A file of nothing but headers and footers still says something.
+        if blocks.iter().any(|placed| !placed.is_furniture()) {
+            blocks.retain(|placed| !placed.is_furniture());
+        }
+        Text { text, blocks }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The block that holds this byte, or the last one before it.
+    pub(super) fn block_at(&self, at: usize) -> &Placed<'a> {
+        let after = self.blocks.partition_point(|placed| placed.at.start <= at);
+        &self.blocks[after.max(1) - 1]
+    }
+
+    /// The blocks that have a part in a range of the document, and which.
+    pub(super) fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (&Placed<'a>, Range<usize>)> {
+        let first = self.blocks.partition_point(|placed| placed.at.end <= range.start);
+        let touched = self.blocks[first..].iter().take_while(move |placed| placed.at.start < range.end);
+        touched.map(move |placed| (placed, placed.at.start.max(range.start)..placed.at.end.min(range.end)))
+    }
+}
+
+impl Placed<'_> {
+    pub(super) fn is_furniture(&self) -> bool {
+        self.block.kind == Kind::Furniture
+    }
+
+    pub(super) fn is_heading(&self) -> bool {
+        matches!(self.block.kind, Kind::Heading { .. })
+    }
+
+    pub(super) fn is_table(&self) -> bool {
+        matches!(self.block.kind, Kind::Table(_))
+    }
+}
+
+/// How far the header rows of a table reach.
+fn header_bytes(block: &Block) -> Option<usize> {
+    let Kind::Table(table) = &block.kind else { return None };
+    // Rows without a word in them are not in the text.
+    let is_written = |row: &&Vec<String>| row.iter().any(|cell| !cell.trim().is_empty());
+    let rows = table.rows.iter().take(table.header_rows).filter(is_written).count();
+    let (end, _) = block.text.match_indices('\n').nth(rows.checked_sub(1)?)?;
+    Some(end)
+}
