@@ -1,0 +1,7 @@
+//! A photograph of a stranger.
+#![no_main]
+
+#[path = "../promises.rs"]
+mod promises;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("picture", bytes));
