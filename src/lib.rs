@@ -14,3 +14,4 @@ pub mod providers;
 pub mod route;
 pub mod telemetry;
 pub mod upstream;
+pub mod workers;

@@ -5,6 +5,7 @@ mod classify;
 pub mod config;
 mod embed;
 mod eval;
+mod extract;
 mod lines;
 mod models;
 mod progress;
@@ -13,6 +14,7 @@ mod serve;
 mod taxonomy;
 mod tools;
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +24,7 @@ use corbie_mcp::TrustLevel;
 use serde_json::json;
 
 use crate::config::{Config, ConfigError, Loaded, Sources};
-use crate::telemetry;
+use crate::{telemetry, workers};
 
 /// One program for MCP clients: tools, classification, routing and knowledge, offline.
 ///
@@ -85,11 +87,16 @@ enum Command {
     Eval(eval::Eval),
     /// Turn texts into vectors
     Embed(embed::Embed),
+    /// Print the text of documents
+    Extract(extract::Extract),
     /// Show which models are inside, their licence and their hashes
     Models(models::Models),
     /// Show, check and explain the configuration
     #[command(subcommand)]
     Config(config::Command),
+    /// Read documents for another process of this program
+    #[command(hide = true)]
+    Worker { memory: u64 },
 }
 
 /// What a command ended with, for `main` to print.
@@ -97,6 +104,10 @@ type End = Result<ExitCode, Box<dyn std::error::Error>>;
 
 pub fn run(cli: Cli) -> End {
     let Cli { command, listen, config, trust, log_level } = cli;
+    if let Some(Command::Worker { memory }) = command {
+        // It reads no settings: it is told what it needs.
+        return workers::child::run(memory);
+    }
     let mut sources = Sources { file: config, ..Sources::of_this_process()? };
     if let Some(trust) = trust {
         sources.overrides.push(("trust.all".into(), json!(trust.as_str())));
@@ -128,8 +139,19 @@ pub fn run(cli: Cli) -> End {
         Some(Command::Classify(command)) => classify::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Eval(command)) => eval::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Embed(command)) => embed::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Extract(command)) => extract::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Worker { .. }) => unreachable!("it has its own way"),
         Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut std::io::stdout().lock())?),
+    }
+}
+
+/// A text with its lines and tabs, and nothing that could move the cursor or change the colours of a terminal.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let harmful = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    match text.contains(harmful) {
+        true => text.chars().filter(|letter| !harmful(*letter)).collect(),
+        false => text.into(),
     }
 }
 
@@ -161,5 +183,16 @@ fn load_for(sources: Sources, modules: &[&'static str]) -> Result<Loaded, Config
 fn warn(loaded: &Loaded) {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_answer_moves_the_cursor() {
+        assert_eq!(harmless("a\tb\nc – ü"), "a\tb\nc – ü");
+        assert_eq!(harmless("\u{1b}[2Ja\r\nb\u{7}\u{9b}31m\u{8}"), "[2Ja\nb31m");
     }
 }

@@ -12,6 +12,7 @@ pub mod cache;
 pub mod classification;
 pub mod classifier;
 pub(crate) mod document;
+pub mod documents;
 pub mod duration;
 mod environment;
 mod expand;
@@ -70,6 +71,7 @@ pub struct Config {
     pub providers: providers::Providers,
     pub defaults: providers::Defaults,
     pub router: router::Router,
+    pub documents: documents::Documents,
     pub log: log::Log,
     #[serde(skip_serializing_if = "classifier::Classifier::is_absent")]
     pub classifier: classifier::Classifier,

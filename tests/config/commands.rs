@@ -88,6 +88,15 @@ router:
   replace_pinned: false
   timeout: 5m
   decisions: 1000
+documents:
+  timeout: 5m
+  cpu: 2m
+  memory: 768MiB
+  max_file: 100MiB
+  max_pages: 10000
+  max_cells: 2000000
+  max_unpacked: 512MiB
+  max_pixels: 50000000
 log:
   level: info
 "

@@ -1,8 +1,8 @@
 //! An answer as it is shown: the text on stdout as it comes, the thinking apart from it on stderr.
 
-use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
+use super::super::harmless;
 use super::super::progress::Progress;
 
 /// Writes an answer down piece by piece.
@@ -69,25 +69,5 @@ impl Pieces<'_> {
             writeln!(self.out)?;
         }
         self.out.flush()
-    }
-}
-
-/// A text with its lines and tabs, and nothing that could move the cursor or change the colours of a terminal.
-fn harmless(text: &str) -> Cow<'_, str> {
-    let harmful = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
-    match text.contains(harmful) {
-        true => text.chars().filter(|letter| !harmful(*letter)).collect(),
-        false => text.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_answer_moves_the_cursor() {
-        assert_eq!(harmless("a\tb\nc – ü"), "a\tb\nc – ü");
-        assert_eq!(harmless("\u{1b}[2Ja\r\nb\u{7}\u{9b}31m\u{8}"), "[2Ja\nb31m");
     }
 }

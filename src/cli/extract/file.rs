@@ -1,0 +1,82 @@
+//! The bytes of a file, or why there are none.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use corbie_extract::Format;
+
+use crate::workers;
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error(
+        "Unsupported file format: .{0}. Use PDF, DOCX, PPTX, XLSX, HTML, JPG, PNG, or SVG; MD, TXT and CSV work too"
+    )]
+    Unsupported(String),
+    #[error("this is a folder; name the files in it, such as `{0}/*.pdf`")]
+    Folder(String),
+    #[error("there is no such file")]
+    Missing,
+    #[error("the file cannot be opened: {0}")]
+    Unreadable(io::Error),
+    #[error("File size ({found} MB) exceeds maximum allowed size ({most} MB); raise `documents.max_file`")]
+    TooLarge { found: u64, most: u64 },
+    #[error(transparent)]
+    Worker(#[from] workers::Error),
+}
+
+/// The bytes of a file and what its name says it is, after the checks in the order the contract has them (K-29). What
+/// has no ending is known by its content alone.
+pub(super) fn open(file: &Path, most: u64) -> Result<(Vec<u8>, Option<Format>), Failure> {
+    if file == Path::new("-") {
+        return Ok((bytes(io::stdin().lock(), most)?, None));
+    }
+    if file.is_dir() {
+        return Err(Failure::Folder(file.display().to_string()));
+    }
+    let named = match file.extension().map(|extension| extension.to_string_lossy()) {
+        Some(extension) if !extension.is_empty() => {
+            let format = Format::of_extension(&extension);
+            Some(format.ok_or_else(|| Failure::Unsupported(extension.to_lowercase()))?)
+        }
+        _ => None,
+    };
+    let opened = File::open(file).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::Missing,
+        _ => Failure::Unreadable(error),
+    })?;
+    let length = opened.metadata().map_err(Failure::Unreadable)?.len();
+    if length > most {
+        return Err(too_large(length, most));
+    }
+    Ok((bytes(opened, most)?, named))
+}
+
+/// A pipe has no length, and a file may grow.
+fn bytes(from: impl Read, most: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    from.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(Failure::Unreadable)?;
+    match bytes.len() as u64 {
+        found if found > most => Err(too_large(found, most)),
+        _ => Ok(bytes),
+    }
+}
+
+fn too_large(found: u64, most: u64) -> Failure {
+    Failure::TooLarge { found: found.div_ceil(1 << 20), most: most >> 20 }
+}
+
+impl Failure {
+    /// A word that stays the same, for programs (K-31).
+    pub(super) fn kind(&self) -> &str {
+        match self {
+            Failure::Unsupported(_) => "unsupported_format",
+            Failure::Missing => "file_not_found",
+            Failure::Folder(_) | Failure::Unreadable(_) => "file_not_readable",
+            Failure::TooLarge { .. } => "file_too_large",
+            Failure::Worker(error) => error.kind(),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Reads documents in processes that a hostile file can neither escape nor exhaust (S-12).
+//!
+//! A worker is this same program, started with a hidden command. Before it sees a byte it gives up files, the network and
+//! starting programs, and bounds its own memory; then it takes one document after the other on stdin and says on stdout
+//! what it found, page by page. Whoever waits for it ends it when its time is up, and keeps the pages that were done.
+
+pub mod child;
+mod confine;
+mod message;
+mod pool;
+mod process;
+
+pub use pool::{Error, Pool, Read, Told};

@@ -1,0 +1,80 @@
+//! One worker, seen from outside.
+
+use std::io;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use super::message::{Job, Said, framed, length};
+
+/// A process that waits for documents. Dropped, it and everything it started is ended.
+#[derive(Debug)]
+pub(super) struct Worker {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    /// How many documents it has read.
+    pub(super) jobs: usize,
+}
+
+impl Worker {
+    pub(super) fn start(memory: u64) -> io::Result<Worker> {
+        let mut command = Command::new(program());
+        // What is in our environment may be secret.
+        command.arg("worker").arg(memory.to_string()).env_clear().current_dir("/").process_group(0).kill_on_drop(true);
+        // Its allocator would map a gibibyte at once, and what is mapped is what the limit counts.
+        command.env("MIMALLOC_ARENA_RESERVE", "32768");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (stdin, stdout) = stdin.zip(stdout).ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(Worker { child, stdin, stdout, jobs: 0 })
+    }
+
+    /// Hands over a document.
+    pub(super) async fn give(stdin: &mut ChildStdin, job: &Job, bytes: &[u8]) -> io::Result<()> {
+        stdin.write_all(&framed(job)?).await?;
+        stdin.write_all(bytes).await?;
+        stdin.flush().await
+    }
+
+    /// What it says next, and how many bytes that took.
+    pub(super) async fn hear(stdout: &mut ChildStdout) -> io::Result<(Said, usize)> {
+        let mut head = [0; 4];
+        stdout.read_exact(&mut head).await?;
+        let length = length(head)?;
+        let mut text = vec![0; length];
+        stdout.read_exact(&mut text).await?;
+        Ok((serde_json::from_slice(&text)?, length))
+    }
+
+    pub(super) fn ends(&mut self) -> (&mut ChildStdin, &mut ChildStdout) {
+        (&mut self.stdin, &mut self.stdout)
+    }
+
+    pub(super) fn is_there(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// How it ended, once it has.
+    pub(super) async fn ended(&mut self) -> io::Result<std::process::ExitStatus> {
+        self.child.wait().await
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let pid = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // It may be gone already.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
+/// This program, also if its file was replaced since it started.
+fn program() -> std::path::PathBuf {
+    if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe().unwrap_or_default() }
+}

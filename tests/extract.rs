@@ -1,0 +1,21 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! `corbie extract` as its users meet it: files of every format, files that are broken, and files that mean harm.
+
+#[allow(dead_code, reason = "the tests of the crate use more of it")]
+#[path = "../crates/extract/tests/ooxml/archive.rs"]
+mod archive;
+#[path = "extract/bombs.rs"]
+mod bombs;
+#[path = "extract/command.rs"]
+mod command;
+#[path = "extract/errors.rs"]
+mod errors;
+#[path = "extract/formats.rs"]
+mod formats;
+#[path = "extract/limits.rs"]
+mod limits;
+#[path = "extract/made.rs"]
+mod made;
+#[allow(dead_code, reason = "the tests of the crate use more of it")]
+#[path = "../crates/extract/tests/pdf_builder/mod.rs"]
+mod pdf_builder;

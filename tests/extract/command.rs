@@ -1,0 +1,85 @@
+//! Starts `corbie extract` in a folder of its own.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with files to read.
+pub(crate) struct Files {
+    folder: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+/// A command that ran.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Files {
+    pub(crate) fn of<const N: usize>(files: [(&str, &[u8]); N]) -> Files {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            std::fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        Files { folder, variables: Vec::new() }
+    }
+
+    /// A setting of `documents`.
+    pub(crate) fn with(mut self, setting: &'static str, value: &str) -> Files {
+        self.variables.push((setting, value.to_owned()));
+        self
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The command with these arguments, parted by spaces.
+    pub(crate) fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corbie"));
+        command.arg("extract").args(arguments.split_whitespace()).current_dir(self.folder()).env_clear();
+        for (setting, value) in &self.variables {
+            command.env(format!("CORBIE_DOCUMENTS__{}", setting.to_uppercase()), value);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &str) -> Ended {
+        self.run_with(arguments, b"")
+    }
+
+    pub(crate) fn run_with(&self, arguments: &str, input: &[u8]) -> Ended {
+        let mut child = self.command(arguments).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// What `--json` says about one file.
+    #[track_caller]
+    pub(crate) fn json(&self, arguments: &str) -> Value {
+        let ended = self.run(&format!("--json {arguments}"));
+        serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+    }
+}
+
+/// One file, read with `--json`.
+#[track_caller]
+pub(crate) fn json(name: &str, bytes: &[u8]) -> Value {
+    Files::of([(name, bytes)]).json(name)
+}
+
+/// The texts of all pages.
+#[track_caller]
+pub(crate) fn texts(read: &Value) -> Vec<&str> {
+    let pages = read["pages"].as_array().unwrap_or_else(|| panic!("no pages in {read}"));
+    pages.iter().map(|page| page["text"].as_str().unwrap()).collect()
+}
