@@ -1,8 +1,10 @@
 //! Measures what corbie promises, beside its peers. Started by `bench/run`, which builds and installs what is measured;
 //! runs in the project's root folder.
 
+mod chunk;
 mod classify;
 mod embed;
+mod extract;
 mod gateway;
 mod http;
 mod http_reply;
@@ -49,19 +51,26 @@ pub(crate) struct Args {
     /// Only workloads whose name contains this text, such as `http, 32`
     #[arg(long, default_value = "")]
     workloads: String,
-    /// The folder with labelled texts, for `classify`
+    /// The folder with labelled texts for `classify`, or with retrieval sets for `chunk`
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
+    /// The folder with documents and `reference/`, for `extract`
+    #[arg(value_name = "FOLDER")]
+    folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
     /// Calls per second, latency, CPU and memory of the protocol layer beside the official SDKs
     Protocol,
+    /// Cutting texts into chunks beside text-splitter
+    Chunk,
     /// Classification beside nearest neighbours, a support-vector machine and a Python server
     Classify,
     /// Sentence embeddings beside sentence-transformers and onnxruntime
     Embed,
+    /// Text out of documents beside kreuzberg, markitdown, pypdfium2 and trafilatura
+    Extract,
     /// An OpenAI gateway beside vllm-router, nginx, Portkey, LiteLLM and a bare proxy
     Gateway,
     /// The targets of contract rows N-01 to N-08 and N-13; fails when one is missed
@@ -79,10 +88,15 @@ pub(crate) struct Effort {
 fn main() -> ExitCode {
     let args = Args::parse();
     let measured = match args.name {
-        name if args.data.is_some() && name != Name::Classify => Err(anyhow::anyhow!("`--data` is for `classify`")),
+        name if args.data.is_some() && !matches!(name, Name::Classify | Name::Chunk) => {
+            Err(anyhow::anyhow!("`--data` is for `classify` and `chunk`"))
+        }
+        name if args.folder.is_some() && name != Name::Extract => Err(anyhow::anyhow!("a folder is for `extract`")),
+        Name::Chunk => chunk::run(&args),
         Name::Classify => classify::run(&args),
         Name::Protocol => protocol::run(&args),
         Name::Embed => embed::run(&args),
+        Name::Extract => extract::run(&args),
         Name::Gateway => gateway::run(&args),
         Name::Slo => slo::run(&args),
     };
@@ -93,6 +107,11 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The folder of the person: `bench/run` goes to the project's root.
+pub(crate) fn started_in() -> PathBuf {
+    std::env::var_os("BENCH_STARTED_IN").map(PathBuf::from).unwrap_or_default()
 }
 
 impl Args {

@@ -8,7 +8,7 @@ mod quality;
 mod speed;
 mod texts;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut machine = Machine::look();
     std::fs::create_dir_all(FOLDER)?;
     let scores = match &args.data {
-        Some(folder) => quality::measure(&started_in().join(folder))?,
+        Some(folder) => quality::measure(&crate::started_in().join(folder))?,
         None => {
             eprintln!("{}", quality::WITHOUT_DATA);
             Vec::new()
@@ -92,11 +92,6 @@ fn corbie() -> Result<Command> {
         command.env_remove(name);
     }
     Ok(command)
-}
-
-/// The folder of the person: `bench/run` goes to the project's root.
-fn started_in() -> PathBuf {
-    std::env::var_os("BENCH_STARTED_IN").map(PathBuf::from).unwrap_or_default()
 }
 
 fn judge(scores: &[Score], latencies: &[Latency], cells: &[Cell]) -> Vec<Verdict> {

@@ -1,0 +1,244 @@
+//! How well chunks of different sizes are found: passages of a retrieval set are joined into long documents, these are
+//! cut, and each query is compared with the vectors of all chunks.
+//!
+//! A set is a folder with `corpus.jsonl` and `queries.jsonl` (`{"_id", "text"}`) and `qrels.tsv` (query, passage, score).
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use corbie_extract::chunk::{self, Chunk, Settings, Text};
+use corbie_extract::{Block, Page};
+use corbie_infer::{Embedder, Purpose};
+use serde_json::{Value, json};
+
+/// Folder and how many passages make a document: the articles of one set have five, abstracts are short.
+const SETS: [(&str, usize); 2] = [("xquad-en", 5), ("vaswani", 20)];
+
+/// A chunk of the first size is what the model reads at once, less the two tokens it puts around a text.
+const SIZES: [usize; 2] = [254, 500];
+const WINDOW: usize = 254;
+
+/// A reader takes in so much, however it is cut.
+const TOKENS_READ: usize = 2500;
+
+/// How a chunk that is longer than the model reads is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By the mean of its windows' vectors, weighted by tokens.
+    Mean,
+    /// By the window that is nearest.
+    Best,
+    /// By its first window; the rest is lost.
+    First,
+}
+
+/// A long document: its chunks, and where the passages stand in it.
+struct Long {
+    passages: Vec<(String, Range<usize>)>,
+    chunks: Vec<Vectors>,
+}
+
+struct Vectors {
+    chunk: Chunk,
+    /// Of each window, with its tokens.
+    windows: Vec<(Vec<f32>, f32)>,
+    mean: Vec<f32>,
+}
+
+#[derive(Default)]
+struct Score {
+    ndcg: f64,
+    recall: f64,
+    passages_in_ten: f64,
+    passages_read: f64,
+}
+
+pub(crate) fn measure(folder: &Path) -> Result<Value> {
+    let embedder = Embedder::builtin(std::thread::available_parallelism()?.get())?;
+    let mut rows = Vec::new();
+    for (name, together) in SETS {
+        let corpus = lines(&folder.join(name).join("corpus.jsonl"))?;
+        let relevant = relevant(&folder.join(name).join("qrels.tsv"))?;
+        let mut queries = lines(&folder.join(name).join("queries.jsonl"))?;
+        queries.retain(|(id, _)| relevant.contains_key(id));
+        let texts: Vec<&str> = queries.iter().map(|(_, text)| text.as_str()).collect();
+        let asked = embedder.embed_many(&texts, Purpose::Query)?;
+        for size in SIZES {
+            let longs: Vec<Long> =
+                corpus.chunks(together).map(|passages| long(&embedder, passages, size)).collect::<Result<_>>()?;
+            let ways: &[Way] = if size > WINDOW { &[Way::Mean, Way::Best, Way::First] } else { &[Way::Mean] };
+            for &way in ways {
+                let mut total = Score::default();
+                for ((id, _), query) in queries.iter().zip(&asked) {
+                    total.add(&score(&longs, way, &query.vector, &relevant[id]));
+                }
+                let queries = queries.len() as f64;
+                rows.push(json!({
+                    "set": name,
+                    "size": size,
+                    "way": way.name(size),
+                    "documents": longs.len(),
+                    "chunks": longs.iter().map(|long| long.chunks.len()).sum::<usize>(),
+                    "ndcg": total.ndcg / queries,
+                    "recall": total.recall / queries,
+                    "passages_in_ten": total.passages_in_ten / queries,
+                    "passages_read": total.passages_read / queries,
+                }));
+            }
+        }
+    }
+    Ok(rows.into())
+}
+
+/// The texts of all sets.
+pub(crate) fn passages(folder: &Path) -> Result<Vec<String>> {
+    let mut texts = Vec::new();
+    for (name, _) in SETS {
+        texts.extend(lines(&folder.join(name).join("corpus.jsonl"))?.into_iter().map(|(_, text)| text));
+    }
+    Ok(texts)
+}
+
+fn long(embedder: &Embedder, passages: &[(String, String)], size: usize) -> Result<Long> {
+    let blocks = passages.iter().map(|(_, text)| Block::paragraph(text.as_str())).collect();
+    let pages = [Page { number: 1, blocks, ..Page::default() }];
+    let text = Text::of(&pages);
+    let settings = Settings { size, overlap: size / 10 };
+    let chunks = chunk::pack(&text, &embedder.offsets(text.as_str())?, settings);
+    let mut at = 0;
+    let places = passages.iter().map(|(id, passage)| {
+        let place = at..at + passage.len();
+        at = place.end + 2;
+        (id.clone(), place)
+    });
+    let passages = places.collect();
+    let chunks = chunks.into_iter().map(|chunk| vectors(embedder, chunk)).collect::<Result<_>>()?;
+    Ok(Long { passages, chunks })
+}
+
+fn vectors(embedder: &Embedder, chunk: Chunk) -> Result<Vectors> {
+    let pages = [Page { number: 1, blocks: vec![Block::paragraph(chunk.text.as_str())], ..Page::default() }];
+    let text = Text::of(&pages);
+    let tokens = embedder.offsets(text.as_str())?;
+    let windows = chunk::pack(&text, &tokens, Settings { size: WINDOW, overlap: 0 });
+    let texts: Vec<&str> = windows.iter().map(|window| window.text.as_str()).collect();
+    let embedded = embedder.embed_many(&texts, Purpose::Passage)?;
+    let weights = windows.iter().map(|window| window.tokens as f32);
+    let windows: Vec<(Vec<f32>, f32)> = embedded.into_iter().map(|embedding| embedding.vector).zip(weights).collect();
+    let mut mean = vec![0.0; embedder.dimension()];
+    for (vector, weight) in &windows {
+        mean.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value * weight);
+    }
+    let length = dot(&mean, &mean).sqrt();
+    mean.iter_mut().for_each(|value| *value /= length);
+    Ok(Vectors { chunk, windows, mean })
+}
+
+fn score(longs: &[Long], way: Way, query: &[f32], relevant: &HashSet<String>) -> Score {
+    let mut ranked: Vec<(f32, &Long, &Chunk)> = Vec::new();
+    for long in longs {
+        ranked.extend(long.chunks.iter().map(|vectors| (vectors.likeness(way, query), long, &vectors.chunk)));
+    }
+    ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let is_relevant = |long: &Long| long.passages.iter().any(|(id, _)| relevant.contains(id));
+    // A document is as near as its nearest chunk.
+    let mut seen: Vec<&Long> = Vec::new();
+    for (_, long, _) in &ranked {
+        if seen.len() < 10 && !seen.iter().any(|other| std::ptr::eq(*other, *long)) {
+            seen.push(long);
+        }
+    }
+    let wanted = longs.iter().filter(|long| is_relevant(long)).count();
+    let gain = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
+    let found = || seen.iter().enumerate().filter(|(_, long)| is_relevant(long));
+    let ideal: f64 = (0..wanted.min(10)).map(gain).sum();
+    let mut read = 0;
+    let within = ranked.iter().take_while(|(_, _, chunk)| {
+        read += chunk.tokens;
+        read <= TOKENS_READ
+    });
+    let passages_read = share(within, relevant);
+    Score {
+        ndcg: found().map(|(rank, _)| gain(rank)).sum::<f64>() / ideal,
+        recall: found().count() as f64 / wanted as f64,
+        passages_in_ten: share(ranked.iter().take(10), relevant),
+        passages_read,
+    }
+}
+
+/// The share of the passages wanted of which a chunk holds at least half.
+fn share<'a>(chunks: impl Iterator<Item = &'a (f32, &'a Long, &'a Chunk)>, relevant: &HashSet<String>) -> f64 {
+    let mut found = HashSet::new();
+    for (_, long, chunk) in chunks {
+        for (id, place) in long.passages.iter().filter(|(id, _)| relevant.contains(id)) {
+            let shared = |span: &Range<usize>| span.end.min(place.end).saturating_sub(span.start.max(place.start));
+            let held: usize = chunk.spans.iter().map(|span| shared(&span.in_document)).sum();
+            if held * 2 >= place.len() {
+                found.insert(id);
+            }
+        }
+    }
+    found.len() as f64 / relevant.len() as f64
+}
+
+impl Vectors {
+    fn likeness(&self, way: Way, query: &[f32]) -> f32 {
+        match way {
+            Way::Mean => dot(&self.mean, query),
+            Way::Best => self.windows.iter().map(|(vector, _)| dot(vector, query)).fold(f32::MIN, f32::max),
+            Way::First => dot(&self.windows[0].0, query),
+        }
+    }
+}
+
+impl Way {
+    fn name(self, size: usize) -> &'static str {
+        match self {
+            Way::Mean if size <= WINDOW => "one window",
+            Way::Mean => "mean of windows",
+            Way::Best => "nearest window",
+            Way::First => "first window",
+        }
+    }
+}
+
+impl Score {
+    fn add(&mut self, other: &Score) {
+        self.ndcg += other.ndcg;
+        self.recall += other.recall;
+        self.passages_in_ten += other.passages_in_ten;
+        self.passages_read += other.passages_read;
+    }
+}
+
+fn dot(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(a, b)| a * b).sum()
+}
+
+fn lines(file: &Path) -> Result<Vec<(String, String)>> {
+    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let parse = |line: &str| -> Result<(String, String)> {
+        let value: Value = serde_json::from_str(line)?;
+        let field = |name: &str| value[name].as_str().map(str::to_owned).with_context(|| format!("`{name}` in {line}"));
+        Ok((field("_id")?, field("text")?))
+    };
+    text.lines().map(parse).collect()
+}
+
+/// By query, the passages that answer it.
+fn relevant(file: &Path) -> Result<HashMap<String, HashSet<String>>> {
+    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let mut relevant: HashMap<String, HashSet<String>> = HashMap::new();
+    for line in text.lines().skip(1) {
+        let mut fields = line.split('\t');
+        if let (Some(query), Some(passage), Some(score)) = (fields.next(), fields.next(), fields.next())
+            && score.trim() != "0"
+        {
+            relevant.entry(query.to_owned()).or_default().insert(passage.to_owned());
+        }
+    }
+    Ok(relevant)
+}

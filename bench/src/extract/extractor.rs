@@ -1,0 +1,65 @@
+//! Who is measured, and with what.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Extractor {
+    Corbie,
+    Kreuzberg,
+    MarkItDown,
+    Pypdfium2,
+    Trafilatura,
+}
+
+pub(super) const EXTRACTORS: [Extractor; 5] =
+    [Extractor::Corbie, Extractor::Kreuzberg, Extractor::MarkItDown, Extractor::Pypdfium2, Extractor::Trafilatura];
+
+/// Speaks as the peers do; the real command takes its place by a change of this alone.
+const CORBIE: &str = ".tools/bench/target/release/corbie_extract";
+const PYTHON: &str = ".tools/bench/extract-venv/bin/python";
+const SCRIPT: &str = "bench/peers/extract.py";
+
+/// Limits first, then the program itself.
+const LIMITED: &str = r#"ulimit -c 0 -v "$1" -t "$2" && shift 2 && exec "$@""#;
+
+impl Extractor {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Extractor::Corbie => "corbie",
+            Extractor::Kreuzberg => "kreuzberg",
+            Extractor::MarkItDown => "markitdown",
+            Extractor::Pypdfium2 => "pypdfium2",
+            Extractor::Trafilatura => "trafilatura",
+        }
+    }
+
+    pub(super) fn reads(self, format: &str) -> bool {
+        match self {
+            Extractor::Corbie => true,
+            Extractor::Kreuzberg | Extractor::MarkItDown => !matches!(format, "svg" | "jpg" | "png"),
+            Extractor::Pypdfium2 => format == "pdf",
+            Extractor::Trafilatura => format == "html",
+        }
+    }
+
+    /// A peer may not have been installed.
+    pub(super) fn is_there(self) -> bool {
+        self == Extractor::Corbie || Path::new(PYTHON).exists()
+    }
+
+    /// One thread where the program lets itself be told: corbie has one too.
+    pub(super) fn command(self, memory_kilobytes: u32, cpu_seconds: u32) -> Command {
+        let mut command = Command::new("bash");
+        command.args(["-c", LIMITED, "bash", &memory_kilobytes.to_string(), &cpu_seconds.to_string()]);
+        match self {
+            Extractor::Corbie => command.arg(CORBIE),
+            peer => command.args([PYTHON, SCRIPT, peer.name()]),
+        };
+        command.env("OMP_NUM_THREADS", "1").env("RAYON_NUM_THREADS", "1");
+        command
+    }
+}

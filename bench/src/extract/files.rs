@@ -1,0 +1,103 @@
+//! The files of a folder, and what they say.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+
+/// What is asked of the files of one format.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Task {
+    /// All text of files of this format.
+    All(String),
+    /// The main part of web pages.
+    Article,
+}
+
+#[derive(Debug)]
+pub(super) struct Case {
+    /// As in its folder.
+    pub(super) name: String,
+    pub(super) file: PathBuf,
+    pub(super) reference: Option<String>,
+    /// The reference is no text.
+    pub(super) garbled: bool,
+}
+
+/// References, made by PDFium, that are no text: the numbers of glyphs as characters, and operators of a page that was
+/// damaged on purpose.
+const GARBLED: [&str; 2] = ["pdfjs__ThuluthFeatures.pdf", "pdfjs__poppler-90-0-fuzzed.pdf"];
+
+/// The folder of references for the main part of web pages.
+const ARTICLE: &str = "article";
+
+/// Each format that has references, in the order of their names.
+pub(super) fn tasks(folder: &Path) -> Result<Vec<(Task, Vec<Case>)>> {
+    let references = folder.join("reference");
+    let mut formats = names(&references)
+        .with_context(|| format!("{} has no folder `reference`", folder.display()))?
+        .into_iter()
+        .filter(|name| references.join(name).is_dir())
+        .collect::<Vec<_>>();
+    formats.sort_by_key(|name| name == ARTICLE);
+    let mut tasks = Vec::new();
+    for format in formats {
+        let task = if format == ARTICLE { Task::Article } else { Task::All(format) };
+        let cases = cases(&folder.join(task.format()), &references.join(task.folder()), &task)?;
+        tasks.push((task, cases));
+    }
+    ensure!(!tasks.is_empty(), "{} has no folders such as `pdf`", references.display());
+    Ok(tasks)
+}
+
+fn cases(folder: &Path, references: &Path, task: &Task) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for name in names(folder).with_context(|| folder.display().to_string())? {
+        let reference = fs::read(references.join(format!("{name}.txt"))).ok();
+        let reference = reference.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        // Only some web pages have a main part.
+        if reference.is_some() || *task != Task::Article {
+            let garbled = GARBLED.contains(&name.as_str());
+            cases.push(Case { file: folder.join(&name), name, reference, garbled });
+        }
+    }
+    Ok(cases)
+}
+
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        names.extend(entry?.file_name().into_string().ok());
+    }
+    names.sort();
+    Ok(names)
+}
+
+impl Task {
+    pub(super) fn format(&self) -> &str {
+        match self {
+            Task::All(format) => format,
+            Task::Article => "html",
+        }
+    }
+
+    fn folder(&self) -> &str {
+        match self {
+            Task::All(format) => format,
+            Task::Article => ARTICLE,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, Task::All(_))
+    }
+
+    pub(super) fn name(&self) -> String {
+        match self {
+            Task::All(format) => format.clone(),
+            Task::Article => "html, article".into(),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Text out of documents: corbie beside kreuzberg, markitdown, pypdfium2 and trafilatura, over a folder of real files.
+//!
+//! The folder has the files by format, `pdf/a.pdf`, and what they say in `reference/pdf/a.pdf.txt`. For the main part of
+//! web pages there may be `reference/article/a.html.txt`. Files without a reference show who fails, and how.
+
+mod extractor;
+mod files;
+mod score;
+mod verdicts;
+mod worker;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::Args;
+use crate::machine::Machine;
+use crate::report::{self, Report, Table, short};
+use crate::verdict;
+use extractor::{EXTRACTORS, Extractor};
+use files::{Case, Task};
+use score::F1;
+use worker::{LIMITS, Outcome, Worker};
+
+/// What one extractor did with all files of one task.
+#[derive(Debug, Serialize)]
+struct Row {
+    task: Task,
+    extractor: Extractor,
+    files: Vec<Done>,
+    peak_mb: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Done {
+    file: String,
+    #[serde(flatten)]
+    outcome: Outcome,
+    /// Only where there is a reference. One that could not be read has found nothing.
+    score: Option<F1>,
+    garbled: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    ensure!(args.servers.is_empty() && args.workloads.is_empty(), "`extract` has its own contestants");
+    ensure!(!(args.keep && args.quick), "a quick run cannot be kept");
+    let folder = args.folder.as_ref().context("`extract` needs a folder of documents with `reference/` in it")?;
+    let tasks = files::tasks(&crate::started_in().join(folder))?;
+    let times = args.rounds.unwrap_or(if args.quick { 1 } else { 3 });
+    let mut machine = Machine::look();
+    let mut rows = Vec::new();
+    for (task, cases) in &tasks {
+        for extractor in EXTRACTORS.into_iter().filter(|extractor| extractor.reads(task.format())) {
+            if extractor.is_there() {
+                eprintln!(" {}, {}", task.name(), extractor.name());
+                rows.push(measure(task, extractor, cases, times)?);
+            }
+        }
+    }
+    machine.look_again();
+
+    let verdicts = verdicts::judge(&rows);
+    let report = Report {
+        name: "extract",
+        machine,
+        about: format!(
+            "words are letters and digits in lower case, F1 counts each as often as it is there and is the mean over \
+             the files with a reference, where a file that was not read has 0 (in brackets without references that are \
+             no text); CPU time is that of the fastest of \
+             {times} readings in a warm process; pages are pdfium's, other files count as one; {LIMITS}"
+        ),
+        tables: vec![table(&rows), verdict::table(&verdicts)],
+        last_line: verdicts::outcome(&rows),
+        json: json!({ "rows": rows, "verdicts": verdicts }),
+    };
+    report::publish(&report, args.keep)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure(task: &Task, extractor: Extractor, cases: &[Case], times: u32) -> Result<Row> {
+    let mut row = Row { task: task.clone(), extractor, files: Vec::new(), peak_mb: 0.0 };
+    let mut worker = None;
+    for case in cases {
+        let mut current = match worker.take() {
+            Some(worker) => worker,
+            None => Worker::start(extractor)?,
+        };
+        let (outcome, is_alive) = current.read(&case.file, task.is_full(), times);
+        row.peak_mb = row.peak_mb.max(current.peak_mb().unwrap_or_default());
+        worker = is_alive.then_some(current);
+        let found = if let Outcome::Text { text, .. } = &outcome { text } else { "" };
+        let score = case.reference.as_ref().and_then(|reference| score::f1(found, reference));
+        row.files.push(Done { file: case.name.clone(), outcome, score, garbled: case.garbled });
+    }
+    // Limits have made a clock stand still before, and who takes no time looks fastest.
+    let still = row.files.iter().filter(|done| done.cpu_s().is_some_and(|seconds| seconds <= 0.0)).count();
+    ensure!(still == 0, "{} says that {still} files took no time; its clock is wrong", extractor.name());
+    Ok(row)
+}
+
+impl Row {
+    /// The mean over the files that have a reference.
+    fn score(&self) -> Option<F1> {
+        self.mean(|_| true)
+    }
+
+    /// The same without references that are no text; none where there are only others.
+    fn score_of_text(&self) -> Option<F1> {
+        self.files.iter().any(|done| done.garbled).then(|| self.mean(|done| !done.garbled))?
+    }
+
+    fn mean(&self, counts: fn(&Done) -> bool) -> Option<F1> {
+        let scores: Vec<F1> = self.files.iter().filter(|done| counts(done)).filter_map(|done| done.score).collect();
+        let mean = |figure: fn(&F1) -> f64| scores.iter().map(figure).sum::<f64>() / scores.len() as f64;
+        (!scores.is_empty()).then(|| F1 { words: mean(|score| score.words), bigrams: mean(|score| score.bigrams) })
+    }
+
+    fn count(&self, is: fn(&Outcome) -> bool) -> usize {
+        self.files.iter().filter(|done| is(&done.outcome)).count()
+    }
+
+    /// Pages per second of CPU time, over the files that `other` has read too; all of its own without one.
+    fn pages_per_second(&self, rows: &[Row], other: Option<&Row>) -> Option<f64> {
+        let has_read = |row: &Row, file: &str| row.files.iter().any(|done| done.file == file && done.cpu_s().is_some());
+        let counted = self.files.iter().filter(|done| other.is_none_or(|other| has_read(other, &done.file)));
+        let counted: Vec<(f64, f64)> =
+            counted.filter_map(|done| Some((pages(rows, &self.task, &done.file), done.cpu_s()?))).collect();
+        let sum = |part: fn(&(f64, f64)) -> f64| counted.iter().map(part).sum::<f64>();
+        (!counted.is_empty()).then(|| sum(|(pages, _)| *pages) / sum(|(_, seconds)| *seconds).max(1e-9))
+    }
+
+    fn cpu_s(&self) -> f64 {
+        self.files.iter().filter_map(Done::cpu_s).fold(0.0, |sum, seconds| sum + seconds)
+    }
+}
+
+impl Done {
+    /// Of a file that was read.
+    fn cpu_s(&self) -> Option<f64> {
+        if let Outcome::Text { cpu_s, .. } = self.outcome { Some(cpu_s) } else { None }
+    }
+}
+
+/// How many pages a file has, the same for everybody.
+fn pages(rows: &[Row], task: &Task, file: &str) -> f64 {
+    let pdfium = rows.iter().find(|row| row.extractor == Extractor::Pypdfium2 && row.task == *task);
+    let told = pdfium.and_then(|row| row.files.iter().find(|done| done.file == file));
+    match told.map(|done| &done.outcome) {
+        Some(Outcome::Text { pages: Some(pages), .. }) => *pages as f64,
+        _ => 1.0,
+    }
+}
+
+fn find<'a>(rows: &'a [Row], task: &Task, extractor: Extractor) -> Option<&'a Row> {
+    rows.iter().find(|row| row.task == *task && row.extractor == extractor)
+}
+
+/// How many times as fast as another on the files both have read.
+fn speed(rows: &[Row], task: &Task, than: Extractor) -> Option<f64> {
+    let (own, other) = (find(rows, task, Extractor::Corbie)?, find(rows, task, than)?);
+    Some(own.pages_per_second(rows, Some(other))? / other.pages_per_second(rows, Some(own))?)
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(
+        "Documents",
+        &[
+            "format",
+            "extractor",
+            "files",
+            "with reference",
+            "word F1",
+            "bigram F1",
+            "errors",
+            "crashes",
+            "timeouts",
+            "empty",
+            "CPU s",
+            "pages per CPU-s",
+            "corbie is",
+            "peak RSS MB",
+        ],
+    );
+    for row in rows {
+        let shown = |figure: fn(F1) -> f64| match (row.score().map(figure), row.score_of_text().map(figure)) {
+            (Some(all), Some(of_text)) => format!("{all:.3} ({of_text:.3})"),
+            (Some(all), None) => format!("{all:.3}"),
+            (None, _) => String::new(),
+        };
+        table.rows.push(vec![
+            row.task.name(),
+            row.extractor.name().into(),
+            row.files.len().to_string(),
+            row.files.iter().filter(|done| done.score.is_some()).count().to_string(),
+            shown(|score| score.words),
+            shown(|score| score.bigrams),
+            row.count(|outcome| matches!(outcome, Outcome::Error { .. })).to_string(),
+            row.count(|outcome| matches!(outcome, Outcome::Crash)).to_string(),
+            row.count(|outcome| matches!(outcome, Outcome::Timeout)).to_string(),
+            row.count(|outcome| matches!(outcome, Outcome::Empty)).to_string(),
+            format!("{:.3}", row.cpu_s()),
+            row.pages_per_second(rows, None).map(short).unwrap_or_default(),
+            speed(rows, &row.task, row.extractor).map(|ratio| format!("{}x", short(ratio))).unwrap_or_default(),
+            short(row.peak_mb),
+        ]);
+    }
+    table
+}
