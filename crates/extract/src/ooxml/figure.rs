@@ -5,6 +5,8 @@ pub(crate) fn figure(raw: &str) -> String {
     let digits = raw.bytes().filter(u8::is_ascii_digit).count();
     match raw.parse() {
         Ok(number) if digits > 15 || raw.contains(['e', 'E']) => rounded(number),
+        // Some programs write `13.0` for what everybody sees as 13.
+        Ok(_) if raw.contains('.') => raw.trim_end_matches('0').trim_end_matches('.').to_owned(),
         _ => raw.to_owned(),
     }
 }
