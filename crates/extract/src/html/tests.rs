@@ -75,6 +75,12 @@ fn words_in_drawings_and_formulas_are_apart() {
 }
 
 #[test]
+fn a_number_raised_above_another_stays_apart_from_it() {
+    let html = "<p>10<sup>6</sup> people, 5<sup>-3</sup>, the 10<sup>th</sup>, m<sup>2</sup>, it<sup>1</sup>";
+    assert_eq!(texts(html), ["10^6 people, 5^-3, the 10th, m2, it1"]);
+}
+
+#[test]
 fn fields_and_choices_are_read() {
     let found =
         kinds("<label>Name</label><input value=Ada><select><option>a<option>b</select><input type=hidden value=x>");

@@ -32,6 +32,7 @@ pub(super) fn blocks(document: &Document, wanted: Wanted, limits: &Limits) -> Re
         characters: 0,
         links: 0,
         linked: 0,
+        raised: false,
         around: Around::default(),
         text: String::new(),
         after: Vec::new(),
@@ -72,6 +73,8 @@ struct Walk<'a> {
     /// How many links there are around this place, and how many bytes of the text are inside one.
     links: usize,
     linked: usize,
+    /// What comes next is raised above the digit before it.
+    raised: bool,
     around: Around,
     /// Text that is not yet a block.
     text: String,
@@ -164,6 +167,7 @@ impl Walk<'_> {
 
     /// Elements in the line are a part of its words; those of drawings and formulas are words apart.
     fn line(&mut self, id: NodeId, element: &Element) {
+        self.raised = element.name.local == local_name!("sup") && self.text.ends_with(|c: char| c.is_ascii_digit());
         let is_drawing = element.name.local == local_name!("svg");
         // A formula stands close to its brackets, and parts of a word may be drawn each in its way.
         let is_close = element.name.ns == ns!(html) || matches!(&*element.name.local, "math" | "tspan");
@@ -210,6 +214,11 @@ impl Walk<'_> {
 
     /// Adds text, with all white space between two words as one space.
     fn say(&mut self, text: &str) {
+        // A million is 10^6 and not 106.
+        if std::mem::take(&mut self.raised) && text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '−'))
+        {
+            self.text.push('^');
+        }
         if self.around.is_code() {
             self.text.push_str(text);
             return;
