@@ -132,7 +132,9 @@ fn escaped(text: &str) -> String {
 
 fn escaped_line(line: &str) -> String {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-    let is_number = digits > 0 && matches!(line.as_bytes().get(digits), Some(b'.' | b')'));
+    let is_number = digits > 0
+        && matches!(line.as_bytes().get(digits), Some(b'.' | b')'))
+        && line.as_bytes().get(digits + 1).is_none_or(u8::is_ascii_whitespace);
     let is_marked = line.starts_with(['#', '>', '|', '<'])
         || ["- ", "+ ", "* ", "```", "~~~", "---", "***", "==="].iter().any(|mark| line.starts_with(mark))
         || is_drawn(line)
@@ -179,14 +181,14 @@ mod tests {
             Block::heading(2, "Title"),
             Block::new(Kind::ListItem { depth: 0 }, "one"),
             Block::new(Kind::ListItem { depth: 1 }, "two"),
-            Block::paragraph("# no heading\n1. no list"),
+            Block::paragraph("# no heading\n1. no list\n1.5 litres"),
             Block::table(Table { rows, header_rows: 1 }),
             Block::new(Kind::Caption, "a picture"),
             Block::new(Kind::Code, "let a = \"```\";"),
             Block::new(Kind::Note, "by\nthe way"),
             Block::new(Kind::Furniture, "page 1 of 9"),
         ];
-        let wanted = "## Title\n\n- one\n  - two\n\n\\# no heading\n1\\. no list\n\n| a\\|b | c |\n| --- | --- |\n| d |  |\n\n\
+        let wanted = "## Title\n\n- one\n  - two\n\n\\# no heading\n1\\. no list\n1.5 litres\n\n| a\\|b | c |\n| --- | --- |\n| d |  |\n\n\
             *a picture*\n\n````\nlet a = \"```\";\n````\n\n> by\n> the way\n";
         check(vec![blocks], wanted);
     }
