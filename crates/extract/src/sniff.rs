@@ -68,6 +68,7 @@ pub fn resolve(extension: Option<Format>, bytes: &[u8]) -> Result<(Format, Optio
             }
             _ => Err(Error::Corrupted(format!("it is no {named} file"))),
         },
+        None if is_text(named) => Err(Error::Corrupted("its letters are in no encoding that is known".to_owned())),
         _ => Err(Error::Corrupted(format!("it is no {named} file"))),
     }
 }
