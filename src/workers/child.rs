@@ -92,7 +92,7 @@ fn read(bytes: &[u8], job: &Job, wire: &mut Wire<'_>) -> Said {
 fn message(error: &Error) -> String {
     let setting = match error {
         Error::TooMuch { what: "pages" | "slides" | "sheets", .. } => "max_pages",
-        Error::TooMuch { what: "cells", .. } => "max_cells",
+        Error::TooMuch { what: "cells" | "shared texts", .. } => "max_cells",
         Error::TooMuch { what: "bytes once inflated", .. } => "max_unpacked",
         Error::TooMuch { what: "dots", .. } => "max_pixels",
         _ => return error.to_string(),

@@ -21,8 +21,8 @@ pub(super) enum Failure {
     Missing,
     #[error("the file cannot be opened: {0}")]
     Unreadable(io::Error),
-    #[error("File size ({found} MB) exceeds maximum allowed size ({most} MB); raise `documents.max_file`")]
-    TooLarge { found: u64, most: u64 },
+    #[error("File size ({found} {unit}) exceeds maximum allowed size ({most} {unit}); raise `documents.max_file`")]
+    TooLarge { found: u64, most: u64, unit: &'static str },
     #[error(transparent)]
     Worker(#[from] workers::Error),
 }
@@ -65,7 +65,8 @@ fn bytes(from: impl Read, most: u64) -> Result<Vec<u8>, Failure> {
 }
 
 fn too_large(found: u64, most: u64) -> Failure {
-    Failure::TooLarge { found: found.div_ceil(1 << 20), most: most >> 20 }
+    let (unit, shift) = if most < 1 << 20 { ("KB", 10) } else { ("MB", 20) };
+    Failure::TooLarge { found: found.div_ceil(1 << shift), most: most >> shift, unit }
 }
 
 impl Failure {
