@@ -33,7 +33,7 @@ pub(crate) fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut d
     let description = metadata.subject.clone();
     let image = Image { media_type: media_type.to_owned(), bytes: bytes.to_vec(), width, height, description };
     sink.pages(1);
-    sink.page(Page { number: 1, name: None, blocks, images: vec![image], ..Page::default() });
+    sink.page(Page { number: 1, blocks, images: vec![image], scanned: true, ..Page::default() });
     Ok(Summary { metadata, method: Method::ImageAnalysis, warnings: Vec::new() })
 }
 

@@ -58,8 +58,11 @@ impl Output {
                 (false, true) => writeln!(out, "==> {} <==\n{text}\n", one_line(file))?,
                 (false, false) => writeln!(out, "{text}")?,
             }
-            notes.extend(pictures(document));
-            notes.extend(document.warnings.iter().map(|warning| warning.message.clone()));
+            // That there is no text at all says it all.
+            if error.as_ref().is_none_or(|error| error.kind() != NO_TEXT) {
+                notes.extend(pictures(document));
+                notes.extend(document.warnings.iter().map(|warning| warning.message.clone()));
+            }
         }
         out.flush()?;
         let pages = read.map_or(0, |document| document.pages.len());
