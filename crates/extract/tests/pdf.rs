@@ -185,6 +185,20 @@ fn paragraphs_are_parted_by_space_and_list_items_by_bullets() {
 }
 
 #[test]
+fn a_line_that_ends_though_there_is_room_ends_a_paragraph() {
+    let letter = [
+        "May 5, 2023",
+        "To whom it may concern:",
+        "There were twenty thousand ships in the harbour of the town when the storm began, and all of",
+        "them were counted before the evening came. Nobody knows who did it.",
+        "Best regards,",
+        "Mallori",
+    ];
+    let expected = [letter[0], letter[1], &format!("{} {}", letter[2], letter[3]), "Best regards, Mallori"];
+    check(&lines(60, 700, &letter), &expected);
+}
+
+#[test]
 fn text_drawn_twice_to_look_bold_is_said_once() {
     let content = text("F1", 10, 60, 700, "Shadow") + "BT /F1 10 Tf 60.4 700.2 Td (Shadow) Tj ET\n";
     check(&content, &["Shadow"]);

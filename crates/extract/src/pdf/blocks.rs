@@ -19,13 +19,17 @@ pub(super) struct Group {
     pub(super) upright: bool,
 }
 
+/// How many lines before and behind one are looked at to see how far lines reach.
+const AROUND: usize = 40;
+
 /// Lines of a region become groups, in their order.
 pub(super) fn groups(lines: &[Line]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let leading = usual_leading(lines);
     for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.text.is_empty()) {
         let before = index.checked_sub(1).map(|before| &lines[before]);
-        let goes_on = before.is_some_and(|before| goes_on(before, line, leading));
+        let around = &lines[index.saturating_sub(AROUND)..lines.len().min(index + AROUND)];
+        let goes_on = before.is_some_and(|before| goes_on(before, line, leading) && !ends_early(before, line, around));
         match groups.last_mut() {
             Some(group) if goes_on => {
                 append(group, &line.text);
@@ -102,6 +106,20 @@ fn goes_on(before: &Line, line: &Line, leading: f32) -> bool {
         && !starts_list_item(&line.text)
         && !(indented && before.x0 <= line.x0 && !starts_list_item(&before.text))
         && before.mono == line.mono
+}
+
+/// Whether a line ends though the first word of the next would have found room: what is said next is something else. A
+/// sentence that goes on has been broken on purpose.
+fn ends_early(before: &Line, line: &Line, around: &[Line]) -> bool {
+    let size = before.size;
+    let alike = around.iter().filter(|other| (other.x0 - before.x0).abs() < 2.0 * size && other.size < 1.2 * size);
+    let right = alike.map(|other| other.x1).fold(before.x1, f32::max);
+    let letters = line.text.chars().count().max(1) as f32;
+    let first = line.text.split(' ').next().map_or(0, |word| word.chars().count()) as f32;
+    let word = (line.x1 - line.x0) * first / letters;
+    let begins_alike = (line.x0 - before.x0).abs() < size;
+    let goes_on = line.text.starts_with(char::is_lowercase) || before.text.ends_with(['-', ',']);
+    !line.mono && begins_alike && !goes_on && right - before.x1 > word + 1.5 * size
 }
 
 /// Adds a line; a word broken at the line's end is put together again.
