@@ -265,6 +265,21 @@ fn a_ruled_table_keeps_its_cells() {
 }
 
 #[test]
+fn lines_of_a_table_may_be_rectangles_that_are_filled_at_once() {
+    let mut content = String::new();
+    for y in [700, 680, 660] {
+        content += &format!("100 {y} m 300 {y} l 300 {} l 100 {} l h\n", y + 1, y + 1);
+    }
+    for x in [100, 200, 300] {
+        content += &format!("{x} 660 m {} 660 l {} 700 l {x} 700 l h\n", x + 1, x + 1);
+    }
+    content += "f\n";
+    let cells = [(105, 686, "one"), (205, 686, "two"), (105, 666, "three"), (205, 666, "four")];
+    content.extend(cells.map(|(x, y, words)| text("F1", 10, x, y, words)));
+    check(&content, &["one\ttwo\nthree\tfour"]);
+}
+
+#[test]
 fn headers_and_footers_are_furniture() {
     let mut builder = Builder::new();
     for number in 1..=4 {

@@ -6,7 +6,7 @@
 use hayro_interpret::font::{Glyph as Drawn, GlyphRun};
 use hayro_interpret::hayro_cmap::WritingMode;
 use hayro_interpret::hayro_syntax::object::{Dict, Name, String as Bytes};
-use hayro_interpret::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape};
+use hayro_interpret::kurbo::{Affine, BezPath, PathEl, Point, Rect};
 use hayro_interpret::{BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask};
 
 use super::strings;
@@ -157,6 +157,25 @@ impl<'l, 'p> Collector<'l, 'p> {
         }
     }
 
+    /// Programs that draw sheets fill all lines of a grid at once, each a rectangle of its own.
+    fn filled_parts(&mut self, path: &BezPath, transform: Affine) {
+        let mut part: Option<(Rect, usize)> = None;
+        for element in path.elements().iter().chain([&PathEl::MoveTo(Point::ZERO)]) {
+            part = match (*element, part) {
+                (PathEl::MoveTo(point), done) => {
+                    if let Some((rect, 3..=5)) = done {
+                        self.filled(transform.transform_rect_bbox(rect));
+                    }
+                    Some((Rect::from_points(point, point), 1))
+                }
+                (PathEl::LineTo(point), Some((rect, points))) => Some((rect.union_pt(point), points + 1)),
+                (PathEl::ClosePath, part) => part,
+                // What is round is no line.
+                _ => None,
+            };
+        }
+    }
+
     fn stroked(&mut self, path: &BezPath, transform: Affine) {
         let (mut first, mut last) = (Point::ZERO, Point::ZERO);
         for element in path.elements() {
@@ -260,10 +279,8 @@ impl<'a> Device<'a> for Collector<'_, '_> {
         }
         match mode {
             DrawMode::Stroke(_) | DrawMode::FillAndStroke(..) => self.stroked(path, props.transform),
-            DrawMode::Fill(_) if path.elements().len() <= 6 => {
-                self.filled(props.transform.transform_rect_bbox(path.bounding_box()));
-            }
-            DrawMode::Fill(_) | DrawMode::Invisible => {}
+            DrawMode::Fill(_) => self.filled_parts(path, props.transform),
+            DrawMode::Invisible => {}
         }
     }
 
