@@ -71,10 +71,6 @@ impl Pool {
         Pool(Arc::new(Shared { settings, room, idle: Mutex::default() }))
     }
 
-    pub fn settings(&self) -> &config::Documents {
-        &self.0.settings
-    }
-
     /// A worker that has nothing to do. One that was ended while it waited is forgotten.
     fn waiting(&self) -> Option<Worker> {
         let mut idle = locked(&self.0.idle);

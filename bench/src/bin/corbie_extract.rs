@@ -6,7 +6,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use corbie_extract::{Format, Kind, Options};
+use corbie_extract::{Format, Options};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::{Value, json};
@@ -52,16 +52,11 @@ fn read(path: &Path, full: bool) -> Value {
     let Some(format) = Format::of_extension(extension) else { return json!({ "error": "unknown_format" }) };
     let Ok(bytes) = std::fs::read(path) else { return json!({ "error": "no_file" }) };
     match corbie_extract::document(&bytes, format, &Options { full, ..Options::default() }) {
-        Ok(mut document) => {
-            // As the command prints it: a text has no cells that comments could stand at.
-            let is_book = document.format == Format::Xlsx;
-            document
-                .pages
-                .iter_mut()
-                .for_each(|page| page.blocks.retain(|block| !is_book || block.kind != Kind::Comment));
-            match document.text() {
+        Ok(document) => {
+            let pages = document.pages.len();
+            match document.printed() {
                 text if text.trim().is_empty() => json!({ "error": "no_text_extracted" }),
-                text => json!({ "text": text, "pages": document.pages.len() }),
+                text => json!({ "text": text, "pages": pages }),
             }
         }
         Err(error) => json!({ "error": error.kind() }),

@@ -156,6 +156,14 @@ impl Document {
     pub fn text(&self) -> String {
         self.pages.iter().map(Page::text).collect::<Vec<_>>().join("\n\u{c}\n")
     }
+
+    /// The same as it is printed: without comments in cells, since a text has no cells that they could stand at.
+    pub fn printed(mut self) -> String {
+        if self.format == Format::Xlsx {
+            self.pages.iter_mut().for_each(|page| page.blocks.retain(|block| block.kind != Kind::Comment));
+        }
+        self.text()
+    }
 }
 
 impl Page {

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-use corbie_extract::{Document, Format, Kind, Metadata, Method, Page, Warning, is_legible};
+use corbie_extract::{Document, Format, Metadata, Method, Page, Warning, is_legible};
 use serde::{Serialize, Serializer};
 
 use super::super::{harmless, one_line};
@@ -35,21 +35,16 @@ impl Output {
         Ok(all)
     }
 
-    fn text(
-        &self,
-        file: &str,
-        mut read: Option<Document>,
-        error: Option<Failure>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    fn text(&self, file: &str, read: Option<Document>, error: Option<Failure>, out: &mut dyn Write) -> io::Result<()> {
         let mut notes = Vec::new();
-        if let Some(document) = &mut read {
-            if !self.markdown && document.format == Format::Xlsx {
-                // A text has no cells that they could stand at.
-                document.pages.iter_mut().for_each(|page| page.blocks.retain(|block| block.kind != Kind::Comment));
+        let pages = read.as_ref().map_or(0, |document| document.pages.len());
+        if let Some(document) = read {
+            // That there is no text at all says it all.
+            if !error.as_ref().is_some_and(is_no_text) {
+                notes.extend(pictures(&document));
+                notes.extend(document.warnings.iter().map(|warning| warning.message.clone()));
             }
-            let document = &*document;
-            let text = if self.markdown { corbie_extract::markdown(document) } else { document.text() };
+            let text = if self.markdown { corbie_extract::markdown(&document) } else { document.printed() };
             let text = text.trim_end();
             // A terminal does what is written to it says, and a document may say anything.
             let text = if io::stdout().is_terminal() { harmless(text) } else { text.into() };
@@ -58,16 +53,10 @@ impl Output {
                 (false, true) => writeln!(out, "==> {} <==\n{text}\n", one_line(file))?,
                 (false, false) => writeln!(out, "{text}")?,
             }
-            // That there is no text at all says it all.
-            if error.as_ref().is_none_or(|error| error.kind() != NO_TEXT) {
-                notes.extend(pictures(document));
-                notes.extend(document.warnings.iter().map(|warning| warning.message.clone()));
-            }
         }
         out.flush()?;
-        let pages = read.map_or(0, |document| document.pages.len());
         notes.extend(error.map(|error| match pages {
-            1.. if error.kind() != NO_TEXT => format!("{pages} pages were read, but not all: {error}"),
+            1.. if !is_no_text(&error) => format!("{pages} pages were read, but not all: {error}"),
             _ => error.to_string(),
         }));
         for note in notes {
@@ -77,13 +66,16 @@ impl Output {
     }
 }
 
-const NO_TEXT: &str = "no_text_extracted";
+/// Whether nothing is missing but words.
+fn is_no_text(failure: &Failure) -> bool {
+    failure.kind() == corbie_extract::Error::NoText.kind()
+}
 
 /// A document that says nothing is not what anybody has asked for.
 fn without_text(document: &Document) -> Option<Error> {
     let says = document.pages.iter().flat_map(|page| &page.blocks).any(|block| !block.text.trim().is_empty());
     let message = "no text was found in the file: what it shows is a picture";
-    (!says).then(|| Error::Document { kind: NO_TEXT.into(), message: message.into() })
+    (!says).then(|| Error::Document { kind: corbie_extract::Error::NoText.kind().into(), message: message.into() })
 }
 
 /// Pages that were not read beside those that were.
@@ -145,7 +137,7 @@ fn write_line(file: &str, read: Option<&Document>, error: Option<&Failure>, out:
     let error = error.map(|error| Told {
         error: error.kind(),
         message: error.to_string(),
-        partial: read.is_some() && error.kind() != NO_TEXT,
+        partial: read.is_some() && !is_no_text(error),
     });
     serde_json::to_writer(&mut *out, &Line { file, document, error })?;
     writeln!(out)?;
