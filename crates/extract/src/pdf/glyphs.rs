@@ -6,19 +6,16 @@
 use hayro_interpret::font::{Glyph as Drawn, GlyphRun};
 use hayro_interpret::hayro_cmap::WritingMode;
 use hayro_interpret::hayro_syntax::object::{Dict, Name, String as Bytes};
-use hayro_interpret::kurbo::{Affine, BezPath, PathEl, Point, Rect};
+use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect};
 use hayro_interpret::{BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask};
 
+use super::rules::{self, Rule};
 use super::strings;
 use super::unicode::{self, Letters};
 use super::weight::Stems;
 
-/// Lines beyond this many on one page draw a picture, not a table.
-const MOST_RULES: usize = 4_000;
 /// More than this is drawn on no page that anybody reads.
 const MOST_STROKES: u32 = 2_000_000;
-/// A filled rectangle thinner than this is a line.
-const THIN: f64 = 2.5;
 
 /// Everything on one page.
 #[derive(Debug, Default)]
@@ -55,15 +52,6 @@ pub(super) struct Glyph {
     pub(super) mono: bool,
     /// The file itself says that it is no part of the text: a header, a footer.
     pub(super) artifact: bool,
-}
-
-/// A straight line, upright or level.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Rule {
-    pub(super) x0: f32,
-    pub(super) y0: f32,
-    pub(super) x1: f32,
-    pub(super) y1: f32,
 }
 
 /// The device.
@@ -123,74 +111,6 @@ impl<'l, 'p> Collector<'l, 'p> {
             None => {
                 self.drawing.endless = true;
                 std::panic::resume_unwind(Box::new("more is drawn than anybody can see"));
-            }
-        }
-    }
-
-    fn level_or_upright(&mut self, from: Point, to: Point) {
-        let (across, down) = ((to.x - from.x).abs(), (to.y - from.y).abs());
-        if across.max(down) < 4.0 || across.min(down) > 1.0 || self.drawing.rules.len() >= MOST_RULES {
-            return;
-        }
-        self.drawing.rules.push(Rule {
-            x0: from.x.min(to.x) as f32,
-            y0: from.y.min(to.y) as f32,
-            x1: from.x.max(to.x) as f32,
-            y1: from.y.max(to.y) as f32,
-        });
-    }
-
-    fn outline_of(&mut self, rect: Rect) {
-        let corners = [(rect.x0, rect.y0), (rect.x1, rect.y0), (rect.x1, rect.y1), (rect.x0, rect.y1)].map(Point::from);
-        for (index, corner) in corners.iter().enumerate() {
-            self.level_or_upright(*corner, corners[(index + 1) % 4]);
-        }
-    }
-
-    /// A filled rectangle is a line where it is thin.
-    fn filled(&mut self, rect: Rect) {
-        let middle = rect.center();
-        if rect.height() <= THIN && rect.width() > rect.height() {
-            self.level_or_upright(Point::new(rect.x0, middle.y), Point::new(rect.x1, middle.y));
-        } else if rect.width() <= THIN {
-            self.level_or_upright(Point::new(middle.x, rect.y0), Point::new(middle.x, rect.y1));
-        }
-    }
-
-    /// Programs that draw sheets fill all lines of a grid at once, each a rectangle of its own.
-    fn filled_parts(&mut self, path: &BezPath, transform: Affine) {
-        let mut part: Option<(Rect, usize)> = None;
-        for element in path.elements().iter().chain([&PathEl::MoveTo(Point::ZERO)]) {
-            part = match (*element, part) {
-                (PathEl::MoveTo(point), done) => {
-                    if let Some((rect, 3..=5)) = done {
-                        self.filled(transform.transform_rect_bbox(rect));
-                    }
-                    Some((Rect::from_points(point, point), 1))
-                }
-                (PathEl::LineTo(point), Some((rect, points))) => Some((rect.union_pt(point), points + 1)),
-                (PathEl::ClosePath, part) => part,
-                // What is round is no line.
-                _ => None,
-            };
-        }
-    }
-
-    fn stroked(&mut self, path: &BezPath, transform: Affine) {
-        let (mut first, mut last) = (Point::ZERO, Point::ZERO);
-        for element in path.elements() {
-            match *element {
-                PathEl::MoveTo(point) => (first, last) = (transform * point, transform * point),
-                PathEl::LineTo(point) => {
-                    let point = transform * point;
-                    self.level_or_upright(last, point);
-                    last = point;
-                }
-                PathEl::ClosePath => {
-                    self.level_or_upright(last, first);
-                    last = first;
-                }
-                PathEl::QuadTo(_, point) | PathEl::CurveTo(_, _, point) => last = transform * point,
             }
         }
     }
@@ -274,12 +194,14 @@ impl<'a> Device<'a> for Collector<'_, '_> {
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         self.count(1);
         self.drawing.shapes += 1;
-        if self.drawing.rules.len() >= MOST_RULES {
+        if self.drawing.rules.len() >= rules::MOST {
             return;
         }
         match mode {
-            DrawMode::Stroke(_) | DrawMode::FillAndStroke(..) => self.stroked(path, props.transform),
-            DrawMode::Fill(_) => self.filled_parts(path, props.transform),
+            DrawMode::Stroke(_) | DrawMode::FillAndStroke(..) => {
+                rules::stroked(&mut self.drawing.rules, path, props.transform)
+            }
+            DrawMode::Fill(_) => rules::filled_parts(&mut self.drawing.rules, path, props.transform),
             DrawMode::Invisible => {}
         }
     }
@@ -288,8 +210,8 @@ impl<'a> Device<'a> for Collector<'_, '_> {
         self.count(1);
         let rect = props.transform.transform_rect_bbox(*rect);
         match mode {
-            _ if rect.width().min(rect.height()) <= THIN => self.filled(rect),
-            DrawMode::Stroke(_) | DrawMode::FillAndStroke(..) => self.outline_of(rect),
+            _ if rect.width().min(rect.height()) <= rules::THIN => rules::filled(&mut self.drawing.rules, rect),
+            DrawMode::Stroke(_) | DrawMode::FillAndStroke(..) => rules::outline_of(&mut self.drawing.rules, rect),
             DrawMode::Fill(_) | DrawMode::Invisible => {}
         }
     }

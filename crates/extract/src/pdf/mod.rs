@@ -20,6 +20,7 @@ mod outline;
 #[cfg(feature = "pdfium")]
 pub(crate) mod pdfium;
 mod raster;
+mod rules;
 mod strings;
 mod tables;
 mod unicode;

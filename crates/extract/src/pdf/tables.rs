@@ -1,6 +1,6 @@
 //! Tables that are ruled: lines that cross make a grid, and what stands in a cell of it belongs together.
 
-use super::glyphs::Rule;
+use super::rules::Rule;
 
 /// Lines closer than this are one line, and lines that miss each other by no more than this meet.
 const NEAR: f32 = 3.0;

@@ -1,0 +1,85 @@
+//! Straight lines on a page, which may rule a table.
+
+use hayro_interpret::kurbo::{Affine, BezPath, PathEl, Point, Rect};
+
+/// Lines beyond this many on one page draw a picture, not a table.
+pub(super) const MOST: usize = 4_000;
+/// A filled rectangle thinner than this is a line.
+pub(super) const THIN: f64 = 2.5;
+
+/// A straight line, upright or level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rule {
+    pub(super) x0: f32,
+    pub(super) y0: f32,
+    pub(super) x1: f32,
+    pub(super) y1: f32,
+}
+
+fn level_or_upright(rules: &mut Vec<Rule>, from: Point, to: Point) {
+    let (across, down) = ((to.x - from.x).abs(), (to.y - from.y).abs());
+    if across.max(down) < 4.0 || across.min(down) > 1.0 || rules.len() >= MOST {
+        return;
+    }
+    rules.push(Rule {
+        x0: from.x.min(to.x) as f32,
+        y0: from.y.min(to.y) as f32,
+        x1: from.x.max(to.x) as f32,
+        y1: from.y.max(to.y) as f32,
+    });
+}
+
+pub(super) fn outline_of(rules: &mut Vec<Rule>, rect: Rect) {
+    let corners = [(rect.x0, rect.y0), (rect.x1, rect.y0), (rect.x1, rect.y1), (rect.x0, rect.y1)].map(Point::from);
+    for (index, corner) in corners.iter().enumerate() {
+        level_or_upright(rules, *corner, corners[(index + 1) % 4]);
+    }
+}
+
+/// A filled rectangle is a line where it is thin.
+pub(super) fn filled(rules: &mut Vec<Rule>, rect: Rect) {
+    let middle = rect.center();
+    if rect.height() <= THIN && rect.width() > rect.height() {
+        level_or_upright(rules, Point::new(rect.x0, middle.y), Point::new(rect.x1, middle.y));
+    } else if rect.width() <= THIN {
+        level_or_upright(rules, Point::new(middle.x, rect.y0), Point::new(middle.x, rect.y1));
+    }
+}
+
+/// Programs that draw sheets fill all lines of a grid at once, each a rectangle of its own.
+pub(super) fn filled_parts(rules: &mut Vec<Rule>, path: &BezPath, transform: Affine) {
+    let mut part: Option<(Rect, usize)> = None;
+    for element in path.elements().iter().chain([&PathEl::MoveTo(Point::ZERO)]) {
+        part = match (*element, part) {
+            (PathEl::MoveTo(point), done) => {
+                if let Some((rect, 3..=5)) = done {
+                    filled(rules, transform.transform_rect_bbox(rect));
+                }
+                Some((Rect::from_points(point, point), 1))
+            }
+            (PathEl::LineTo(point), Some((rect, points))) => Some((rect.union_pt(point), points + 1)),
+            (PathEl::ClosePath, part) => part,
+            // What is round is no line.
+            _ => None,
+        };
+    }
+}
+
+pub(super) fn stroked(rules: &mut Vec<Rule>, path: &BezPath, transform: Affine) {
+    let (mut first, mut last) = (Point::ZERO, Point::ZERO);
+    for element in path.elements() {
+        match *element {
+            PathEl::MoveTo(point) => (first, last) = (transform * point, transform * point),
+            PathEl::LineTo(point) => {
+                let point = transform * point;
+                level_or_upright(rules, last, point);
+                last = point;
+            }
+            PathEl::ClosePath => {
+                level_or_upright(rules, last, first);
+                last = first;
+            }
+            PathEl::QuadTo(_, point) | PathEl::CurveTo(_, _, point) => last = transform * point,
+        }
+    }
+}
