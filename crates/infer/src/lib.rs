@@ -1,8 +1,9 @@
-//! Local models: text becomes vectors, and vectors become classes.
+//! Local models: text becomes vectors, vectors become classes, and pictures become text.
 //!
 //! A synchronous library that knows nothing of protocols, settings or threads. [`Embedder`] turns text into unit
 //! vectors, with the model inside the library or one from a folder. [`heads::Classifier`] learns classes from a few
-//! examples on top of them. [`SequenceClassifier`] is a model that was trained to classify as a whole.
+//! examples on top of them. [`SequenceClassifier`] is a model that was trained to classify as a whole. [`ocr::Engine`]
+//! reads the text of pictures.
 
 mod builtin;
 mod embedder;
@@ -14,6 +15,7 @@ mod language;
 #[cfg(target_arch = "x86_64")]
 mod minilm;
 mod network;
+pub mod ocr;
 mod pooling;
 mod sequence;
 mod spelling;

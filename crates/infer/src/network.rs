@@ -1,4 +1,5 @@
-//! The model itself: tokens in, numbers out. Everything that knows the runtime (rten) is here.
+//! The model itself: tokens in, numbers out. Everything that knows the runtime (rten) is here, but for the networks
+//! that see (`ocr/network.rs`).
 //!
 //! A runtime for another device would stand beside this file, with the same functions.
 

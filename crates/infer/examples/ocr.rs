@@ -1,0 +1,64 @@
+//! Reads the text of pictures and says how long it took.
+//!
+//!     cargo run --release -p corbie-infer --example ocr -- page.png
+//!
+//! `--boxes` also prints each line with its place, and `--side 960` sets how long a picture is looked at.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use corbie_infer::ocr::{Engine, Picture, Settings};
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to its user")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut settings = Settings::default();
+    let mut boxes = false;
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--boxes" => boxes = true,
+            "--side" => settings.longest_side = arguments.next().ok_or("--side takes a number")?.parse()?,
+            file => files.push(file.into()),
+        }
+    }
+    let engine = Engine::builtin()?;
+    for file in files {
+        let image = image::open(&file)?.to_rgb8();
+        let (width, height) = image.dimensions();
+        let start = (Instant::now(), cpu_seconds());
+        let found = engine.recognise(Picture { width, height, rgb: &image }, &settings)?;
+        let (wall, cpu) = (start.0.elapsed().as_secs_f64(), cpu_seconds() - start.1);
+        eprintln!(
+            "{}: {width} x {height}, {} lines, turn {:?}, skew {:.2}, confidence {:.3}, {wall:.2} s, {cpu:.2} s of CPU, peak {} MB",
+            file.display(),
+            found.lines.len(),
+            found.turn,
+            found.skew,
+            found.confidence(),
+            peak_megabytes(),
+        );
+        if boxes {
+            for line in &found.lines {
+                let corners = line.quad.0.map(|corner| format!("{:.0},{:.0}", corner.x, corner.y)).join(" ");
+                println!("{:2} {:3} {:.3} [{corners}] {}", line.paragraph, line.row, line.confidence, line.text);
+            }
+        } else {
+            println!("{}", found.text());
+        }
+    }
+    Ok(())
+}
+
+/// User and system time of all threads, where the system tells.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+fn peak_megabytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    peak.and_then(|peak| peak.parse::<u64>().ok()).unwrap_or_default() / 1024
+}

@@ -1,0 +1,186 @@
+//! Where text is: a picture becomes a map, and the map boxes, one a line of text.
+
+use super::Picture;
+use super::blobs::{Blob, blobs};
+use super::geometry::{Point, Slanted, Turn};
+use super::network::Network;
+use super::resize::resize;
+
+/// The network's settings, as published with it.
+const THRESHOLD: f32 = 0.2;
+const LEAST_SCORE: f32 = 0.4;
+/// It was taught to mark the core of a line; this tells how far the line itself reaches.
+const UNCLIP_RATIO: f32 = 1.4;
+const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
+const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
+/// It halves the picture five times.
+const MULTIPLE: usize = 32;
+
+/// In pixels of the map. What is thinner is a speck.
+const LEAST_CORE: f32 = 2.0;
+/// The direction of a box this many times wider than high can be trusted.
+const TRUSTED_ASPECT: f32 = 5.0;
+/// A long box may stand this far from the page's slant, in degrees, before it is believed to be slanted by itself.
+const OWN_SLANT: f32 = 1.5;
+
+/// Lines of text, in the picture once turned.
+#[derive(Debug)]
+pub(crate) struct Detected {
+    pub(crate) boxes: Vec<Slanted>,
+    /// How far lines fall to the right, in degrees.
+    pub(crate) skew: f32,
+}
+
+pub(crate) fn detect(
+    network: &Network,
+    picture: &Picture<'_>,
+    turn: Turn,
+    longest_side: u32,
+    most: usize,
+) -> Result<Detected, String> {
+    let input = Input::new(picture, turn, longest_side as usize);
+    let (height, width) = (input.height, input.width);
+    let scale = Point::new(input.scale.x, input.scale.y);
+    let output = network.run(1, height, width, input.numbers)?;
+    if output.shape != [1, 1, height, width] {
+        return Err(format!("its map has the shape {:?} for a picture of {width} by {height}", output.shape));
+    }
+    let mut blobs = blobs(&output.numbers, width, THRESHOLD);
+    blobs.retain(|blob| blob.score >= LEAST_SCORE);
+    // The largest, where there are too many. The sort is stable, so the same ones every time.
+    blobs.sort_by_key(|blob| std::cmp::Reverse(blob.pixels));
+    blobs.truncate(most);
+    for blob in &mut blobs {
+        for point in &mut blob.hull {
+            *point = Point::new(point.x * scale.x, point.y * scale.y);
+        }
+    }
+    let least = LEAST_CORE * scale.x.max(scale.y).min(1.0);
+    Ok(fit(&blobs, least))
+}
+
+/// Boxes around blobs. Those too short to have a direction of their own take that of the page.
+fn fit(blobs: &[Blob], least: f32) -> Detected {
+    let fitted: Vec<(&Blob, Slanted)> =
+        blobs.iter().filter_map(|blob| Some((blob, Slanted::around(&blob.hull)?))).collect();
+    let skew = page_skew(fitted.iter().map(|(_, fitted)| fitted));
+    let page = Point::at_angle(skew);
+    let mut boxes: Vec<Slanted> = Vec::with_capacity(fitted.len());
+    for (blob, own) in fitted {
+        let long = own.aspect().max(1.0 / own.aspect());
+        // Of a tall box, the long side is the one to compare: upright on a page that is not.
+        let is_own = long >= TRUSTED_ASPECT && (own.angle() - skew).abs() > OWN_SLANT;
+        let core = if is_own || long >= 2.0 * TRUSTED_ASPECT { own } else { Slanted::at(&blob.hull, page) };
+        if core.width.min(core.height) < least {
+            continue;
+        }
+        let distance = core.width * core.height * UNCLIP_RATIO / (2.0 * (core.width + core.height));
+        boxes.push(core.widened(distance));
+    }
+    Detected { boxes, skew }
+}
+
+/// The slant that half of the text is on either side of, counted by its length.
+fn page_skew<'a>(boxes: impl Iterator<Item = &'a Slanted>) -> f32 {
+    let mut angles: Vec<(f32, f32)> = boxes
+        .map(|fitted| (fitted.aspect().max(1.0 / fitted.aspect()), fitted))
+        .filter(|(long, _)| *long >= TRUSTED_ASPECT)
+        .map(|(_, fitted)| (fitted.angle(), fitted.width.max(fitted.height)))
+        .collect();
+    angles.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let half = angles.iter().map(|(_, length)| length).sum::<f32>() / 2.0;
+    let mut passed = 0.0;
+    let median = angles.iter().find(|(_, length)| {
+        passed += length;
+        passed >= half
+    });
+    median.map_or(0.0, |(angle, _)| *angle)
+}
+
+/// What the network is given.
+struct Input {
+    numbers: Vec<f32>,
+    width: usize,
+    height: usize,
+    /// How many pixels of the turned picture one of these is.
+    scale: Point,
+}
+
+impl Input {
+    fn new(picture: &Picture<'_>, turn: Turn, longest_side: usize) -> Input {
+        let (old_width, old_height) = (picture.width as usize, picture.height as usize);
+        let factor = (longest_side as f32 / old_width.max(old_height) as f32).min(1.0);
+        let new = |old: usize| ((old as f32 * factor).round() as usize).max(1);
+        let (small_width, small_height) = (new(old_width), new(old_height));
+        let small = resize(picture, small_width, small_height);
+
+        let (turned_width, turned_height) = turn.size(small_width, small_height);
+        let (width, height) = (turned_width.next_multiple_of(MULTIPLE), turned_height.next_multiple_of(MULTIPLE));
+        let mut numbers = vec![0.0; 3 * width * height];
+        let (blue, rest) = numbers.split_at_mut(width * height);
+        let (green, red) = rest.split_at_mut(width * height);
+        for y in 0..height {
+            // Beyond the picture its last pixels go on.
+            let inner_y = y.min(turned_height - 1);
+            for x in 0..width {
+                let inner_x = x.min(turned_width - 1);
+                let (from_x, from_y) = match turn {
+                    Turn::None => (inner_x, inner_y),
+                    Turn::Quarter => (inner_y, small_height - 1 - inner_x),
+                    Turn::Half => (small_width - 1 - inner_x, small_height - 1 - inner_y),
+                    Turn::ThreeQuarters => (small_width - 1 - inner_y, inner_x),
+                };
+                let pixel = &small[(from_y * small_width + from_x) * 3..][..3];
+                // The network was taught with blue first.
+                let place = y * width + x;
+                blue[place] = (pixel[2] / 255.0 - MEAN[0]) / DEVIATION[0];
+                green[place] = (pixel[1] / 255.0 - MEAN[1]) / DEVIATION[1];
+                red[place] = (pixel[0] / 255.0 - MEAN[2]) / DEVIATION[2];
+            }
+        }
+        let (whole_width, whole_height) = turn.size(picture.width, picture.height);
+        let scale = Point::new(whole_width as f32 / turned_width as f32, whole_height as f32 / turned_height as f32);
+        Input { numbers, width, height, scale }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blob(centre: (f32, f32), degrees: f32, width: f32, height: f32) -> Blob {
+        let centre = Point::new(centre.0, centre.1);
+        let hull = Slanted { centre, along: Point::at_angle(degrees), width, height }.corners().to_vec();
+        Blob { hull, score: 1.0, pixels: (width * height) as usize }
+    }
+
+    #[test]
+    fn a_short_word_takes_the_slant_of_the_page() {
+        let lines = [
+            blob((200.0, 20.0), 2.0, 300.0, 10.0),
+            blob((200.0, 40.0), 2.2, 300.0, 10.0),
+            blob((60.0, 60.0), -9.0, 14.0, 10.0),
+        ];
+        let detected = fit(&lines, 1.0);
+        assert!((detected.skew - 2.0).abs() < 0.21, "{detected:?}");
+        assert!((detected.boxes[2].angle() - detected.skew).abs() < 0.01, "{detected:?}");
+    }
+
+    #[test]
+    fn a_long_line_with_a_slant_of_its_own_keeps_it() {
+        let lines = [
+            blob((200.0, 20.0), 0.0, 300.0, 10.0),
+            blob((200.0, 40.0), 0.0, 300.0, 10.0),
+            blob((200.0, 200.0), 30.0, 200.0, 10.0),
+        ];
+        let detected = fit(&lines, 1.0);
+        assert!((detected.boxes[2].angle() - 30.0).abs() < 0.01, "{detected:?}");
+    }
+
+    #[test]
+    fn a_core_is_widened_to_its_line() {
+        let detected = fit(&[blob((50.0, 50.0), 0.0, 90.0, 10.0)], 1.0);
+        // 900 * 1.4 / 200
+        assert!((detected.boxes[0].height - (10.0 + 2.0 * 6.3)).abs() < 0.01, "{detected:?}");
+    }
+}

@@ -1,0 +1,261 @@
+//! Points, boxes that stand at a slant, and turns by quarters.
+//!
+//! Coordinates are in pixels, from the left and from the top; a pixel's middle is at a half.
+
+/// A place in a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Point {
+    pub x: f32,
+    pub y: f32,
+}
+
+/// The corners of a line of text in the picture as it was given, as a reader meets them: where the line begins above,
+/// where it ends above, where it ends below, where it begins below.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quad(pub [Point; 4]);
+
+/// How far a picture must be turned clockwise for its text to stand upright.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Turn {
+    #[default]
+    None,
+    Quarter,
+    Half,
+    ThreeQuarters,
+}
+
+/// A rectangle at a slant: the smallest around some marks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Slanted {
+    pub(crate) centre: Point,
+    /// Along the width, of length one. It points right, give or take an eighth of a turn.
+    pub(crate) along: Point,
+    pub(crate) width: f32,
+    pub(crate) height: f32,
+}
+
+/// A rectangle that stands straight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Upright {
+    pub(crate) left: f32,
+    pub(crate) top: f32,
+    pub(crate) right: f32,
+    pub(crate) bottom: f32,
+}
+
+impl Point {
+    pub(crate) fn new(x: f32, y: f32) -> Point {
+        Point { x, y }
+    }
+
+    pub(crate) fn plus(self, other: Point) -> Point {
+        Point::new(self.x + other.x, self.y + other.y)
+    }
+
+    pub(crate) fn minus(self, other: Point) -> Point {
+        Point::new(self.x - other.x, self.y - other.y)
+    }
+
+    pub(crate) fn times(self, factor: f32) -> Point {
+        Point::new(self.x * factor, self.y * factor)
+    }
+
+    pub(crate) fn dot(self, other: Point) -> f32 {
+        self.x * other.x + self.y * other.y
+    }
+
+    /// Positive where `other` is clockwise of this, as y points down.
+    pub(crate) fn cross(self, other: Point) -> f32 {
+        self.x * other.y - self.y * other.x
+    }
+
+    /// A quarter turn clockwise.
+    pub(crate) fn turned(self) -> Point {
+        Point::new(-self.y, self.x)
+    }
+
+    pub(crate) fn at_angle(degrees: f32) -> Point {
+        let (sin, cos) = degrees.to_radians().sin_cos();
+        Point::new(cos, sin)
+    }
+}
+
+impl Turn {
+    pub(crate) fn and(self, other: Turn) -> Turn {
+        match (self.quarters() + other.quarters()) % 4 {
+            0 => Turn::None,
+            1 => Turn::Quarter,
+            2 => Turn::Half,
+            _ => Turn::ThreeQuarters,
+        }
+    }
+
+    fn quarters(self) -> u8 {
+        match self {
+            Turn::None => 0,
+            Turn::Quarter => 1,
+            Turn::Half => 2,
+            Turn::ThreeQuarters => 3,
+        }
+    }
+
+    /// The size of a picture once it is turned.
+    pub(crate) fn size<N>(self, width: N, height: N) -> (N, N) {
+        match self {
+            Turn::None | Turn::Half => (width, height),
+            Turn::Quarter | Turn::ThreeQuarters => (height, width),
+        }
+    }
+
+    /// Where a place of the turned picture is in the picture itself, whose size is given.
+    pub(crate) fn undo(self, place: Point, width: f32, height: f32) -> Point {
+        match self {
+            Turn::None => place,
+            Turn::Quarter => Point::new(place.y, height - place.x),
+            Turn::Half => Point::new(width - place.x, height - place.y),
+            Turn::ThreeQuarters => Point::new(width - place.y, place.x),
+        }
+    }
+}
+
+impl Slanted {
+    /// The smallest rectangle around a convex outline.
+    pub(crate) fn around(hull: &[Point]) -> Option<Slanted> {
+        let edges = hull.iter().zip(hull.iter().cycle().skip(1)).map(|(from, to)| to.minus(*from));
+        edges
+            .filter_map(|edge| {
+                let length = edge.dot(edge).sqrt();
+                (length > 0.0).then(|| Slanted::at(hull, edge.times(1.0 / length)))
+            })
+            .min_by(|one, other| (one.width * one.height).total_cmp(&(other.width * other.height)))
+    }
+
+    /// The rectangle around an outline that has a side in this direction.
+    pub(crate) fn at(hull: &[Point], direction: Point) -> Slanted {
+        let mut along = direction;
+        while along.x < along.y.abs() || along.x <= 0.0 {
+            along = along.turned();
+        }
+        let across = along.turned();
+        let range = |axis: Point| {
+            hull.iter().fold((f32::MAX, f32::MIN), |(least, most), point| {
+                let place = point.dot(axis);
+                (least.min(place), most.max(place))
+            })
+        };
+        let ((left, right), (top, bottom)) = (range(along), range(across));
+        let centre = along.times((left + right) / 2.0).plus(across.times((top + bottom) / 2.0));
+        Slanted { centre, along, width: right - left, height: bottom - top }
+    }
+
+    /// Left above, right above, right below, left below.
+    pub(crate) fn corners(&self) -> [Point; 4] {
+        let (half, tall) = (self.along.times(self.width / 2.0), self.along.turned().times(self.height / 2.0));
+        [
+            self.centre.minus(half).minus(tall),
+            self.centre.plus(half).minus(tall),
+            self.centre.plus(half).plus(tall),
+            self.centre.minus(half).plus(tall),
+        ]
+    }
+
+    pub(crate) fn widened(self, distance: f32) -> Slanted {
+        Slanted { width: self.width + 2.0 * distance, height: self.height + 2.0 * distance, ..self }
+    }
+
+    /// In degrees, clockwise.
+    pub(crate) fn angle(&self) -> f32 {
+        self.along.y.atan2(self.along.x).to_degrees()
+    }
+
+    pub(crate) fn aspect(&self) -> f32 {
+        self.width / self.height.max(f32::MIN_POSITIVE)
+    }
+}
+
+impl Upright {
+    pub(crate) fn around(points: &[Point]) -> Upright {
+        let nothing = Upright { left: f32::MAX, top: f32::MAX, right: f32::MIN, bottom: f32::MIN };
+        points.iter().fold(nothing, |box_, point| Upright {
+            left: box_.left.min(point.x),
+            top: box_.top.min(point.y),
+            right: box_.right.max(point.x),
+            bottom: box_.bottom.max(point.y),
+        })
+    }
+
+    pub(crate) fn height(&self) -> f32 {
+        self.bottom - self.top
+    }
+
+    pub(crate) fn width(&self) -> f32 {
+        self.right - self.left
+    }
+
+    pub(crate) fn with(self, other: Upright) -> Upright {
+        Upright {
+            left: self.left.min(other.left),
+            top: self.top.min(other.top),
+            right: self.right.max(other.right),
+            bottom: self.bottom.max(other.bottom),
+        }
+    }
+}
+
+/// The corners of the convex outline around some points, in order.
+pub(crate) fn convex_hull(mut points: Vec<Point>) -> Vec<Point> {
+    points.sort_unstable_by(|one, other| one.x.total_cmp(&other.x).then(one.y.total_cmp(&other.y)));
+    points.dedup();
+    if points.len() < 3 {
+        return points;
+    }
+    let half = |points: &mut dyn Iterator<Item = Point>| {
+        let mut chain: Vec<Point> = Vec::new();
+        for point in points {
+            while let [.., before, last] = chain[..]
+                && last.minus(before).cross(point.minus(last)) <= 0.0
+            {
+                chain.pop();
+            }
+            chain.push(point);
+        }
+        chain.pop();
+        chain
+    };
+    let mut hull = half(&mut points.iter().copied());
+    hull.extend(half(&mut points.iter().rev().copied()));
+    hull
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_rectangle_stands_at_the_slant_of_the_points() {
+        for degrees in [-40.0f32, -5.0, -1.2, 0.0, 0.3, 12.0, 44.0] {
+            let along = Point::at_angle(degrees);
+            let truth = Slanted { centre: Point::new(70.0, 50.0), along, width: 60.0, height: 10.0 };
+            let found = Slanted::around(&convex_hull(truth.corners().to_vec())).unwrap();
+            assert!((found.angle() - degrees).abs() < 0.01, "{degrees}: {found:?}");
+            assert!((found.width - 60.0).abs() < 0.01 && (found.height - 10.0).abs() < 0.01, "{degrees}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_hull_leaves_out_what_is_inside() {
+        let points = [(0.0, 0.0), (4.0, 0.0), (2.0, 1.0), (4.0, 3.0), (0.0, 3.0), (2.0, 0.0)];
+        let hull = convex_hull(points.iter().map(|(x, y)| Point::new(*x, *y)).collect());
+        assert_eq!(hull.len(), 4, "{hull:?}");
+    }
+
+    #[test]
+    fn turning_back_is_the_inverse_of_turning() {
+        let (width, height) = (30.0, 20.0);
+        // The upper left corner of the turned picture was another corner before.
+        let corner = |turn: Turn| turn.undo(Point::default(), width, height);
+        assert_eq!(corner(Turn::Quarter), Point::new(0.0, 20.0));
+        assert_eq!(corner(Turn::Half), Point::new(30.0, 20.0));
+        assert_eq!(corner(Turn::ThreeQuarters), Point::new(30.0, 0.0));
+    }
+}

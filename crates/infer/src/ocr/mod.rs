@@ -1,0 +1,218 @@
+//! Text in pictures.
+//!
+//! Two small networks do the looking: one marks where text is, one reads a line of it. Between them is geometry: boxes
+//! at any slant are cut out and straightened, pages that lie on their side or head are turned, and lines are put into
+//! the order in which they are read. One thread, and the same picture gives the same text.
+
+mod blobs;
+mod crop;
+mod detect;
+mod geometry;
+mod network;
+mod orientation;
+mod reading_order;
+mod recognise;
+mod resize;
+mod text;
+
+use detect::{Detected, detect};
+use geometry::Slanted;
+use network::Network;
+use reading_order::paragraphs;
+use recognise::{Reader, Reading};
+
+pub use geometry::{Point, Quad, Turn};
+
+/// A picture in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Picture<'a> {
+    pub width: u32,
+    pub height: u32,
+    /// Red, green and blue of each pixel, row by row from the top.
+    pub rgb: &'a [u8],
+}
+
+/// How a picture is read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Text is looked for in the picture made this long, in pixels, if it is longer. Smaller letters are found in
+    /// longer pictures, and time grows with the square.
+    pub longest_side: u32,
+    /// Larger pictures are refused.
+    pub most_pixels: u64,
+    /// The largest are read where there are more.
+    pub most_lines: usize,
+    /// What is read with less confidence is left out.
+    pub least_confidence: f32,
+    /// Whether pages that lie on their side or head are turned.
+    pub turn: bool,
+}
+
+/// The text of a picture.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recognised {
+    /// In the order in which they are read.
+    pub lines: Vec<Line>,
+    /// How the picture was turned for its text to stand upright.
+    pub turn: Turn,
+    /// How far its lines fall to the right once it is turned, in degrees.
+    pub skew: f32,
+}
+
+/// A line of text, or a part of one where there are wide gaps in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    pub text: String,
+    /// The mean probability of its letters, from 0 to 1.
+    pub confidence: f32,
+    pub quad: Quad,
+    /// Counted from zero. Lines of one paragraph follow one another.
+    pub paragraph: usize,
+    /// Counted from zero within the picture. Lines of one row stand side by side.
+    pub row: usize,
+    /// What comes next does not continue its sentence, as far as its place tells.
+    pub ends: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("a picture of {width} by {height} pixels has {expected} bytes of colour; {found} were given")]
+    WrongSize { width: u32, height: u32, expected: u64, found: usize },
+
+    #[error("the picture has {pixels} pixels, more than the {most} that are read; make it smaller")]
+    TooLarge { pixels: u64, most: u64 },
+
+    #[error(
+        "the built-in {network} network cannot be used: {reason}; this build is damaged, build or install corbie again"
+    )]
+    Builtin { network: &'static str, reason: String },
+
+    #[error("the built-in {network} network could not be run: {reason}")]
+    Run { network: &'static str, reason: String },
+}
+
+/// The networks, ready to read pictures.
+#[derive(Debug)]
+pub struct Engine {
+    detection: Network,
+    reader: Reader,
+}
+
+const DETECTION: &str = "detection";
+const RECOGNITION: &str = "recognition";
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { longest_side: 1280, most_pixels: 64_000_000, most_lines: 2000, least_confidence: 0.5, turn: true }
+    }
+}
+
+impl Engine {
+    /// The networks inside this library: PP-OCRv6 tiny, for languages written in Latin letters, Chinese and Japanese.
+    pub fn builtin() -> Result<Engine, Error> {
+        let threads = Network::one_thread();
+        let load = |network, file| Network::load(file, &threads).map_err(|reason| Error::Builtin { network, reason });
+        let characters = include_str!("../../models/PP-OCRv6-tiny/characters.txt");
+        Ok(Engine {
+            detection: load(DETECTION, include_bytes!("../../models/PP-OCRv6-tiny/det.onnx"))?,
+            reader: Reader::new(load(RECOGNITION, include_bytes!("../../models/PP-OCRv6-tiny/rec.onnx"))?, characters),
+        })
+    }
+
+    /// Reads the text of a picture.
+    pub fn recognise(&self, picture: Picture<'_>, settings: &Settings) -> Result<Recognised, Error> {
+        picture.check(settings.most_pixels)?;
+        if picture.rgb.is_empty() {
+            return Ok(Recognised::default());
+        }
+        let mut detected = self.detect(&picture, Turn::None, settings)?;
+        let mut turn = Turn::None;
+        if settings.turn {
+            turn = self.turn_of(&picture, &detected)?;
+            if turn != Turn::None {
+                detected = self.detect(&picture, turn, settings)?;
+            }
+        }
+        let mut read = Vec::with_capacity(detected.boxes.len());
+        for place in &detected.boxes {
+            let (inner, reading) = self.read_any_way(&picture, place, turn)?;
+            if !reading.text.is_empty() && reading.confidence >= settings.least_confidence {
+                read.push((*place, inner, reading));
+            }
+        }
+        Ok(arrange(&picture, turn, detected.skew, read))
+    }
+
+    fn detect(&self, picture: &Picture<'_>, turn: Turn, settings: &Settings) -> Result<Detected, Error> {
+        detect(&self.detection, picture, turn, settings.longest_side.max(32), settings.most_lines)
+            .map_err(|reason| Error::Run { network: DETECTION, reason })
+    }
+
+    fn turn_of(&self, picture: &Picture<'_>, detected: &Detected) -> Result<Turn, Error> {
+        let samples = orientation::samples(&detected.boxes);
+        orientation::find(orientation::lies_on_its_side(&detected.boxes), |turn| {
+            samples.iter().map(|index| self.read(picture, &detected.boxes[*index], Turn::None, turn)).collect()
+        })
+    }
+
+    /// Reads a box, and a tall one the other ways too: it may be a letter that stands or a line that lies.
+    fn read_any_way(&self, picture: &Picture<'_>, place: &Slanted, turn: Turn) -> Result<(Turn, Reading), Error> {
+        let upright = self.read(picture, place, turn, Turn::None)?;
+        let mut best = (Turn::None, upright);
+        if place.aspect() < TALL_ASPECT {
+            for inner in [Turn::Quarter, Turn::ThreeQuarters] {
+                let reading = self.read(picture, place, turn, inner)?;
+                if reading.confidence > best.1.confidence {
+                    best = (inner, reading);
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    fn read(&self, picture: &Picture<'_>, place: &Slanted, turn: Turn, inner: Turn) -> Result<Reading, Error> {
+        let crop = crop::Place::of(place, picture, turn, inner).cut(picture);
+        self.reader.read(crop).map_err(|reason| Error::Run { network: RECOGNITION, reason })
+    }
+}
+
+/// A box narrower than this beside its height may be a line that runs up or down.
+const TALL_ASPECT: f32 = 0.6;
+
+/// Lines in the order in which they are read.
+fn arrange(picture: &Picture<'_>, turn: Turn, skew: f32, mut read: Vec<(Slanted, Turn, Reading)>) -> Recognised {
+    let corners: Vec<[Point; 4]> = read.iter().map(|(place, ..)| place.corners()).collect();
+    let mut lines = Vec::with_capacity(read.len());
+    let mut row_number = 0;
+    for (paragraph, found) in paragraphs(&corners, skew).into_iter().enumerate() {
+        for row in found.rows {
+            for index in row.lines {
+                let (place, inner, reading) = &mut read[index];
+                lines.push(Line {
+                    text: std::mem::take(&mut reading.text),
+                    confidence: reading.confidence,
+                    quad: Quad(crop::Place::of(place, picture, turn, *inner).corners()),
+                    paragraph,
+                    row: row_number,
+                    ends: row.ends,
+                });
+            }
+            row_number += 1;
+        }
+    }
+    Recognised { lines, turn, skew }
+}
+
+impl Picture<'_> {
+    fn check(&self, most: u64) -> Result<(), Error> {
+        let pixels = u64::from(self.width) * u64::from(self.height);
+        if pixels > most {
+            return Err(Error::TooLarge { pixels, most });
+        }
+        let (width, height, found) = (self.width, self.height, self.rgb.len());
+        match pixels.checked_mul(3) {
+            Some(expected) if expected == found as u64 => Ok(()),
+            expected => Err(Error::WrongSize { width, height, expected: expected.unwrap_or(u64::MAX), found }),
+        }
+    }
+}

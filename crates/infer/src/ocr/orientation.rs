@@ -1,0 +1,105 @@
+//! Which way up a page is.
+//!
+//! Boxes that are taller than wide tell that it lies on its side. Which of the two sides, and whether a page with wide
+//! boxes stands on its head, only reading tells: letters upside down are read with less confidence.
+
+use super::geometry::{Slanted, Turn};
+use super::recognise::Reading;
+
+/// A box this many times taller than wide is a line that runs up or down.
+const TALL: f32 = 1.5;
+/// Lines that are tried. They are the longest, so these are many letters.
+pub(crate) const SAMPLES: usize = 5;
+/// Text that is read with this confidence stands upright.
+const CERTAIN: f32 = 0.9;
+
+/// Whether most of the text runs up or down.
+pub(crate) fn lies_on_its_side(boxes: &[Slanted]) -> bool {
+    // A letter alone says little: it can be taller than wide and stand upright.
+    let (mut tall, mut wide) = (0.0, 0.0);
+    for place in boxes {
+        if place.height >= TALL * place.width {
+            tall += place.height - place.width;
+        } else if place.width >= TALL * place.height {
+            wide += place.width - place.height;
+        }
+    }
+    tall > wide
+}
+
+/// The boxes by which to decide: the longest.
+pub(crate) fn samples(boxes: &[Slanted]) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..boxes.len()).collect();
+    let longest = |index: &usize| boxes[*index].width.max(boxes[*index].height);
+    indices.sort_by(|one, other| longest(other).total_cmp(&longest(one)));
+    // The very longest are squeezed or are rules; of ordinary lines any will do.
+    indices.truncate(SAMPLES);
+    indices
+}
+
+/// Turns the page until its text can be read. `read` gives the samples as they are read under a turn.
+pub(crate) fn find<E>(on_its_side: bool, mut read: impl FnMut(Turn) -> Result<Vec<Reading>, E>) -> Result<Turn, E> {
+    let (first, second) = if on_its_side { (Turn::Quarter, Turn::ThreeQuarters) } else { (Turn::None, Turn::Half) };
+    let first_score = score(&read(first)?);
+    if first_score >= CERTAIN {
+        return Ok(first);
+    }
+    Ok(if score(&read(second)?) > first_score { second } else { first })
+}
+
+/// The confidence in the samples, counted by their letters.
+fn score(readings: &[Reading]) -> f32 {
+    let letters = |reading: &Reading| reading.text.chars().count() as f32;
+    let all: f32 = readings.iter().map(letters).sum();
+    if all == 0.0 {
+        return 0.0;
+    }
+    readings.iter().map(|reading| reading.confidence * letters(reading)).sum::<f32>() / all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ocr::geometry::Point;
+
+    fn boxes(sizes: &[(f32, f32)]) -> Vec<Slanted> {
+        let place = |(width, height): &(f32, f32)| Slanted {
+            centre: Point::default(),
+            along: Point::new(1.0, 0.0),
+            width: *width,
+            height: *height,
+        };
+        sizes.iter().map(place).collect()
+    }
+
+    fn reading(text: &str, confidence: f32) -> Result<Vec<Reading>, ()> {
+        Ok(vec![Reading { text: text.into(), confidence }])
+    }
+
+    #[test]
+    fn a_column_of_digits_does_not_turn_the_page() {
+        let mut sizes = vec![(10.0, 20.0); 12];
+        sizes.extend([(200.0, 20.0), (180.0, 20.0)]);
+        assert!(!lies_on_its_side(&boxes(&sizes)));
+        assert!(lies_on_its_side(&boxes(&[(20.0, 300.0), (20.0, 250.0), (40.0, 20.0)])));
+        assert!(!lies_on_its_side(&[]));
+    }
+
+    #[test]
+    fn what_reads_well_is_not_read_again() {
+        let mut asked = Vec::new();
+        let turn = find(false, |turn| {
+            asked.push(turn);
+            reading("upright", 0.97)
+        });
+        assert_eq!((turn, asked), (Ok(Turn::None), vec![Turn::None]));
+    }
+
+    #[test]
+    fn what_reads_better_upside_down_is_turned() {
+        let read = |turn| if turn == Turn::Half { reading("text", 0.95) } else { reading("7x37", 0.6) };
+        assert_eq!(find(false, read), Ok(Turn::Half));
+        let read = |turn| if turn == Turn::ThreeQuarters { reading("text", 0.95) } else { reading("", 0.0) };
+        assert_eq!(find(true, read), Ok(Turn::ThreeQuarters));
+    }
+}

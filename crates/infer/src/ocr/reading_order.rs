@@ -1,0 +1,225 @@
+//! The order in which a person reads the lines of a page, and which of them belong together.
+//!
+//! A page is cut along a gutter, a strip that no line crosses, where there are columns of text on both sides of it.
+//! Headings that cross the gutter stay between what is above and below them. Cells of a table are no columns of text:
+//! they are short, so a table is read row by row.
+
+use super::geometry::{Point, Upright};
+
+/// Lines that stand side by side or one below the other without a break.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Paragraph {
+    pub(crate) rows: Vec<Row>,
+}
+
+/// What stands at one height, from left to right.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Row {
+    /// Numbers of lines, as they were given.
+    pub(crate) lines: Vec<usize>,
+    /// Nothing follows it to the right: what comes next begins anew, as after the last words of a paragraph, an
+    /// entry of a list, or a row of a table.
+    pub(crate) ends: bool,
+}
+
+/// In heights of a line.
+const LEAST_GUTTER: f32 = 0.4;
+/// A line of running text is this many times wider than high, a cell of a table is often not.
+const TEXT_ASPECT: f32 = 6.0;
+/// How much of its column running text fills.
+const TEXT_FILL: f32 = 0.55;
+/// Fewer rows than this side by side are no columns.
+const LEAST_ROWS: usize = 3;
+const MOST_GUTTERS: usize = 64;
+const MOST_DEPTH: usize = 8;
+
+/// Paragraphs of a page whose lines have these corners and fall by `skew` degrees.
+pub(crate) fn paragraphs(corners: &[[Point; 4]], skew: f32) -> Vec<Paragraph> {
+    let (along, down) = (Point::at_angle(skew), Point::at_angle(skew).turned());
+    let straighten =
+        |corners: &[Point; 4]| Upright::around(&corners.map(|corner| Point::new(corner.dot(along), corner.dot(down))));
+    let boxes: Vec<Upright> = corners.iter().map(straighten).collect();
+    let mut ordered = Vec::new();
+    let all: Vec<usize> = (0..boxes.len()).collect();
+    cut(&boxes, all, 0, &mut ordered);
+    ordered
+}
+
+/// Reads a part of the page, left before right where there are columns.
+fn cut(boxes: &[Upright], mut part: Vec<usize>, depth: usize, ordered: &mut Vec<Paragraph>) {
+    part.sort_by(|one, other| {
+        boxes[*one].top.total_cmp(&boxes[*other].top).then(boxes[*one].left.total_cmp(&boxes[*other].left))
+    });
+    let best = (depth < MOST_DEPTH).then(|| best_gutter(boxes, &part)).flatten();
+    let Some(bands) = best else {
+        ordered.extend(compose(boxes, rows(boxes, &part)));
+        return;
+    };
+    for band in bands {
+        match band {
+            Band::Columns(left, right) => {
+                cut(boxes, left, depth + 1, ordered);
+                cut(boxes, right, depth + 1, ordered);
+            }
+            Band::Whole(lines) => cut(boxes, lines, depth + 1, ordered),
+        }
+    }
+}
+
+/// What is between two heights of a page that has a gutter somewhere.
+#[derive(Debug)]
+enum Band {
+    Columns(Vec<usize>, Vec<usize>),
+    Whole(Vec<usize>),
+}
+
+/// The cut that puts most of the text into columns; none where there are none.
+fn best_gutter(boxes: &[Upright], part: &[usize]) -> Option<Vec<Band>> {
+    if part.len() < 2 * LEAST_ROWS {
+        return None;
+    }
+    let height = median(part.iter().map(|index| boxes[*index].height()))?;
+    let mut candidates: Vec<f32> = part.iter().map(|index| boxes[*index].right).collect();
+    candidates.sort_by(f32::total_cmp);
+    // Edges of one column are almost at the same place; the last one leaves most on the left.
+    candidates =
+        candidates.chunk_by(|one, other| other - one < height / 2.0).filter_map(|near| near.last().copied()).collect();
+    let every = candidates.len().div_ceil(MOST_GUTTERS).max(1);
+    let cut_at = |gutter: &f32| {
+        let bands = bands(boxes, part, *gutter + LEAST_GUTTER * height / 2.0, height);
+        let columns = bands.iter().map(|band| match band {
+            Band::Columns(left, right) => left.len().min(right.len()),
+            Band::Whole(_) => 0,
+        });
+        (columns.sum::<usize>(), bands)
+    };
+    let cuts = candidates.iter().step_by(every).map(cut_at).filter(|(columns, _)| *columns > 0);
+    // The first of the best, which is the leftmost.
+    cuts.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, bands)| bands)
+}
+
+/// The part cut at one place: lines that cross it stand between what is above and below them.
+fn bands(boxes: &[Upright], part: &[usize], gutter: f32, height: f32) -> Vec<Band> {
+    let mut bands = Vec::new();
+    let (mut left, mut right): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut whole: Vec<usize> = Vec::new();
+    let close = |left: &mut Vec<usize>, right: &mut Vec<usize>, whole: &mut Vec<usize>, bands: &mut Vec<Band>| {
+        if are_columns(boxes, left, right, height) {
+            if !whole.is_empty() {
+                bands.push(Band::Whole(std::mem::take(whole)));
+            }
+            bands.push(Band::Columns(std::mem::take(left), std::mem::take(right)));
+        } else {
+            whole.append(left);
+            whole.append(right);
+        }
+    };
+    for index in part {
+        let place = &boxes[*index];
+        if place.right <= gutter {
+            left.push(*index);
+        } else if place.left >= gutter {
+            right.push(*index);
+        } else {
+            close(&mut left, &mut right, &mut whole, &mut bands);
+            whole.push(*index);
+        }
+    }
+    close(&mut left, &mut right, &mut whole, &mut bands);
+    if !whole.is_empty() {
+        bands.push(Band::Whole(whole));
+    }
+    bands
+}
+
+/// Whether two sides are both running text with a strip between them.
+fn are_columns(boxes: &[Upright], left: &[usize], right: &[usize], height: f32) -> bool {
+    let edge = |side: &[usize]| side.iter().map(|index| boxes[*index]).reduce(Upright::with);
+    let (Some(one), Some(other)) = (edge(left), edge(right)) else { return false };
+    let is_text = |side: &[usize], edge: Upright| {
+        let rows = rows(boxes, side);
+        let width = |row: &Row| row.lines.iter().map(|line| boxes[*line].width()).sum::<f32>();
+        let Some(usual) = median(rows.iter().map(width)) else { return false };
+        rows.len() >= LEAST_ROWS && usual >= TEXT_ASPECT * height && usual >= TEXT_FILL * edge.width()
+    };
+    // They stand side by side for most of their heights.
+    let shared = one.bottom.min(other.bottom) - one.top.max(other.top);
+    other.left - one.right >= LEAST_GUTTER * height
+        && shared >= 0.5 * one.height().min(other.height())
+        && is_text(left, one)
+        && is_text(right, other)
+}
+
+/// Lines by their heights, each row from left to right. They are given from the top.
+fn rows(boxes: &[Upright], part: &[usize]) -> Vec<Row> {
+    let mut rows: Vec<(Upright, Row)> = Vec::new();
+    for index in part {
+        let place = boxes[*index];
+        let fits = |(extent, row): &(Upright, Row)| {
+            let shared = extent.bottom.min(place.bottom) - extent.top.max(place.top);
+            let beside = row.lines.iter().all(|line| {
+                let other = boxes[*line];
+                other.right.min(place.right) - other.left.max(place.left) < 0.5 * other.width().min(place.width())
+            });
+            beside && shared > 0.5 * extent.height().min(place.height())
+        };
+        // Only the last few rows can be at this height.
+        let from = rows.len().saturating_sub(4);
+        match rows[from..].iter_mut().find(|row| fits(row)) {
+            Some((_, row)) => row.lines.push(*index),
+            None => rows.push((place, Row { lines: vec![*index], ends: false })),
+        }
+    }
+    rows.sort_by(|one, other| (one.0.top + one.0.bottom).total_cmp(&(other.0.top + other.0.bottom)));
+    for (_, row) in &mut rows {
+        row.lines.sort_by(|one, other| boxes[*one].left.total_cmp(&boxes[*other].left));
+    }
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// Rows that follow one another closely are a paragraph.
+fn compose(boxes: &[Upright], rows: Vec<Row>) -> Vec<Paragraph> {
+    let extent = |row: &Row| row.lines.iter().map(|line| boxes[*line]).reduce(Upright::with);
+    let extents: Vec<Upright> = rows.iter().filter_map(extent).collect();
+    let Some(whole) = extents.iter().copied().reduce(Upright::with) else { return Vec::new() };
+    let pitches = extents.windows(2).map(|pair| pair[1].top - pair[0].top).filter(|pitch| *pitch > 0.0);
+    let height = median(extents.iter().map(Upright::height)).unwrap_or(1.0);
+    let usual_pitch = median(pitches).unwrap_or(height).min(2.0 * height);
+
+    let mut paragraphs: Vec<Paragraph> = Vec::new();
+    let mut before: Option<Upright> = None;
+    for (mut row, extent) in rows.into_iter().zip(&extents) {
+        let begins = before.is_none_or(|before| {
+            let pitch = extent.top - before.top;
+            let ratio = extent.height() / before.height().max(f32::MIN_POSITIVE);
+            pitch > usual_pitch + 0.5 * height.min(extent.height()) || !(0.7..1.43).contains(&ratio)
+        });
+        // A person writing on would have had room for a word.
+        row.ends = row.lines.len() > 1 && has_wide_gap(boxes, &row)
+            || whole.right - extent.right > (0.12 * whole.width()).max(3.0 * extent.height());
+        before = Some(*extent);
+        match paragraphs.last_mut() {
+            Some(paragraph) if !begins => paragraph.rows.push(row),
+            _ => paragraphs.push(Paragraph { rows: vec![row] }),
+        }
+    }
+    paragraphs
+}
+
+/// Cells stand apart, words of a line do not.
+pub(crate) fn is_wide(gap: f32, height: f32) -> bool {
+    gap > 1.2 * height
+}
+
+fn has_wide_gap(boxes: &[Upright], row: &Row) -> bool {
+    row.lines.windows(2).any(|pair| {
+        let (left, right) = (boxes[pair[0]], boxes[pair[1]]);
+        is_wide(right.left - left.right, left.height().min(right.height()))
+    })
+}
+
+fn median(numbers: impl Iterator<Item = f32>) -> Option<f32> {
+    let mut numbers: Vec<f32> = numbers.collect();
+    numbers.sort_by(f32::total_cmp);
+    numbers.get(numbers.len() / 2).copied()
+}

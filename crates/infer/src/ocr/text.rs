@@ -1,0 +1,94 @@
+//! Lines as one text: paragraphs with an empty line between them.
+
+use super::{Line, Point, Recognised};
+use crate::ocr::reading_order::is_wide;
+
+impl Recognised {
+    /// All of the text. Lines of a paragraph are joined, words that were divided at the end of a line too. Parts of a
+    /// row that stand far apart, as cells of a table do, have a tab between them.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut before: Option<&Line> = None;
+        for line in &self.lines {
+            match before {
+                None => {}
+                Some(before) if before.paragraph != line.paragraph => text.push_str("\n\n"),
+                Some(before) if before.row == line.row => text.push(if stand_apart(before, line) { '\t' } else { ' ' }),
+                Some(before) if before.ends => text.push('\n'),
+                Some(_) if joins_words(&text, &line.text) => _ = text.pop(),
+                Some(_) => text.push(' '),
+            }
+            text.push_str(&line.text);
+            before = Some(line);
+        }
+        text
+    }
+
+    /// The mean confidence in all letters.
+    pub fn confidence(&self) -> f32 {
+        let letters = |line: &Line| line.text.chars().count() as f32;
+        let all: f32 = self.lines.iter().map(letters).sum();
+        if all == 0.0 {
+            return 0.0;
+        }
+        self.lines.iter().map(|line| line.confidence * letters(line)).sum::<f32>() / all
+    }
+}
+
+fn stand_apart(left: &Line, right: &Line) -> bool {
+    let distance = |one: Point, other: Point| one.minus(other).dot(one.minus(other)).sqrt();
+    let height = distance(left.quad.0[0], left.quad.0[3]).min(distance(right.quad.0[0], right.quad.0[3]));
+    is_wide(distance(left.quad.0[1], right.quad.0[0]), height)
+}
+
+/// Whether a hyphen at the end divides a word that goes on.
+fn joins_words(before: &str, after: &str) -> bool {
+    let mut ending = before.chars().rev();
+    ending.next() == Some('-')
+        && ending.next().is_some_and(char::is_alphabetic)
+        && after.chars().next().is_some_and(char::is_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ocr::Quad;
+
+    /// A line from `left` to `right`; rows are 20 pixels high.
+    fn line(text: &str, left: f32, right: f32, paragraph: usize, row: usize, ends: bool) -> Line {
+        let (top, bottom) = (row as f32 * 24.0, row as f32 * 24.0 + 20.0);
+        let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
+        let quad = Quad(corners.map(|(x, y)| Point { x, y }));
+        Line { text: text.into(), confidence: 1.0, quad, paragraph, row, ends }
+    }
+
+    fn text(lines: Vec<Line>) -> String {
+        Recognised { lines, ..Recognised::default() }.text()
+    }
+
+    #[test]
+    fn words_divided_at_the_end_of_a_line_are_joined() {
+        let lines = |first, second| vec![line(first, 0.0, 200.0, 0, 0, false), line(second, 0.0, 200.0, 0, 1, false)];
+        assert_eq!(text(lines("a divi-", "ded word")), "a divided word");
+        assert_eq!(text(lines("pages 10-", "20 of it")), "pages 10- 20 of it");
+        assert_eq!(text(lines("Saint-", "Denis")), "Saint- Denis");
+        assert_eq!(text(lines("one", "two")), "one two");
+    }
+
+    #[test]
+    fn cells_have_a_tab_between_them_and_rows_a_line_each() {
+        let lines = vec![
+            line("Item", 0.0, 40.0, 0, 0, true),
+            line("Price", 200.0, 250.0, 0, 0, true),
+            line("Tea", 0.0, 30.0, 0, 1, true),
+            line("4.50", 200.0, 240.0, 0, 1, true),
+            line("Next", 0.0, 30.0, 1, 4, false),
+        ];
+        assert_eq!(text(lines), "Item\tPrice\nTea\t4.50\n\nNext");
+    }
+
+    #[test]
+    fn no_lines_are_no_text() {
+        assert_eq!(text(Vec::new()), "");
+    }
+}
