@@ -1,5 +1,5 @@
-//! The model itself: tokens in, numbers out. Everything that knows the runtime (rten) is here, but for the networks
-//! that see (`ocr/network.rs`).
+//! The model itself: tokens in, numbers out. Everything that knows the runtime (rten) is here (`ocr/network`
+//! runs the networks that see without it).
 //!
 //! A runtime for another device would stand beside this file, with the same functions.
 

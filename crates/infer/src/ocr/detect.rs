@@ -3,7 +3,7 @@
 use super::Picture;
 use super::blobs::{Blob, blobs};
 use super::geometry::{Point, Slanted, Turn};
-use super::network::Network;
+use super::network::{Network, Tensor};
 use super::resize::resize;
 
 /// The network's settings, as published with it.
@@ -40,10 +40,10 @@ pub(crate) fn detect(
 ) -> Result<Detected, String> {
     let input = Input::new(picture, turn, longest_side as usize);
     let (height, width) = (input.height, input.width);
-    let scale = Point::new(input.scale.x, input.scale.y);
-    let output = network.run(1, height, width, input.numbers)?;
-    if output.shape != [1, 1, height, width] {
-        return Err(format!("its map has the shape {:?} for a picture of {width} by {height}", output.shape));
+    let scale = input.scale;
+    let output = network.run(Tensor { channels: 3, height, width, numbers: input.numbers })?;
+    if (output.channels, output.height, output.width) != (1, height, width) {
+        return Err(format!("its map is {} by {} for a picture of {width} by {height}", output.width, output.height));
     }
     let mut blobs = blobs(&output.numbers, width, THRESHOLD);
     blobs.retain(|blob| blob.score >= LEAST_SCORE);

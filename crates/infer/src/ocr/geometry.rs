@@ -81,24 +81,6 @@ impl Point {
 }
 
 impl Turn {
-    pub(crate) fn and(self, other: Turn) -> Turn {
-        match (self.quarters() + other.quarters()) % 4 {
-            0 => Turn::None,
-            1 => Turn::Quarter,
-            2 => Turn::Half,
-            _ => Turn::ThreeQuarters,
-        }
-    }
-
-    fn quarters(self) -> u8 {
-        match self {
-            Turn::None => 0,
-            Turn::Quarter => 1,
-            Turn::Half => 2,
-            Turn::ThreeQuarters => 3,
-        }
-    }
-
     /// The size of a picture once it is turned.
     pub(crate) fn size<N>(self, width: N, height: N) -> (N, N) {
         match self {

@@ -18,7 +18,7 @@ mod text;
 use detect::{Detected, detect};
 use geometry::Slanted;
 use network::Network;
-use reading_order::paragraphs;
+use reading_order::{Placed, paragraphs};
 use recognise::{Reader, Reading};
 
 pub use geometry::{Point, Quad, Turn};
@@ -100,6 +100,9 @@ pub struct Engine {
 
 const DETECTION: &str = "detection";
 const RECOGNITION: &str = "recognition";
+const DETECTION_FILE: &[u8] = include_bytes!("../../models/PP-OCRv6-tiny/det.onnx");
+const RECOGNITION_FILE: &[u8] = include_bytes!("../../models/PP-OCRv6-tiny/rec.onnx");
+const CHARACTERS: &str = include_str!("../../models/PP-OCRv6-tiny/characters.txt");
 
 impl Default for Settings {
     fn default() -> Settings {
@@ -110,12 +113,10 @@ impl Default for Settings {
 impl Engine {
     /// The networks inside this library: PP-OCRv6 tiny, for languages written in Latin letters, Chinese and Japanese.
     pub fn builtin() -> Result<Engine, Error> {
-        let threads = Network::one_thread();
-        let load = |network, file| Network::load(file, &threads).map_err(|reason| Error::Builtin { network, reason });
-        let characters = include_str!("../../models/PP-OCRv6-tiny/characters.txt");
+        let load = |network, file| Network::load(file).map_err(|reason| Error::Builtin { network, reason });
         Ok(Engine {
-            detection: load(DETECTION, include_bytes!("../../models/PP-OCRv6-tiny/det.onnx"))?,
-            reader: Reader::new(load(RECOGNITION, include_bytes!("../../models/PP-OCRv6-tiny/rec.onnx"))?, characters),
+            detection: load(DETECTION, DETECTION_FILE)?,
+            reader: Reader::new(load(RECOGNITION, RECOGNITION_FILE)?, CHARACTERS),
         })
     }
 
@@ -181,10 +182,15 @@ const TALL_ASPECT: f32 = 0.6;
 
 /// Lines in the order in which they are read.
 fn arrange(picture: &Picture<'_>, turn: Turn, skew: f32, mut read: Vec<(Slanted, Turn, Reading)>) -> Recognised {
-    let corners: Vec<[Point; 4]> = read.iter().map(|(place, ..)| place.corners()).collect();
+    let placed = |(place, _, reading): &(Slanted, Turn, Reading)| {
+        let letters = |text: &str| text.chars().count() as f32;
+        let first_word = reading.text.split_whitespace().next().map_or(0.0, letters) / letters(&reading.text).max(1.0);
+        Placed { corners: place.corners(), first_word }
+    };
+    let placed: Vec<Placed> = read.iter().map(placed).collect();
     let mut lines = Vec::with_capacity(read.len());
     let mut row_number = 0;
-    for (paragraph, found) in paragraphs(&corners, skew).into_iter().enumerate() {
+    for (paragraph, found) in paragraphs(&placed, skew).into_iter().enumerate() {
         for row in found.rows {
             for index in row.lines {
                 let (place, inner, reading) = &mut read[index];

@@ -33,35 +33,44 @@ const LEAST_ROWS: usize = 3;
 const MOST_GUTTERS: usize = 64;
 const MOST_DEPTH: usize = 8;
 
-/// Paragraphs of a page whose lines have these corners and fall by `skew` degrees.
-pub(crate) fn paragraphs(corners: &[[Point; 4]], skew: f32) -> Vec<Paragraph> {
+/// A line as far as its order is concerned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Placed {
+    pub(crate) corners: [Point; 4],
+    /// How much of the line its first word takes, from 0 to 1.
+    pub(crate) first_word: f32,
+}
+
+/// Paragraphs of a page with these lines, which fall by `skew` degrees.
+pub(crate) fn paragraphs(lines: &[Placed], skew: f32) -> Vec<Paragraph> {
     let (along, down) = (Point::at_angle(skew), Point::at_angle(skew).turned());
     let straighten =
         |corners: &[Point; 4]| Upright::around(&corners.map(|corner| Point::new(corner.dot(along), corner.dot(down))));
-    let boxes: Vec<Upright> = corners.iter().map(straighten).collect();
-    let mut ordered = Vec::new();
+    let boxes: Vec<Upright> = lines.iter().map(|line| straighten(&line.corners)).collect();
+    let first_words: Vec<f32> = lines.iter().zip(&boxes).map(|(line, place)| line.first_word * place.width()).collect();
+    let mut parts = Vec::new();
     let all: Vec<usize> = (0..boxes.len()).collect();
-    cut(&boxes, all, 0, &mut ordered);
-    ordered
+    cut(&boxes, all, 0, &mut parts);
+    parts.into_iter().flat_map(|rows| compose(&boxes, &first_words, rows)).collect()
 }
 
-/// Reads a part of the page, left before right where there are columns.
-fn cut(boxes: &[Upright], mut part: Vec<usize>, depth: usize, ordered: &mut Vec<Paragraph>) {
+/// Finds the parts of the page in their order, left before right where there are columns.
+fn cut(boxes: &[Upright], mut part: Vec<usize>, depth: usize, parts: &mut Vec<Vec<Row>>) {
     part.sort_by(|one, other| {
         boxes[*one].top.total_cmp(&boxes[*other].top).then(boxes[*one].left.total_cmp(&boxes[*other].left))
     });
     let best = (depth < MOST_DEPTH).then(|| best_gutter(boxes, &part)).flatten();
     let Some(bands) = best else {
-        ordered.extend(compose(boxes, rows(boxes, &part)));
+        parts.push(rows(boxes, &part));
         return;
     };
     for band in bands {
         match band {
             Band::Columns(left, right) => {
-                cut(boxes, left, depth + 1, ordered);
-                cut(boxes, right, depth + 1, ordered);
+                cut(boxes, left, depth + 1, parts);
+                cut(boxes, right, depth + 1, parts);
             }
-            Band::Whole(lines) => cut(boxes, lines, depth + 1, ordered),
+            Band::Whole(lines) => cut(boxes, lines, depth + 1, parts),
         }
     }
 }
@@ -178,25 +187,28 @@ fn rows(boxes: &[Upright], part: &[usize]) -> Vec<Row> {
 }
 
 /// Rows that follow one another closely are a paragraph.
-fn compose(boxes: &[Upright], rows: Vec<Row>) -> Vec<Paragraph> {
+fn compose(boxes: &[Upright], first_words: &[f32], rows: Vec<Row>) -> Vec<Paragraph> {
     let extent = |row: &Row| row.lines.iter().map(|line| boxes[*line]).reduce(Upright::with);
     let extents: Vec<Upright> = rows.iter().filter_map(extent).collect();
     let Some(whole) = extents.iter().copied().reduce(Upright::with) else { return Vec::new() };
     let pitches = extents.windows(2).map(|pair| pair[1].top - pair[0].top).filter(|pitch| *pitch > 0.0);
     let height = median(extents.iter().map(Upright::height)).unwrap_or(1.0);
     let usual_pitch = median(pitches).unwrap_or(height).min(2.0 * height);
+    // What the first word of the next row takes.
+    let next_words = rows.iter().skip(1).map(|row| row.lines.first().map_or(0.0, |line| first_words[*line]));
+    let next_words: Vec<f32> = next_words.chain([0.0]).collect();
 
     let mut paragraphs: Vec<Paragraph> = Vec::new();
     let mut before: Option<Upright> = None;
-    for (mut row, extent) in rows.into_iter().zip(&extents) {
+    for ((mut row, extent), next_word) in rows.into_iter().zip(&extents).zip(next_words) {
         let begins = before.is_none_or(|before| {
             let pitch = extent.top - before.top;
             let ratio = extent.height() / before.height().max(f32::MIN_POSITIVE);
             pitch > usual_pitch + 0.5 * height.min(extent.height()) || !(0.7..1.43).contains(&ratio)
         });
-        // A person writing on would have had room for a word.
-        row.ends = row.lines.len() > 1 && has_wide_gap(boxes, &row)
-            || whole.right - extent.right > (0.12 * whole.width()).max(3.0 * extent.height());
+        // A person writing on would have put the next word here: there is room for it and a space.
+        let room = whole.right - extent.right;
+        row.ends = has_wide_gap(boxes, &row) || room > next_word + 0.8 * extent.height();
         before = Some(*extent);
         match paragraphs.last_mut() {
             Some(paragraph) if !begins => paragraph.rows.push(row),
@@ -222,4 +234,83 @@ fn median(numbers: impl Iterator<Item = f32>) -> Option<f32> {
     let mut numbers: Vec<f32> = numbers.collect();
     numbers.sort_by(f32::total_cmp);
     numbers.get(numbers.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines 20 pixels high: left, right and top of each, and how much of it the first word takes.
+    fn order(lines: &[(f32, f32, f32, f32)]) -> Vec<Vec<Vec<usize>>> {
+        let placed: Vec<Placed> = lines
+            .iter()
+            .map(|(left, right, top, first_word)| Placed {
+                corners: [(*left, *top), (*right, *top), (*right, top + 20.0), (*left, top + 20.0)]
+                    .map(|(x, y)| Point::new(x, y)),
+                first_word: *first_word,
+            })
+            .collect();
+        let rows = |paragraph: Paragraph| paragraph.rows.into_iter().map(|row| row.lines).collect();
+        paragraphs(&placed, 0.0).into_iter().map(rows).collect()
+    }
+
+    #[test]
+    fn the_left_column_comes_first() {
+        let mut lines = vec![(100.0, 900.0, 10.0, 0.1)];
+        for row in 0..5 {
+            lines.push((100.0, 480.0, 100.0 + row as f32 * 24.0, 0.1));
+            lines.push((520.0, 900.0, 100.0 + row as f32 * 24.0, 0.1));
+        }
+        let expected = vec![
+            vec![vec![0]],
+            vec![vec![1], vec![3], vec![5], vec![7], vec![9]],
+            vec![vec![2], vec![4], vec![6], vec![8], vec![10]],
+        ];
+        assert_eq!(order(&lines), expected);
+    }
+
+    #[test]
+    fn short_cells_are_no_columns() {
+        let mut lines = Vec::new();
+        for row in 0..5 {
+            lines.push((100.0, 180.0, 100.0 + row as f32 * 24.0, 1.0));
+            lines.push((500.0, 560.0, 100.0 + row as f32 * 24.0, 1.0));
+        }
+        assert_eq!(order(&lines), [[[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]]);
+    }
+
+    #[test]
+    fn a_line_ends_where_the_next_word_would_have_fitted() {
+        let corners = |right: f32, top: f32| {
+            [(0.0, top), (right, top), (right, top + 20.0), (0.0, top + 20.0)].map(|(x, y)| Point::new(x, y))
+        };
+        let ends = |first_word: f32| {
+            let lines = [
+                Placed { corners: corners(400.0, 0.0), first_word: 0.2 },
+                Placed { corners: corners(320.0, 24.0), first_word: 0.2 },
+                Placed { corners: corners(400.0, 48.0), first_word },
+            ];
+            paragraphs(&lines, 0.0)[0].rows.iter().map(|row| row.ends).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(0.05)[..2], [false, true]);
+        assert_eq!(ends(0.4)[..2], [false, false]);
+    }
+
+    #[test]
+    fn the_order_does_not_depend_on_the_skew() {
+        let straight: Vec<Placed> = (0..12)
+            .map(|index| {
+                let (left, top) = (100.0 + (index % 2) as f32 * 420.0, 100.0 + (index / 2) as f32 * 24.0);
+                let corners = [(left, top), (left + 380.0, top), (left + 380.0, top + 20.0), (left, top + 20.0)];
+                Placed { corners: corners.map(|(x, y)| Point::new(x, y)), first_word: 0.1 }
+            })
+            .collect();
+        for degrees in [-5.0f32, -1.2, 2.0, 5.0] {
+            let (along, down) = (Point::at_angle(degrees), Point::at_angle(degrees).turned());
+            let turn = |point: Point| along.times(point.x).plus(down.times(point.y));
+            let skewed: Vec<Placed> =
+                straight.iter().map(|line| Placed { corners: line.corners.map(turn), ..*line }).collect();
+            assert_eq!(paragraphs(&skewed, degrees), paragraphs(&straight, 0.0), "{degrees}");
+        }
+    }
 }

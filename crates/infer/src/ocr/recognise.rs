@@ -1,7 +1,10 @@
 //! A line of text in a picture becomes letters.
 
+use rten_simd::SimdUnaryOp;
+use rten_vecmath::Exp;
+
 use super::crop::{Crop, HEIGHT};
-use super::network::Network;
+use super::network::{Network, Tensor};
 
 /// The network that reads, and what its classes mean.
 #[derive(Debug)]
@@ -27,23 +30,23 @@ impl Reader {
     /// Reads one line. Lines are not read together: the network weighs its channels by their mean over all it is
     /// given, so a line would be read differently beside a longer one; and on one thread nothing would be gained.
     pub(crate) fn read(&self, crop: Crop) -> Result<Reading, String> {
-        let output = self.network.run(1, HEIGHT, crop.width, crop.numbers)?;
+        let input = Tensor { channels: 3, height: HEIGHT, width: crop.width, numbers: crop.numbers };
+        let output = self.network.run(input)?;
         let classes = self.characters.len() + 2;
-        match output.shape[..] {
-            [1, _, found] if found == classes => Ok(self.decode(&output.numbers, classes)),
-            _ => Err(format!("it gave the shape {:?}, and there are {classes} classes", output.shape)),
+        if output.channels != classes || output.height != 1 {
+            return Err(format!("it gave {} classes and not {classes}", output.channels));
         }
+        Ok(self.decode(&output))
     }
 
     /// The most probable class at each place. The same class twice in a row is one letter; two letters that are the
     /// same have a nothing between them.
-    fn decode(&self, probabilities: &[f32], classes: usize) -> Reading {
+    fn decode(&self, output: &Tensor) -> Reading {
         let mut text = String::new();
-        let (mut sum, mut count, mut last) = (0.0f32, 0usize, 0usize);
-        for place in probabilities.chunks_exact(classes) {
-            let (class, probability) = largest(place);
+        let (mut sum, mut count, mut last) = (0.0f32, 0usize, 0u32);
+        for (class, probability) in most_probable(output) {
             if class != 0 && class != last {
-                text.push(self.characters.get(class - 1).copied().unwrap_or(' '));
+                text.push(self.characters.get(class as usize - 1).copied().unwrap_or(' '));
                 sum += probability;
                 count += 1;
             }
@@ -54,20 +57,27 @@ impl Reader {
     }
 }
 
-/// The first of the largest numbers, and where it is.
-fn largest(numbers: &[f32]) -> (usize, f32) {
-    const LANES: usize = 16;
-    // In lanes, or the search would be a chain of seven thousand comparisons.
-    let mut lanes = [f32::MIN; LANES];
-    let chunks = numbers.chunks_exact(LANES);
-    let rest = chunks.remainder().iter().copied().fold(f32::MIN, f32::max);
-    for chunk in chunks {
-        for (lane, number) in lanes.iter_mut().zip(chunk) {
-            *lane = if *number > *lane { *number } else { *lane };
+/// The class with the largest number at each place, the first of several, and its share after a softmax.
+fn most_probable(output: &Tensor) -> Vec<(u32, f32)> {
+    let places = output.width;
+    let mut classes = vec![0u32; places];
+    let mut largest = vec![f32::MIN; places];
+    for (class, numbers) in output.numbers.chunks_exact(places.max(1)).enumerate() {
+        for ((number, largest), best) in numbers.iter().zip(&mut largest).zip(&mut classes) {
+            *best = if *number > *largest { class as u32 } else { *best };
+            *largest = if *number > *largest { *number } else { *largest };
         }
     }
-    let most = lanes.iter().copied().fold(rest, f32::max);
-    (numbers.iter().position(|number| *number == most).unwrap_or(0), most)
+    let mut sums = vec![0.0f32; places];
+    let mut shares = vec![0.0f32; places];
+    for numbers in output.numbers.chunks_exact(places.max(1)) {
+        for ((share, number), largest) in shares.iter_mut().zip(numbers).zip(&largest) {
+            *share = number - largest;
+        }
+        Exp {}.map_mut(&mut shares);
+        sums.iter_mut().zip(&shares).for_each(|(sum, share)| *sum += share);
+    }
+    classes.into_iter().zip(sums.into_iter().map(|sum| 1.0 / sum)).collect()
 }
 
 #[cfg(test)]
@@ -75,13 +85,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_is_found_wherever_it_is() {
-        for length in [1, 5, 16, 17, 40] {
-            for place in 0..length {
-                let mut numbers = vec![0.1; length];
-                numbers[place] = 0.7;
-                assert_eq!(largest(&numbers), (place, 0.7));
-            }
-        }
+    fn the_share_of_the_largest_is_that_of_a_softmax() {
+        // Three classes at two places.
+        let output = Tensor { channels: 3, height: 1, width: 2, numbers: vec![1.0, -2.0, 3.0, 0.5, 0.0, 0.5] };
+        let found = most_probable(&output);
+        let expected = |numbers: [f32; 3], largest: f32| largest.exp() / numbers.map(f32::exp).iter().sum::<f32>();
+        assert_eq!((found[0].0, found[1].0), (1, 1));
+        assert!((found[0].1 - expected([1.0, 3.0, 0.0], 3.0)).abs() < 1e-6, "{found:?}");
+        assert!((found[1].1 - expected([-2.0, 0.5, 0.5], 0.5)).abs() < 1e-6, "{found:?}");
     }
 }

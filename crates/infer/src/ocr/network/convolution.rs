@@ -1,0 +1,397 @@
+//! Convolutions, where nearly all of the time goes.
+//!
+//! Written out because the runtime of the other models takes depthwise convolutions one number at a time, and they are
+//! a third of these networks. A piece of the picture is copied so that every weight meets its pixels side by side in
+//! memory, whatever the stride and the border; then a block of output channels is summed up in registers.
+
+use rten_simd::ops::{BitOps, NumOps};
+use rten_simd::{Isa, SimdOp};
+
+use super::tensor::Tensor;
+
+/// How a window moves over a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) height: usize,
+    pub(crate) width: usize,
+    pub(crate) stride_y: usize,
+    pub(crate) stride_x: usize,
+    /// Rows of zeros above, columns of zeros on the left, rows below, columns on the right.
+    pub(crate) border: [usize; 4],
+}
+
+/// Every output channel is a sum over all input channels under the window.
+#[derive(Debug)]
+pub(crate) struct Convolution {
+    window: Window,
+    inputs: usize,
+    outputs: usize,
+    /// By block of output channels, then weight of one channel, then channel in the block.
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+/// Every output channel is a sum over its own input channel alone.
+#[derive(Debug)]
+pub(crate) struct Depthwise {
+    window: Window,
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+/// Output channels in a block.
+const BLOCK: usize = 8;
+/// Pixels that are copied at once.
+const PIECE: usize = 64;
+/// With more numbers than this under the window, half as many pixels are: the copy should stay close to the processor.
+const WIDE: usize = 160;
+
+impl Window {
+    pub(crate) const POINT: Window = Window { height: 1, width: 1, stride_y: 1, stride_x: 1, border: [0; 4] };
+
+    pub(crate) fn output(&self, height: usize, width: usize) -> (usize, usize) {
+        let [top, left, bottom, right] = self.border;
+        let steps =
+            |size: usize, window: usize, stride: usize| size.checked_sub(window).map_or(0, |rest| rest / stride + 1);
+        (
+            steps(height + top + bottom, self.height, self.stride_y),
+            steps(width + left + right, self.width, self.stride_x),
+        )
+    }
+
+    /// Columns that pixels of the copy reach beyond those of the output.
+    fn overhang(&self) -> usize {
+        (self.width - 1) / self.stride_x
+    }
+
+    /// A row of the picture as the window meets it: for each place within a stride, the columns at that place.
+    /// `row` counts from the border. What is not in the picture stays zero.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "it is the inside of a loop")]
+    fn copy_row(
+        &self,
+        picture: &[f32],
+        width: usize,
+        row: usize,
+        first: usize,
+        pixels: usize,
+        copy: &mut [f32],
+        length: usize,
+    ) {
+        let [top, left, ..] = self.border;
+        let height = picture.len() / width;
+        for (phase, copy) in copy.chunks_exact_mut(length).enumerate().take(self.stride_x) {
+            let copy = &mut copy[..pixels + self.overhang()];
+            let Some(y) = row.checked_sub(top).filter(|y| *y < height) else {
+                copy.fill(0.0);
+                continue;
+            };
+            let line = &picture[y * width..(y + 1) * width];
+            // The column of the first pixel, counted from the border.
+            let column = first * self.stride_x + phase;
+            let before = left.saturating_sub(column).div_ceil(self.stride_x).min(copy.len());
+            let start = column + before * self.stride_x - left;
+            let inside = width.saturating_sub(start).div_ceil(self.stride_x).min(copy.len() - before);
+            copy[..before].fill(0.0);
+            copy[before + inside..].fill(0.0);
+            let inner = &mut copy[before..before + inside];
+            let Some((last, inner)) = inner.split_last_mut() else { continue };
+            // The last one alone: what follows it may be outside.
+            *last = line[start + (inside - 1) * self.stride_x];
+            match self.stride_x {
+                1 => inner.copy_from_slice(&line[start..start + inside - 1]),
+                2 => {
+                    for (target, pair) in inner.iter_mut().zip(line[start..].chunks_exact(2)) {
+                        *target = pair[0];
+                    }
+                }
+                stride => {
+                    for (target, number) in inner.iter_mut().zip(line[start..].iter().step_by(stride)) {
+                        *target = *number;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where a row and column of the window are in a copy whose rows are `length` long.
+    fn offset(&self, row: usize, column: usize, length: usize) -> usize {
+        (row * self.stride_x + column % self.stride_x) * length + column / self.stride_x
+    }
+}
+
+impl Convolution {
+    /// `weights` by output channel, input channel, row and column.
+    pub(crate) fn new(window: Window, inputs: usize, weights: &[f32], bias: &[f32]) -> Convolution {
+        let terms = inputs * window.height * window.width;
+        let outputs = bias.len();
+        let blocks = outputs.div_ceil(BLOCK);
+        let mut packed = vec![0.0; blocks * terms * BLOCK];
+        for (output, weights) in weights.chunks_exact(terms).enumerate() {
+            for (term, weight) in weights.iter().enumerate() {
+                packed[(output / BLOCK * terms + term) * BLOCK + output % BLOCK] = *weight;
+            }
+        }
+        let mut bias = bias.to_vec();
+        bias.resize(blocks * BLOCK, 0.0);
+        Convolution { window, inputs, outputs, weights: packed, bias }
+    }
+
+    pub(crate) fn run(&self, input: &Tensor) -> Result<Tensor, String> {
+        if input.channels != self.inputs {
+            return Err(format!("{} channels where {} were expected", input.channels, self.inputs));
+        }
+        let (height, width) = self.window.output(input.height, input.width);
+        let mut output = Tensor::zeros(self.outputs, height, width);
+        // A window of one pixel takes no notice of rows.
+        let (input_width, rows, columns) =
+            if self.window == Window::POINT { (input.area(), 1, input.area()) } else { (input.width, height, width) };
+        Run { convolution: self, input, input_width, rows, columns, output: &mut output.numbers }.dispatch();
+        Ok(output)
+    }
+}
+
+struct Run<'a> {
+    convolution: &'a Convolution,
+    input: &'a Tensor,
+    input_width: usize,
+    rows: usize,
+    columns: usize,
+    output: &'a mut [f32],
+}
+
+impl SimdOp for Run<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn eval<I: Isa>(self, isa: I) {
+        let Convolution { window, inputs, outputs, weights, bias } = self.convolution;
+        let lines = inputs * window.height * window.stride_x;
+        let piece = if lines > WIDE { PIECE / 2 } else { PIECE };
+        // Behind the pixels there is room for what lies over, and for whole registers.
+        let length = piece + window.overhang();
+        let mut copy = vec![0.0; lines * length + 2 * PIECE];
+        let terms = (0..*inputs).flat_map(|input| {
+            (0..window.height).flat_map(move |row| (0..window.width).map(move |column| (input, row, column)))
+        });
+        let channel = window.height * window.stride_x * length;
+        let offsets: Vec<usize> =
+            terms.map(|(input, row, column)| input * channel + window.offset(row, column, length)).collect();
+        let mut sums = [0.0; BLOCK * PIECE];
+        let area = self.rows * self.columns;
+        for row in 0..self.rows {
+            for first in (0..self.columns).step_by(piece) {
+                let pixels = piece.min(self.columns - first);
+                for (plane, copy) in self.input.planes().zip(copy.chunks_exact_mut(channel)) {
+                    for (inner, copy) in copy.chunks_exact_mut(window.stride_x * length).enumerate() {
+                        let line = row * window.stride_y + inner;
+                        window.copy_row(plane, self.input_width, line, first, pixels, copy, length);
+                    }
+                }
+                let blocks = weights.chunks_exact(offsets.len() * BLOCK).zip(bias.chunks_exact(BLOCK));
+                for (block, (weights, bias)) in blocks.enumerate() {
+                    if isa.f32().len() >= 16 {
+                        sum_piece::<I, 8>(isa, &copy, &offsets, weights, bias, 0, pixels, &mut sums);
+                    } else {
+                        // Eight by two would not fit into sixteen registers.
+                        sum_piece::<I, 4>(isa, &copy, &offsets, weights, bias, 0, pixels, &mut sums);
+                        sum_piece::<I, 4>(isa, &copy, &offsets, weights, bias, 4, pixels, &mut sums);
+                    }
+                    let channels = (outputs - block * BLOCK).min(BLOCK);
+                    for (inner, sums) in sums.chunks_exact(PIECE).enumerate().take(channels) {
+                        let start = (block * BLOCK + inner) * area + row * self.columns + first;
+                        self.output[start..start + pixels].copy_from_slice(&sums[..pixels]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sums for `ROWS` channels of a block, from the one numbered `from`, and for all pixels of a piece.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "it is the inside of a loop")]
+fn sum_piece<I: Isa, const ROWS: usize>(
+    isa: I,
+    copy: &[f32],
+    offsets: &[usize],
+    weights: &[f32],
+    bias: &[f32],
+    from: usize,
+    pixels: usize,
+    sums: &mut [f32; BLOCK * PIECE],
+) {
+    let ops = isa.f32();
+    let lanes = ops.len();
+    for place in (0..pixels).step_by(2 * lanes) {
+        let mut left = [ops.zero(); ROWS];
+        let mut right = [ops.zero(); ROWS];
+        for row in 0..ROWS {
+            left[row] = ops.splat(bias[from + row]);
+            right[row] = left[row];
+        }
+        let near = &copy[place..];
+        for (offset, weights) in offsets.iter().zip(weights.chunks_exact(BLOCK)) {
+            let pixels = &near[*offset..*offset + 2 * lanes];
+            let (one, two) = (ops.load(&pixels[..lanes]), ops.load(&pixels[lanes..]));
+            let weights = &weights[from..from + ROWS];
+            for row in 0..ROWS {
+                let weight = ops.splat(weights[row]);
+                left[row] = ops.mul_add(weight, one, left[row]);
+                right[row] = ops.mul_add(weight, two, right[row]);
+            }
+        }
+        for row in 0..ROWS {
+            let start = (from + row) * PIECE + place;
+            ops.store(left[row], &mut sums[start..]);
+            // With few lanes the second half may already be beyond the piece.
+            ops.store(right[row], &mut sums[start + lanes..]);
+        }
+    }
+}
+
+impl Depthwise {
+    /// `weights` by channel, row and column.
+    pub(crate) fn new(window: Window, weights: &[f32], bias: &[f32]) -> Depthwise {
+        Depthwise { window, weights: weights.to_vec(), bias: bias.to_vec() }
+    }
+
+    pub(crate) fn run(&self, input: &Tensor) -> Result<Tensor, String> {
+        if input.channels != self.bias.len() {
+            return Err(format!("{} channels where {} were expected", input.channels, self.bias.len()));
+        }
+        let (height, width) = self.window.output(input.height, input.width);
+        let mut output = Tensor::zeros(input.channels, height, width);
+        RunDepthwise { depthwise: self, input, output: &mut output }.dispatch();
+        Ok(output)
+    }
+}
+
+struct RunDepthwise<'a> {
+    depthwise: &'a Depthwise,
+    input: &'a Tensor,
+    output: &'a mut Tensor,
+}
+
+impl SimdOp for RunDepthwise<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn eval<I: Isa>(self, isa: I) {
+        let ops = isa.f32();
+        let lanes = ops.len();
+        let Depthwise { window, weights, bias } = self.depthwise;
+        let (height, width) = (self.output.height, self.output.width);
+        if height * width == 0 {
+            return;
+        }
+        let length = width.next_multiple_of(4 * lanes) + window.overhang();
+        let lines = (height - 1) * window.stride_y + window.height;
+        let mut copy = vec![0.0; lines * window.stride_x * length];
+        let offsets: Vec<usize> = (0..window.height)
+            .flat_map(|row| (0..window.width).map(move |column| (row, column)))
+            .map(|(row, column)| window.offset(row, column, length))
+            .collect();
+        let mut sums = vec![0.0; width.next_multiple_of(4 * lanes)];
+        let input_width = self.input.width;
+        let channels = self.output.planes_mut().zip(self.input.planes());
+        for ((output, input), (weights, bias)) in channels.zip(weights.chunks_exact(offsets.len()).zip(bias)) {
+            for (line, copy) in copy.chunks_exact_mut(window.stride_x * length).enumerate() {
+                window.copy_row(input, input_width, line, 0, width, copy, length);
+            }
+            for (row, output) in output.chunks_exact_mut(width).enumerate() {
+                let near = &copy[row * window.stride_y * window.stride_x * length..];
+                for (index, sums) in sums.chunks_exact_mut(4 * lanes).enumerate() {
+                    let mut four = [ops.splat(*bias); 4];
+                    for (offset, weight) in offsets.iter().zip(weights) {
+                        let pixels = &near[offset + index * 4 * lanes..][..4 * lanes];
+                        let weight = ops.splat(*weight);
+                        for part in 0..4 {
+                            four[part] = ops.mul_add(weight, ops.load(&pixels[part * lanes..]), four[part]);
+                        }
+                    }
+                    for part in 0..4 {
+                        ops.store(four[part], &mut sums[part * lanes..]);
+                    }
+                }
+                output.copy_from_slice(&sums[..width]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(count: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        let next = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        };
+        (0..count).map(next).collect()
+    }
+
+    /// The oracle: the sum written down. Groups of one channel are depthwise.
+    fn plain(window: Window, input: &Tensor, weights: &[f32], bias: &[f32], depthwise: bool) -> Tensor {
+        let (height, width) = window.output(input.height, input.width);
+        let mut output = Tensor::zeros(bias.len(), height, width);
+        let inputs = if depthwise { 1 } else { input.channels };
+        for (index, number) in output.numbers.iter_mut().enumerate() {
+            let (channel, y, x) = (index / (height * width), index / width % height, index % width);
+            *number = bias[channel];
+            for inner in 0..inputs {
+                let from = if depthwise { channel } else { inner };
+                for (row, column) in
+                    (0..window.height).flat_map(|row| (0..window.width).map(move |column| (row, column)))
+                {
+                    let (Some(y), Some(x)) = (
+                        (y * window.stride_y + row).checked_sub(window.border[0]).filter(|y| *y < input.height),
+                        (x * window.stride_x + column).checked_sub(window.border[1]).filter(|x| *x < input.width),
+                    ) else {
+                        continue;
+                    };
+                    let weight = weights[((channel * inputs + inner) * window.height + row) * window.width + column];
+                    *number += weight * input.numbers[(from * input.height + y) * input.width + x];
+                }
+            }
+        }
+        output
+    }
+
+    fn close(found: &Tensor, expected: &Tensor, about: &str) {
+        assert_eq!((found.height, found.width), (expected.height, expected.width), "{about}");
+        for (index, (one, other)) in found.numbers.iter().zip(&expected.numbers).enumerate() {
+            assert!((one - other).abs() < 1e-4, "{about}: {one} and not {other} at {index}");
+        }
+    }
+
+    #[test]
+    fn convolutions_are_the_sums_they_stand_for() {
+        let windows = [
+            Window::POINT,
+            Window { height: 3, width: 3, stride_y: 1, stride_x: 1, border: [1; 4] },
+            Window { height: 3, width: 3, stride_y: 2, stride_x: 2, border: [1; 4] },
+            Window { height: 3, width: 3, stride_y: 2, stride_x: 1, border: [1; 4] },
+            Window { height: 2, width: 2, stride_y: 1, stride_x: 1, border: [0, 0, 1, 1] },
+            Window { height: 5, width: 5, stride_y: 1, stride_x: 1, border: [2; 4] },
+            Window { height: 1, width: 5, stride_y: 1, stride_x: 1, border: [0, 2, 0, 2] },
+            Window { height: 2, width: 3, stride_y: 3, stride_x: 3, border: [1, 2, 0, 1] },
+        ];
+        for window in windows {
+            for (channels, outputs, height, width) in [(3, 16, 9, 7), (5, 11, 4, 70), (8, 4, 1, 1), (40, 24, 6, 131)] {
+                let about = format!("{window:?}, {channels} to {outputs}, {width} by {height}");
+                let area = window.height * window.width;
+                let mut input = Tensor::zeros(channels, height, width);
+                input.numbers = noise(input.numbers.len(), 1);
+                let (weights, bias) = (noise(outputs * channels * area, 2), noise(outputs, 3));
+                let found = Convolution::new(window, channels, &weights, &bias).run(&input).unwrap();
+                close(&found, &plain(window, &input, &weights, &bias, false), &about);
+                let (weights, bias) = (noise(channels * area, 4), noise(channels, 5));
+                let found = Depthwise::new(window, &weights, &bias).run(&input).unwrap();
+                close(&found, &plain(window, &input, &weights, &bias, true), &about);
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What a network is made of.
+
+use std::borrow::Cow;
+
+use rten_simd::SimdUnaryOp;
+use rten_vecmath::{Gelu, Sigmoid};
+
+use super::convolution::{Convolution, Depthwise, Window};
+use super::tensor::Tensor;
+
+/// One operation on pictures.
+#[derive(Debug)]
+pub(crate) enum Layer {
+    Convolution(Convolution),
+    Depthwise(Depthwise),
+    /// Every pixel becomes four, each a sum of its own. The channels of the four follow one another.
+    Quadruple(Convolution),
+    Activation(Activation),
+    Add,
+    /// The second may be one number a channel.
+    Multiply,
+    /// The mean of each channel.
+    Mean,
+    /// Channels one after the other.
+    Concatenate,
+    /// The largest of each pixel and those right of it, below it and below right of it.
+    LargestOfFour,
+    MeanPool {
+        height: usize,
+        width: usize,
+    },
+    /// Every pixel becomes a square.
+    Enlarge(usize),
+}
+
+/// A function of each number alone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Activation {
+    Relu,
+    Gelu,
+    Sigmoid,
+    HardSigmoid { slope: f32 },
+    HardSwish,
+}
+
+impl Layer {
+    /// What nobody else needs is given away, and some layers work in its place.
+    pub(crate) fn run(&self, mut inputs: Vec<Cow<'_, Tensor>>) -> Result<Tensor, String> {
+        if let Layer::Concatenate = self {
+            return concatenate(inputs);
+        }
+        let second = if inputs.len() > 1 { inputs.pop() } else { None };
+        let first = inputs.pop().ok_or("a layer without an input")?;
+        match (self, second) {
+            (Layer::Convolution(convolution), None) => convolution.run(&first),
+            (Layer::Depthwise(depthwise), None) => depthwise.run(&first),
+            (Layer::Quadruple(convolution), None) => Ok(spread(&convolution.run(&first)?)),
+            (Layer::Activation(activation), None) => {
+                let mut first = first.into_owned();
+                activation.apply(&mut first.numbers);
+                Ok(first)
+            }
+            (Layer::Add, Some(second)) => combine(first.into_owned(), &second, |one, other| one + other),
+            (Layer::Multiply, Some(second)) => combine(first.into_owned(), &second, |one, other| one * other),
+            (Layer::Mean, None) => Ok(mean(&first)),
+            (Layer::LargestOfFour, None) => Ok(largest_of_four(first.into_owned())),
+            (Layer::MeanPool { height, width }, None) => Ok(mean_pool(&first, *height, *width)),
+            (Layer::Enlarge(factor), None) => Ok(enlarge(&first, *factor)),
+            _ => Err("a layer with an input too many or too few".into()),
+        }
+    }
+}
+
+impl Activation {
+    fn apply(self, numbers: &mut [f32]) {
+        let each = |numbers: &mut [f32], function: fn(f32) -> f32| {
+            numbers.iter_mut().for_each(|number| *number = function(*number));
+        };
+        match self {
+            Activation::Relu => each(numbers, |number| number.max(0.0)),
+            Activation::Gelu => Gelu {}.map_mut(numbers),
+            Activation::Sigmoid => Sigmoid {}.map_mut(numbers),
+            Activation::HardSigmoid { slope } => {
+                numbers.iter_mut().for_each(|number| *number = (slope * *number + 0.5).clamp(0.0, 1.0));
+            }
+            Activation::HardSwish => each(numbers, |number| number * (number / 6.0 + 0.5).clamp(0.0, 1.0)),
+        }
+    }
+}
+
+fn combine(mut first: Tensor, second: &Tensor, function: impl Fn(f32, f32) -> f32) -> Result<Tensor, String> {
+    if first.numbers.len() == second.numbers.len() {
+        first.numbers.iter_mut().zip(&second.numbers).for_each(|(one, other)| *one = function(*one, *other));
+        return Ok(first);
+    }
+    if second.area() != 1 || first.channels != second.channels {
+        return Err("two pictures of different sizes".into());
+    }
+    for (plane, other) in first.planes_mut().zip(&second.numbers) {
+        plane.iter_mut().for_each(|one| *one = function(*one, *other));
+    }
+    Ok(first)
+}
+
+fn concatenate(inputs: Vec<Cow<'_, Tensor>>) -> Result<Tensor, String> {
+    let mut inputs = inputs.into_iter();
+    let mut all = inputs.next().ok_or("a layer without an input")?.into_owned();
+    for input in inputs {
+        if (input.height, input.width) != (all.height, all.width) {
+            return Err("two pictures of different sizes".into());
+        }
+        all.channels += input.channels;
+        all.numbers.extend_from_slice(&input.numbers);
+    }
+    Ok(all)
+}
+
+fn mean(input: &Tensor) -> Tensor {
+    let area = input.area().max(1) as f32;
+    let mut output = Tensor::zeros(input.channels, 1, 1);
+    for (mean, plane) in output.numbers.iter_mut().zip(input.planes()) {
+        // In lanes: one sum after the other would wait for itself, and lose digits.
+        let mut lanes = [0.0f32; 32];
+        let chunks = plane.chunks_exact(32);
+        let rest: f32 = chunks.remainder().iter().sum();
+        for chunk in chunks {
+            lanes.iter_mut().zip(chunk).for_each(|(lane, number)| *lane += number);
+        }
+        *mean = (lanes.iter().sum::<f32>() + rest) / area;
+    }
+    output
+}
+
+fn largest_of_four(mut input: Tensor) -> Tensor {
+    let width = input.width;
+    for plane in input.planes_mut() {
+        for row in plane.chunks_exact_mut(width) {
+            for column in 1..width {
+                row[column - 1] = row[column - 1].max(row[column]);
+            }
+        }
+        for start in (width..plane.len()).step_by(width) {
+            let (above, below) = plane.split_at_mut(start);
+            let above = &mut above[start - width..];
+            above.iter_mut().zip(&below[..width]).for_each(|(one, other)| *one = one.max(*other));
+        }
+    }
+    input
+}
+
+fn mean_pool(input: &Tensor, height: usize, width: usize) -> Tensor {
+    let mut output = Tensor::zeros(input.channels, input.height / height, input.width / width);
+    let (rows, columns) = (output.height, output.width);
+    let share = 1.0 / (height * width) as f32;
+    for (output, input_plane) in output.planes_mut().zip(input.planes()) {
+        for (index, number) in output.iter_mut().enumerate() {
+            let (y, x) = (index / columns % rows.max(1) * height, index % columns * width);
+            let sum: f32 =
+                (y..y + height).map(|y| input_plane[y * input.width + x..][..width].iter().sum::<f32>()).sum();
+            *number = sum * share;
+        }
+    }
+    output
+}
+
+fn enlarge(input: &Tensor, factor: usize) -> Tensor {
+    let mut output = Tensor::zeros(input.channels, input.height * factor, input.width * factor);
+    let width = output.width;
+    let rows =
+        output.numbers.chunks_exact_mut((width * factor).max(1)).zip(input.numbers.chunks_exact(input.width.max(1)));
+    for (output, input) in rows {
+        let (first, rest) = output.split_at_mut(width);
+        for (output, number) in first.chunks_exact_mut(factor).zip(input) {
+            output.fill(*number);
+        }
+        rest.chunks_exact_mut(width).for_each(|row| row.copy_from_slice(first));
+    }
+    output
+}
+
+/// Four times as many channels become four times as many pixels: left above, right above, left below, right below.
+fn spread(input: &Tensor) -> Tensor {
+    let mut output = Tensor::zeros(input.channels / 4, input.height * 2, input.width * 2);
+    let (area, width) = (input.area(), input.width);
+    for (output, four) in output.planes_mut().zip(input.numbers.chunks_exact((4 * area).max(1))) {
+        for (row, output) in output.chunks_exact_mut(2 * width).enumerate() {
+            let start = row % 2 * 2 * area + row / 2 * width;
+            let (left, right) = (&four[start..start + width], &four[start + area..start + area + width]);
+            for (pair, (left, right)) in output.chunks_exact_mut(2).zip(left.iter().zip(right)) {
+                pair.copy_from_slice(&[*left, *right]);
+            }
+        }
+    }
+    output
+}
+
+/// The weights of [`Layer::Quadruple`], from those of a transposed convolution of two by two pixels: by input channel,
+/// output channel, row and column.
+pub(crate) fn quadruple(inputs: usize, weights: &[f32], bias: &[f32]) -> Layer {
+    let outputs = bias.len() * 4;
+    let mut turned = vec![0.0; weights.len()];
+    for (index, weight) in weights.iter().enumerate() {
+        turned[index % outputs * inputs + index / outputs] = *weight;
+    }
+    let bias: Vec<f32> = bias.iter().flat_map(|bias| [*bias; 4]).collect();
+    Layer::Quadruple(Convolution::new(Window::POINT, inputs, &turned, &bias))
+}

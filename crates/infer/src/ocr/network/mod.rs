@@ -1,0 +1,227 @@
+//! The networks that see: pictures in, pictures of many channels out.
+//!
+//! They are kept as ONNX, which every runtime reads; rten is the oracle of the tests. They are run here, because rten
+//! took twice the time (see `convolution.rs`). One thread: pages are read side by side, not the parts of a page.
+
+mod convolution;
+mod layer;
+mod tensor;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use rten_onnx::onnx::{GraphProto, ModelProto, NodeProto, TensorProto};
+use rten_onnx::protobuf::{DecodeMessage, ValueReader};
+
+use convolution::{Convolution, Depthwise, Window};
+use layer::{Activation, Layer, quadruple};
+pub(crate) use tensor::Tensor;
+
+#[derive(Debug)]
+pub(crate) struct Network {
+    steps: Vec<Step>,
+    values: usize,
+    output: usize,
+}
+
+/// A layer and the values it reads and writes. The first value is the picture.
+#[derive(Debug)]
+struct Step {
+    layer: Layer,
+    inputs: Vec<usize>,
+    /// For each input, whether it is read here for the last time.
+    last: Vec<bool>,
+    output: usize,
+}
+
+impl Network {
+    pub(crate) fn load(file: &'static [u8]) -> Result<Network, String> {
+        let model = ModelProto::decode(ValueReader::from_buf(file)).map_err(|error| error.to_string())?;
+        Network::of_graph(&model.graph.ok_or("it has no graph")?)
+    }
+
+    fn of_graph(graph: &GraphProto) -> Result<Network, String> {
+        let constants: HashMap<&str, &TensorProto> =
+            graph.initializer.iter().filter_map(|tensor| Some((tensor.name.as_deref()?, tensor))).collect();
+        let named = |values: &[rten_onnx::onnx::ValueInfoProto]| match values {
+            [value] => value.name.clone().ok_or("it has an input or output without a name".to_owned()),
+            _ => Err("it does not have one input and one output".to_owned()),
+        };
+        let mut values: HashMap<String, usize> = HashMap::from([(named(&graph.input)?, 0)]);
+        let mut steps = Vec::with_capacity(graph.node.len());
+        for node in &graph.node {
+            let read = Node { node, constants: &constants };
+            let layer = read.layer()?;
+            let inputs = node.input.iter().filter(|name| !constants.contains_key(name.as_str()));
+            let inputs = inputs
+                .map(|name| values.get(name).copied().ok_or(format!("nothing gives `{name}`")))
+                .collect::<Result<Vec<usize>, String>>()?;
+            let [output] = &node.output[..] else { return Err("a layer that gives more than one picture".into()) };
+            let number = values.len();
+            values.insert(output.clone(), number);
+            steps.push(Step { layer, last: vec![false; inputs.len()], inputs, output: number });
+        }
+        let output = values.get(&named(&graph.output)?).copied().ok_or("nothing gives its output")?;
+        let mut seen = vec![false; values.len()];
+        seen[output] = true;
+        for step in steps.iter_mut().rev() {
+            for (input, last) in step.inputs.iter().zip(&mut step.last) {
+                *last = !std::mem::replace(&mut seen[*input], true);
+            }
+        }
+        Ok(Network { steps, values: values.len(), output })
+    }
+
+    pub(crate) fn run(&self, picture: Tensor) -> Result<Tensor, String> {
+        let mut values: Vec<Option<Tensor>> = vec![None; self.values];
+        values[0] = Some(picture);
+        for step in &self.steps {
+            let mut owned: Vec<Option<Tensor>> = Vec::with_capacity(step.inputs.len());
+            for (input, last) in step.inputs.iter().zip(&step.last) {
+                owned.push(if *last { values[*input].take() } else { None });
+            }
+            let inputs = owned.into_iter().zip(&step.inputs).map(|(owned, input)| match owned {
+                Some(owned) => Ok(Cow::Owned(owned)),
+                None => values[*input].as_ref().map(Cow::Borrowed).ok_or("a picture is missing".to_owned()),
+            });
+            let output = step.layer.run(inputs.collect::<Result<_, String>>()?)?;
+            values[step.output] = Some(output);
+        }
+        values[self.output].take().ok_or("it gave nothing".to_owned())
+    }
+}
+
+/// A layer as the file has it.
+struct Node<'a> {
+    node: &'a NodeProto,
+    constants: &'a HashMap<&'a str, &'a TensorProto>,
+}
+
+impl Node<'_> {
+    fn layer(&self) -> Result<Layer, String> {
+        let kind = self.node.op_type.as_deref().unwrap_or_default();
+        Ok(match kind {
+            "Conv" => self.convolution()?,
+            "ConvTranspose" => {
+                let (shape, weights) = self.constant(1)?;
+                let (_, bias) = self.constant(2)?;
+                if shape[2..] != [2, 2]
+                    || self.numbers("strides", 1) != [2, 2]
+                    || weights.len() != shape[0] * bias.len() * 4
+                {
+                    return Err("a transposed convolution that is not of two by two pixels".into());
+                }
+                quadruple(shape[0], &weights, &bias)
+            }
+            "Relu" => Layer::Activation(Activation::Relu),
+            "Gelu" => Layer::Activation(Activation::Gelu),
+            "Sigmoid" => Layer::Activation(Activation::Sigmoid),
+            "HardSwish" => Layer::Activation(Activation::HardSwish),
+            "HardSigmoid" => {
+                let slope = self.attribute("alpha").and_then(|attribute| attribute.f).unwrap_or(0.2);
+                Layer::Activation(Activation::HardSigmoid { slope })
+            }
+            "Add" => Layer::Add,
+            "Mul" => Layer::Multiply,
+            "GlobalAveragePool" => Layer::Mean,
+            "Concat" => Layer::Concatenate,
+            "MaxPool" if self.numbers("kernel_shape", 1) == [2, 2] && self.numbers("strides", 1) == [1, 1] => {
+                Layer::LargestOfFour
+            }
+            "AveragePool" if self.numbers::<2>("kernel_shape", 1) == self.numbers("strides", 1) => {
+                let [height, width] = self.numbers("kernel_shape", 1);
+                Layer::MeanPool { height, width }
+            }
+            "Resize" => match self.constant(2)?.1[..] {
+                [1.0, 1.0, height, width] if height == width && height.fract() == 0.0 && height >= 1.0 => {
+                    Layer::Enlarge(height as usize)
+                }
+                ref scales => return Err(format!("a picture made {scales:?} times as large")),
+            },
+            _ => return Err(format!("a layer `{kind}`, which is not known here")),
+        })
+    }
+
+    fn convolution(&self) -> Result<Layer, String> {
+        let (shape, weights) = self.constant(1)?;
+        let [outputs, inputs, height, width] = shape[..] else { return Err("a convolution of no picture".into()) };
+        let bias = if self.node.input.len() > 2 { self.constant(2)?.1 } else { vec![0.0; outputs] };
+        let [stride_y, stride_x] = self.numbers("strides", 1);
+        let window = Window { height, width, stride_y, stride_x, border: self.numbers("pads", 0) };
+        if bias.len() != outputs || weights.len() != outputs * inputs * height * width || weights.is_empty() {
+            return Err("a convolution whose weights are not all there".into());
+        }
+        match self.attribute("group").and_then(|attribute| attribute.i).unwrap_or(1) {
+            1 => Ok(Layer::Convolution(Convolution::new(window, inputs, &weights, &bias))),
+            groups if groups == outputs as i64 && inputs == 1 => {
+                Ok(Layer::Depthwise(Depthwise::new(window, &weights, &bias)))
+            }
+            groups => Err(format!("a convolution in {groups} groups")),
+        }
+    }
+
+    fn attribute(&self, name: &str) -> Option<&rten_onnx::onnx::AttributeProto> {
+        self.node.attribute.iter().find(|attribute| attribute.name.as_deref() == Some(name))
+    }
+
+    fn numbers<const N: usize>(&self, name: &str, otherwise: usize) -> [usize; N] {
+        let mut numbers = [otherwise; N];
+        let found = self.attribute(name).map(|attribute| &attribute.ints[..]).unwrap_or_default();
+        numbers
+            .iter_mut()
+            .zip(found)
+            .for_each(|(number, found)| *number = usize::try_from(*found).unwrap_or(otherwise));
+        numbers
+    }
+
+    /// The shape and the numbers of a constant input.
+    fn constant(&self, input: usize) -> Result<(Vec<usize>, Vec<f32>), String> {
+        let missing = || format!("input {input} of a layer is no constant");
+        let tensor =
+            self.node.input.get(input).and_then(|name| self.constants.get(name.as_str())).ok_or_else(missing)?;
+        let shape = tensor.dims.iter().map(|size| usize::try_from(*size).unwrap_or_default()).collect();
+        let numbers = match &tensor.raw_data {
+            Some(raw) => raw
+                .borrow()
+                .chunks_exact(4)
+                .map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]))
+                .collect(),
+            None => tensor.float_data.clone(),
+        };
+        Ok((shape, numbers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The oracle: the same file, run by rten.
+    fn check(file: &'static [u8], height: usize, width: usize) {
+        let mut state = 5u32;
+        let mut picture = Tensor::zeros(3, height, width);
+        for number in &mut picture.numbers {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            *number = (state >> 8) as f32 / (1 << 23) as f32 - 1.0;
+        }
+        let model = rten::Model::load_static_slice(file).unwrap();
+        let input = rten::Value::from_shape([1, 3, height, width], picture.numbers.clone()).unwrap();
+        let expected = model.run_one(input.into(), None).unwrap().into_tensor::<f32>().unwrap().into_data();
+        let found = Network::load(file).unwrap().run(picture).unwrap();
+        assert_eq!(found.numbers.len(), expected.len());
+        let largest = expected.iter().fold(0.0f32, |most, number| most.max(number.abs()));
+        for (found, expected) in found.numbers.iter().zip(&expected) {
+            assert!((found - expected).abs() < 1e-4 * largest.max(1.0), "{found} and not {expected}");
+        }
+    }
+
+    #[test]
+    fn both_networks_give_what_another_runtime_gives() {
+        for (height, width) in [(32, 32), (64, 96), (160, 224)] {
+            check(crate::ocr::DETECTION_FILE, height, width);
+        }
+        for width in [48, 56, 200, 320] {
+            check(crate::ocr::RECOGNITION_FILE, 48, width);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Pages drawn for the tests, and how close what was read is to what was drawn.
+
+use std::collections::BTreeMap;
+
+use ab_glyph::{Font, FontRef, PxScale, ScaleFont};
+use corbie_infer::ocr::Picture;
+
+/// Black on white, one number a pixel.
+#[derive(Clone)]
+pub struct Page {
+    pub width: usize,
+    pub height: usize,
+    pub gray: Vec<u8>,
+}
+
+pub const SANS: Face = Face(dejavu::sans::regular);
+pub const SERIF: Face = Face(dejavu::serif::regular);
+
+#[derive(Clone, Copy)]
+pub struct Face(fn() -> &'static [u8]);
+
+impl Page {
+    pub fn blank(width: usize, height: usize) -> Page {
+        Page { width, height, gray: vec![255; width * height] }
+    }
+
+    /// Draws one line whose letters stand on `baseline`, and gives where it ends.
+    pub fn line(&mut self, face: Face, size: f32, left: f32, baseline: f32, text: &str) -> f32 {
+        let font = FontRef::try_from_slice((face.0)()).expect("the font is whole");
+        let scaled = font.as_scaled(PxScale::from(size));
+        let mut x = left;
+        let mut before = None;
+        for letter in text.chars() {
+            let glyph = scaled.glyph_id(letter);
+            assert!(glyph.0 != 0, "the font has no {letter:?}");
+            if let Some(before) = before {
+                x += scaled.kern(before, glyph);
+            }
+            let placed = glyph.with_scale_and_position(PxScale::from(size), ab_glyph::point(x, baseline));
+            if let Some(outline) = font.outline_glyph(placed) {
+                let corner = outline.px_bounds().min;
+                outline.draw(|dx, dy, cover| {
+                    let (x, y) = (corner.x as i32 + dx as i32, corner.y as i32 + dy as i32);
+                    if (0..self.width as i32).contains(&x) && (0..self.height as i32).contains(&y) {
+                        let pixel = &mut self.gray[y as usize * self.width + x as usize];
+                        *pixel = pixel.saturating_sub((cover * 255.0) as u8);
+                    }
+                });
+            }
+            x += scaled.h_advance(glyph);
+            before = Some(glyph);
+        }
+        x
+    }
+
+    /// Draws text in lines that end before `right`, and gives the height after the last.
+    pub fn text(&mut self, face: Face, size: f32, left: f32, right: f32, top: f32, text: &str) -> f32 {
+        let mut baseline = top + size;
+        let mut line = String::new();
+        for word in text.split_whitespace() {
+            let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+            if left + width_of(face, size, &longer) > right && !line.is_empty() {
+                self.line(face, size, left, baseline, &line);
+                baseline += size * 1.25;
+                line = word.to_owned();
+            } else {
+                line = longer;
+            }
+        }
+        self.line(face, size, left, baseline, &line);
+        baseline + size * 0.4
+    }
+
+    /// The page turned clockwise around its middle.
+    pub fn skewed(&self, degrees: f32) -> Page {
+        let (sin, cos) = degrees.to_radians().sin_cos();
+        let (middle_x, middle_y) = (self.width as f32 / 2.0, self.height as f32 / 2.0);
+        let at = |x: i32, y: i32| {
+            let inside = (0..self.width as i32).contains(&x) && (0..self.height as i32).contains(&y);
+            if inside { f32::from(self.gray[y as usize * self.width + x as usize]) } else { 255.0 }
+        };
+        let mut skewed = Page::blank(self.width, self.height);
+        for y in 0..self.height {
+            for x in 0..self.width {
+                let (dx, dy) = (x as f32 - middle_x, y as f32 - middle_y);
+                let (from_x, from_y) = (middle_x + dx * cos + dy * sin, middle_y - dx * sin + dy * cos);
+                let (left, top) = (from_x.floor(), from_y.floor());
+                let (part_x, part_y) = (from_x - left, from_y - top);
+                let (left, top) = (left as i32, top as i32);
+                let above = at(left, top) * (1.0 - part_x) + at(left + 1, top) * part_x;
+                let below = at(left, top + 1) * (1.0 - part_x) + at(left + 1, top + 1) * part_x;
+                skewed.gray[y * self.width + x] = (above * (1.0 - part_y) + below * part_y) as u8;
+            }
+        }
+        skewed
+    }
+
+    /// The page turned clockwise by a quarter.
+    pub fn turned(&self) -> Page {
+        let mut turned = Page::blank(self.height, self.width);
+        for y in 0..self.height {
+            for x in 0..self.width {
+                turned.gray[x * self.height + (self.height - 1 - y)] = self.gray[y * self.width + x];
+            }
+        }
+        turned
+    }
+
+    /// The page as a poor scanner gives it: gray paper, pale ink, and every pixel off by up to `most`.
+    pub fn noisy(&self, most: i32) -> Page {
+        let mut state = 1u32;
+        let mut noisy = self.clone();
+        for pixel in &mut noisy.gray {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let off = (state >> 16) as i32 % (2 * most + 1) - most;
+            *pixel = (30 + i32::from(*pixel) * 190 / 255 + off).clamp(0, 255) as u8;
+        }
+        noisy
+    }
+
+    pub fn rgb(&self) -> Vec<u8> {
+        self.gray.iter().flat_map(|gray| [*gray; 3]).collect()
+    }
+}
+
+pub fn picture<'a>(page: &Page, rgb: &'a [u8]) -> Picture<'a> {
+    Picture { width: page.width as u32, height: page.height as u32, rgb }
+}
+
+fn width_of(face: Face, size: f32, text: &str) -> f32 {
+    let font = FontRef::try_from_slice((face.0)()).expect("the font is whole");
+    let scaled = font.as_scaled(PxScale::from(size));
+    text.chars().map(|letter| scaled.h_advance(scaled.glyph_id(letter))).sum()
+}
+
+/// The share of words that are in both texts, whatever their order.
+pub fn word_f1(expected: &str, found: &str) -> f64 {
+    let count = |text: &str| {
+        let mut words: BTreeMap<String, i64> = BTreeMap::new();
+        text.split_whitespace().for_each(|word| *words.entry(word.to_owned()).or_default() += 1);
+        words
+    };
+    let (expected, found) = (count(expected), count(found));
+    let shared: i64 = expected.iter().map(|(word, times)| found.get(word).map_or(0, |found| *times.min(found))).sum();
+    2.0 * shared as f64 / (expected.values().sum::<i64>() + found.values().sum::<i64>()).max(1) as f64
+}
+
+/// How many letters must be changed for one text to become the other, in parts of the letters expected. Any white
+/// space is one space.
+pub fn character_error(expected: &str, found: &str) -> f64 {
+    let letters = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect::<Vec<_>>();
+    let (expected, found) = (letters(expected), letters(found));
+    let mut row: Vec<usize> = (0..=found.len()).collect();
+    for (index, letter) in expected.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (place, other) in found.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != other);
+            diagonal = row[place + 1];
+            row[place + 1] = changed.min(row[place] + 1).min(diagonal + 1);
+        }
+    }
+    row[found.len()] as f64 / expected.len().max(1) as f64
+}
