@@ -7,25 +7,25 @@ use corbie_infer::ocr::Picture;
 
 /// Black on white, one number a pixel.
 #[derive(Clone)]
-pub struct Page {
-    pub width: usize,
-    pub height: usize,
-    pub gray: Vec<u8>,
+pub(crate) struct Page {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pub(crate) gray: Vec<u8>,
 }
 
-pub const SANS: Face = Face(dejavu::sans::regular);
-pub const SERIF: Face = Face(dejavu::serif::regular);
+pub(crate) const SANS: Face = Face(dejavu::sans::regular);
+pub(crate) const SERIF: Face = Face(dejavu::serif::regular);
 
 #[derive(Clone, Copy)]
-pub struct Face(fn() -> &'static [u8]);
+pub(crate) struct Face(fn() -> &'static [u8]);
 
 impl Page {
-    pub fn blank(width: usize, height: usize) -> Page {
+    pub(crate) fn blank(width: usize, height: usize) -> Page {
         Page { width, height, gray: vec![255; width * height] }
     }
 
     /// Draws one line whose letters stand on `baseline`, and gives where it ends.
-    pub fn line(&mut self, face: Face, size: f32, left: f32, baseline: f32, text: &str) -> f32 {
+    pub(crate) fn line(&mut self, face: Face, size: f32, left: f32, baseline: f32, text: &str) -> f32 {
         let font = FontRef::try_from_slice((face.0)()).expect("the font is whole");
         let scaled = font.as_scaled(PxScale::from(size));
         let mut x = left;
@@ -54,7 +54,7 @@ impl Page {
     }
 
     /// Draws text in lines that end before `right`, and gives the height after the last.
-    pub fn text(&mut self, face: Face, size: f32, left: f32, right: f32, top: f32, text: &str) -> f32 {
+    pub(crate) fn text(&mut self, face: Face, size: f32, left: f32, right: f32, top: f32, text: &str) -> f32 {
         let mut baseline = top + size;
         let mut line = String::new();
         for word in text.split_whitespace() {
@@ -72,7 +72,7 @@ impl Page {
     }
 
     /// The page turned clockwise around its middle.
-    pub fn skewed(&self, degrees: f32) -> Page {
+    pub(crate) fn skewed(&self, degrees: f32) -> Page {
         let (sin, cos) = degrees.to_radians().sin_cos();
         let (middle_x, middle_y) = (self.width as f32 / 2.0, self.height as f32 / 2.0);
         let at = |x: i32, y: i32| {
@@ -96,7 +96,7 @@ impl Page {
     }
 
     /// The page turned clockwise by a quarter.
-    pub fn turned(&self) -> Page {
+    pub(crate) fn turned(&self) -> Page {
         let mut turned = Page::blank(self.height, self.width);
         for y in 0..self.height {
             for x in 0..self.width {
@@ -107,7 +107,7 @@ impl Page {
     }
 
     /// The page as a poor scanner gives it: gray paper, pale ink, and every pixel off by up to `most`.
-    pub fn noisy(&self, most: i32) -> Page {
+    pub(crate) fn noisy(&self, most: i32) -> Page {
         let mut state = 1u32;
         let mut noisy = self.clone();
         for pixel in &mut noisy.gray {
@@ -118,12 +118,12 @@ impl Page {
         noisy
     }
 
-    pub fn rgb(&self) -> Vec<u8> {
+    pub(crate) fn rgb(&self) -> Vec<u8> {
         self.gray.iter().flat_map(|gray| [*gray; 3]).collect()
     }
 }
 
-pub fn picture<'a>(page: &Page, rgb: &'a [u8]) -> Picture<'a> {
+pub(crate) fn picture<'a>(page: &Page, rgb: &'a [u8]) -> Picture<'a> {
     Picture { width: page.width as u32, height: page.height as u32, rgb }
 }
 
@@ -134,7 +134,7 @@ fn width_of(face: Face, size: f32, text: &str) -> f32 {
 }
 
 /// The share of words that are in both texts, whatever their order.
-pub fn word_f1(expected: &str, found: &str) -> f64 {
+pub(crate) fn word_f1(expected: &str, found: &str) -> f64 {
     let count = |text: &str| {
         let mut words: BTreeMap<String, i64> = BTreeMap::new();
         text.split_whitespace().for_each(|word| *words.entry(word.to_owned()).or_default() += 1);
@@ -147,7 +147,7 @@ pub fn word_f1(expected: &str, found: &str) -> f64 {
 
 /// How many letters must be changed for one text to become the other, in parts of the letters expected. Any white
 /// space is one space.
-pub fn character_error(expected: &str, found: &str) -> f64 {
+pub(crate) fn character_error(expected: &str, found: &str) -> f64 {
     let letters = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect::<Vec<_>>();
     let (expected, found) = (letters(expected), letters(found));
     let mut row: Vec<usize> = (0..=found.len()).collect();
