@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use rten_simd::SimdUnaryOp;
 use rten_vecmath::{Gelu, Sigmoid};
 
+use super::MakeConvolution;
 use super::convolution::{Convolution, Depthwise, Window};
 use super::tensor::Tensor;
 
@@ -196,12 +197,12 @@ fn spread(input: &Tensor) -> Tensor {
 
 /// The weights of [`Layer::Quadruple`], from those of a transposed convolution of two by two pixels: by input channel,
 /// output channel, row and column.
-pub(crate) fn quadruple(inputs: usize, weights: &[f32], bias: &[f32]) -> Layer {
+pub(crate) fn quadruple(convolution: MakeConvolution, inputs: usize, weights: &[f32], bias: &[f32]) -> Layer {
     let outputs = bias.len() * 4;
     let mut turned = vec![0.0; weights.len()];
     for (index, weight) in weights.iter().enumerate() {
         turned[index % outputs * inputs + index / outputs] = *weight;
     }
     let bias: Vec<f32> = bias.iter().flat_map(|bias| [*bias; 4]).collect();
-    Layer::Quadruple(Convolution::new(Window::POINT, inputs, &turned, &bias))
+    Layer::Quadruple(convolution(Window::POINT, inputs, &turned, &bias))
 }

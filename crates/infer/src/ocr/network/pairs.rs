@@ -1,0 +1,153 @@
+//! Convolutions on processors that multiply pairs of 16-bit floats (AVX-512 BF16).
+//!
+//! Two input channels lie side by side in one lane, and one instruction does for them what otherwise takes two. The
+//! products are summed in 32 bits; weights and pixels keep eight bits of their fractions, which the networks do not
+//! notice (the word F1 over the pages of the tests is the same in the third digit).
+
+use std::arch::x86_64::{
+    __m512, __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_set1_ps,
+    _mm512_storeu_ps,
+};
+
+use super::convolution::{Area, BLOCK, PIECE, WIDE, Window};
+use super::tensor::Tensor;
+
+/// Weights by block of output channels, then pair of input channels, row and column, then channel in the block.
+#[derive(Debug)]
+pub(crate) struct Pairs {
+    weights: Vec<u32>,
+    inputs: usize,
+}
+
+const LANES: usize = 16;
+
+fn is_supported() -> bool {
+    std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512bw")
+        && std::arch::is_x86_feature_detected!("avx512vl")
+        && std::arch::is_x86_feature_detected!("avx512dq")
+        && std::arch::is_x86_feature_detected!("avx512bf16")
+}
+
+impl Pairs {
+    /// `weights` by output channel, input channel, row and column. None where the processor cannot.
+    pub(crate) fn new(window: Window, inputs: usize, outputs: usize, weights: &[f32]) -> Option<Pairs> {
+        if !is_supported() {
+            return None;
+        }
+        let places = window.height * window.width;
+        let terms = inputs.div_ceil(2) * places;
+        let mut packed = vec![0u32; outputs.div_ceil(BLOCK) * terms * BLOCK];
+        for (index, weight) in weights.iter().enumerate() {
+            let (output, input, place) = (index / places / inputs, index / places % inputs, index % places);
+            let term = input / 2 * places + place;
+            let pair = &mut packed[(output / BLOCK * terms + term) * BLOCK + output % BLOCK];
+            *pair |= if input % 2 == 0 { half(*weight) >> 16 } else { half(*weight) };
+        }
+        Some(Pairs { weights: packed, inputs })
+    }
+
+    #[expect(unsafe_code, reason = "calling a function for a processor's features; `new` has looked for them")]
+    pub(crate) fn run(&self, window: Window, bias: &[f32], input: &Tensor, area: Area, output: &mut [f32]) {
+        // SAFETY: `Pairs` exist only where `is_supported` found all of these features.
+        unsafe { run(self, window, bias, input, area, output) }
+    }
+}
+
+/// The upper half of a number, rounded to the nearest; the lower half is zero.
+#[inline(always)]
+fn half(number: f32) -> u32 {
+    let bits = number.to_bits();
+    bits.wrapping_add(0x7fff + (bits >> 16 & 1)) & 0xffff_0000
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
+fn run(pairs: &Pairs, window: Window, bias: &[f32], input: &Tensor, area: Area, output: &mut [f32]) {
+    let lines = pairs.inputs.div_ceil(2) * window.height * window.stride_x;
+    let piece = if lines > WIDE { PIECE / 2 } else { PIECE };
+    let length = piece + window.overhang();
+    let mut copy = vec![0u32; lines * length + 2 * PIECE];
+    let offsets = window.offsets(pairs.inputs.div_ceil(2), length);
+    let group = window.stride_x * length;
+    let (mut even, mut odd) = (vec![0.0f32; group], vec![0.0f32; group]);
+    let mut sums = [0.0f32; BLOCK * PIECE];
+    for row in 0..area.rows {
+        for first in (0..area.columns).step_by(piece) {
+            let pixels = piece.min(area.columns - first);
+            let mut planes = input.planes();
+            for copy in copy.chunks_exact_mut(window.height * group).take(pairs.inputs.div_ceil(2)) {
+                let (one, other) = (planes.next().unwrap_or_default(), planes.next());
+                for (inner, copy) in copy.chunks_exact_mut(group).enumerate() {
+                    let line = row * window.stride_y + inner;
+                    window.copy_row(one, area.input_width, line, first, pixels, &mut even, length);
+                    match other {
+                        Some(other) => window.copy_row(other, area.input_width, line, first, pixels, &mut odd, length),
+                        None => odd.fill(0.0),
+                    }
+                    for (pair, (even, odd)) in copy.iter_mut().zip(even.iter().zip(&odd)) {
+                        *pair = half(*even) >> 16 | half(*odd);
+                    }
+                }
+            }
+            let blocks = pairs.weights.chunks_exact(offsets.len() * BLOCK).zip(bias.chunks_exact(BLOCK));
+            for (block, (weights, bias)) in blocks.enumerate() {
+                for place in (0..pixels).step_by(2 * LANES) {
+                    sum(&copy[place..], &offsets, weights, bias, &mut sums[place..]);
+                }
+                area.put(block, row, first, pixels, &sums, output);
+            }
+        }
+    }
+}
+
+/// Sums for a block of channels and two registers of pixels; those of the next channel are `PIECE` further on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
+fn sum(copy: &[u32], offsets: &[usize], weights: &[u32], bias: &[f32], sums: &mut [f32]) {
+    let mut left: [__m512; BLOCK] = [_mm512_set1_ps(0.0); BLOCK];
+    for (sum, bias) in left.iter_mut().zip(bias) {
+        *sum = _mm512_set1_ps(*bias);
+    }
+    let mut right = left;
+    for (offset, weights) in offsets.iter().zip(weights.chunks_exact(BLOCK)) {
+        let (one, two) = load(&copy[*offset..]);
+        for channel in 0..BLOCK {
+            let weight = pair(_mm512_set1_epi32(weights[channel].cast_signed()));
+            left[channel] = _mm512_dpbf16_ps(left[channel], one, weight);
+            right[channel] = _mm512_dpbf16_ps(right[channel], two, weight);
+        }
+    }
+    for channel in 0..BLOCK {
+        store(left[channel], &mut sums[channel * PIECE..]);
+        store(right[channel], &mut sums[channel * PIECE + LANES..]);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+#[expect(unsafe_code, reason = "loads from a slice whose length was checked")]
+fn load(pairs: &[u32]) -> (__m512bh, __m512bh) {
+    let pairs: &[u32; 2 * LANES] = pairs.first_chunk().expect("two whole registers");
+    // SAFETY: thirty-two numbers are twice the 64 bytes that are read; no alignment is asked for.
+    let (one, two) =
+        unsafe { (_mm512_loadu_si512(pairs.as_ptr().cast()), _mm512_loadu_si512(pairs[LANES..].as_ptr().cast())) };
+    (pair(one), pair(two))
+}
+
+/// The same bits, as the type of the instruction that multiplies them.
+#[inline]
+#[target_feature(enable = "avx512f")]
+#[expect(unsafe_code, reason = "there is no other way from one type of register to the other")]
+fn pair(bits: __m512i) -> __m512bh {
+    // SAFETY: both are registers of 64 bytes in which any bits are allowed.
+    unsafe { std::mem::transmute(bits) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+#[expect(unsafe_code, reason = "a store to a slice whose length was checked")]
+fn store(numbers: __m512, out: &mut [f32]) {
+    let out: &mut [f32; LANES] = out.first_chunk_mut().expect("a whole register");
+    // SAFETY: sixteen numbers are the 64 bytes that are written; no alignment is asked for.
+    unsafe { _mm512_storeu_ps(out.as_mut_ptr(), numbers) }
+}
