@@ -106,7 +106,7 @@ const CHARACTERS: &str = include_str!("../../models/PP-OCRv6-tiny/characters.txt
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { longest_side: 1280, most_pixels: 64_000_000, most_lines: 2000, least_confidence: 0.5, turn: true }
+        Settings { longest_side: 1120, most_pixels: 64_000_000, most_lines: 2000, least_confidence: 0.5, turn: true }
     }
 }
 

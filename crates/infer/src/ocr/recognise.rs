@@ -1,6 +1,6 @@
 //! A line of text in a picture becomes letters.
 
-use rten_simd::SimdUnaryOp;
+use rten_simd::{Isa, SimdOp, SimdUnaryOp};
 use rten_vecmath::Exp;
 
 use super::crop::{Crop, HEIGHT};
@@ -59,25 +59,44 @@ impl Reader {
 
 /// The class with the largest number at each place, the first of several, and its share after a softmax.
 fn most_probable(output: &Tensor) -> Vec<(u32, f32)> {
-    let places = output.width;
-    let mut classes = vec![0u32; places];
-    let mut largest = vec![f32::MIN; places];
-    for (class, numbers) in output.numbers.chunks_exact(places.max(1)).enumerate() {
-        for ((number, largest), best) in numbers.iter().zip(&mut largest).zip(&mut classes) {
-            *best = if *number > *largest { class as u32 } else { *best };
-            *largest = if *number > *largest { *number } else { *largest };
-        }
-    }
-    let mut sums = vec![0.0f32; places];
-    let mut shares = vec![0.0f32; places];
-    for numbers in output.numbers.chunks_exact(places.max(1)) {
-        for ((share, number), largest) in shares.iter_mut().zip(numbers).zip(&largest) {
-            *share = number - largest;
+    let (classes, largest) = Largest { output }.dispatch();
+    let mut sums = vec![0.0f32; output.width];
+    // Many classes at once, since to begin is not free.
+    let mut shares = Vec::with_capacity(64 * output.width);
+    for numbers in output.numbers.chunks(64 * output.width.max(1)) {
+        shares.clear();
+        for row in numbers.chunks_exact(output.width) {
+            shares.extend(row.iter().zip(&largest).map(|(number, largest)| number - largest));
         }
         Exp {}.map_mut(&mut shares);
-        sums.iter_mut().zip(&shares).for_each(|(sum, share)| *sum += share);
+        for row in shares.chunks_exact(output.width) {
+            sums.iter_mut().zip(row).for_each(|(sum, share)| *sum += share);
+        }
     }
     classes.into_iter().zip(sums.into_iter().map(|sum| 1.0 / sum)).collect()
+}
+
+struct Largest<'a> {
+    output: &'a Tensor,
+}
+
+/// Plain loops; as one operation they are compiled for wide registers.
+impl SimdOp for Largest<'_> {
+    type Output = (Vec<u32>, Vec<f32>);
+
+    #[inline(always)]
+    fn eval<I: Isa>(self, _: I) -> Self::Output {
+        let places = self.output.width;
+        let mut classes = vec![0u32; places];
+        let mut largest = vec![f32::MIN; places];
+        for (class, numbers) in self.output.numbers.chunks_exact(places.max(1)).enumerate() {
+            for ((number, largest), best) in numbers.iter().zip(&mut largest).zip(&mut classes) {
+                *best = if *number > *largest { class as u32 } else { *best };
+                *largest = if *number > *largest { *number } else { *largest };
+            }
+        }
+        (classes, largest)
+    }
 }
 
 #[cfg(test)]

@@ -199,6 +199,14 @@ impl Convolution {
 }
 
 impl Area {
+    /// Where the sums of a whole block of channels begin in the output; none where the last block has fewer.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn place(&self, block: usize, row: usize, first: usize) -> Option<usize> {
+        let whole = (block + 1) * BLOCK <= self.outputs;
+        whole.then(|| (block * BLOCK * self.rows + row) * self.columns + first)
+    }
+
     /// Writes the sums of a block of channels, which are `PIECE` apart.
     #[inline(always)]
     pub(super) fn put(

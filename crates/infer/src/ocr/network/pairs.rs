@@ -77,6 +77,14 @@ fn run(pairs: &Pairs, window: Window, bias: &[f32], input: &Tensor, area: Area, 
             let mut planes = input.planes();
             for copy in copy.chunks_exact_mut(window.height * group).take(pairs.inputs.div_ceil(2)) {
                 let (one, other) = (planes.next().unwrap_or_default(), planes.next());
+                if window == Window::POINT {
+                    let here = first..first + pixels;
+                    match other {
+                        Some(other) => pack(copy, &one[here.clone()], &other[here]),
+                        None => pack(copy, &one[here], &odd),
+                    }
+                    continue;
+                }
                 for (inner, copy) in copy.chunks_exact_mut(group).enumerate() {
                     let line = row * window.stride_y + inner;
                     window.copy_row(one, area.input_width, line, first, pixels, &mut even, length);
@@ -84,26 +92,42 @@ fn run(pairs: &Pairs, window: Window, bias: &[f32], input: &Tensor, area: Area, 
                         Some(other) => window.copy_row(other, area.input_width, line, first, pixels, &mut odd, length),
                         None => odd.fill(0.0),
                     }
-                    for (pair, (even, odd)) in copy.iter_mut().zip(even.iter().zip(&odd)) {
-                        *pair = half(*even) >> 16 | half(*odd);
-                    }
+                    pack(copy, &even, &odd);
                 }
             }
             let blocks = pairs.weights.chunks_exact(offsets.len() * BLOCK).zip(bias.chunks_exact(BLOCK));
             for (block, (weights, bias)) in blocks.enumerate() {
                 for place in (0..pixels).step_by(2 * LANES) {
-                    sum(&copy[place..], &offsets, weights, bias, &mut sums[place..]);
+                    let (copy, here) = (&copy[place..], first + place);
+                    let rest = (pixels - place).min(2 * LANES);
+                    match area.place(block, row, here) {
+                        // Straight to where they belong.
+                        Some(start) if rest == 2 * LANES => {
+                            sum(copy, &offsets, weights, bias, &mut output[start..], area.rows * area.columns);
+                        }
+                        _ => {
+                            sum(copy, &offsets, weights, bias, &mut sums, PIECE);
+                            area.put(block, row, here, rest, &sums, output);
+                        }
+                    }
                 }
-                area.put(block, row, first, pixels, &sums, output);
             }
         }
     }
 }
 
-/// Sums for a block of channels and two registers of pixels; those of the next channel are `PIECE` further on.
+/// Pixels of two channels side by side.
+#[inline(always)]
+fn pack(pairs: &mut [u32], even: &[f32], odd: &[f32]) {
+    for (pair, (even, odd)) in pairs.iter_mut().zip(even.iter().zip(odd)) {
+        *pair = half(*even) >> 16 | half(*odd);
+    }
+}
+
+/// Sums for a block of channels and two registers of pixels; those of the next channel are `apart` further on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
-fn sum(copy: &[u32], offsets: &[usize], weights: &[u32], bias: &[f32], sums: &mut [f32]) {
+fn sum(copy: &[u32], offsets: &[usize], weights: &[u32], bias: &[f32], sums: &mut [f32], apart: usize) {
     let mut left: [__m512; BLOCK] = [_mm512_set1_ps(0.0); BLOCK];
     for (sum, bias) in left.iter_mut().zip(bias) {
         *sum = _mm512_set1_ps(*bias);
@@ -118,8 +142,8 @@ fn sum(copy: &[u32], offsets: &[usize], weights: &[u32], bias: &[f32], sums: &mu
         }
     }
     for channel in 0..BLOCK {
-        store(left[channel], &mut sums[channel * PIECE..]);
-        store(right[channel], &mut sums[channel * PIECE + LANES..]);
+        store(left[channel], &mut sums[channel * apart..]);
+        store(right[channel], &mut sums[channel * apart + LANES..]);
     }
 }
 
