@@ -24,10 +24,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let engine = Engine::builtin()?;
     for file in files {
-        let image = image::open(&file)?.to_rgb8();
+        let image = image::open(&file)?.to_rgba8();
         let (width, height) = image.dimensions();
+        // What can be seen through is seen on white paper.
+        let on_white = |colour: u8, cover: u8| 255 - ((255 - u16::from(colour)) * u16::from(cover) / 255) as u8;
+        let rgb: Vec<u8> =
+            image.pixels().flat_map(|pixel| [0, 1, 2].map(|index| on_white(pixel[index], pixel[3]))).collect();
         let start = (Instant::now(), cpu_seconds());
-        let found = engine.recognise(Picture { width, height, rgb: &image }, &settings)?;
+        let found = engine.recognise(Picture { width, height, rgb: &rgb }, &settings)?;
         let (wall, cpu) = (start.0.elapsed().as_secs_f64(), cpu_seconds() - start.1);
         eprintln!(
             "{}: {width} x {height}, {} lines, turn {:?}, skew {:.2}, confidence {:.3}, {wall:.2} s, {cpu:.2} s of CPU, peak {} MB",

@@ -2,9 +2,13 @@
 
 mod page;
 
+use std::fs;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use corbie_infer::ocr::{Engine, Error, Picture, Recognised, Settings, Turn};
+use sha2::{Digest, Sha256};
+
 use page::{Face, Page, SANS, SERIF, character_error, picture, word_f1};
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builtin().expect("the networks are whole"));
@@ -39,6 +43,28 @@ fn check_words(page: &Page, expected: &str, least: f64) -> Recognised {
     let f1 = word_f1(expected, &text);
     assert!(f1 >= least, "word F1 is {f1:.3}, below {least}; turn {:?}, skew {:.2}\n{text}", found.turn, found.skew);
     found
+}
+
+#[test]
+fn the_networks_are_the_ones_their_card_lists() {
+    #[derive(serde::Deserialize)]
+    struct Card {
+        file: Vec<File>,
+    }
+    #[derive(serde::Deserialize)]
+    struct File {
+        name: String,
+        bytes: u64,
+        sha256: String,
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/PP-OCRv6-tiny");
+    let card: Card = toml::from_str(&fs::read_to_string(folder.join("MODEL.toml")).unwrap()).unwrap();
+    assert_eq!(card.file.len(), 4);
+    for file in card.file {
+        let bytes = fs::read(folder.join(&file.name)).unwrap();
+        let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!((bytes.len() as u64, hash), (file.bytes, file.sha256), "{}", file.name);
+    }
 }
 
 #[test]

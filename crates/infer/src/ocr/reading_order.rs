@@ -194,20 +194,22 @@ fn compose(boxes: &[Upright], first_words: &[f32], rows: Vec<Row>) -> Vec<Paragr
     let pitches = extents.windows(2).map(|pair| pair[1].top - pair[0].top).filter(|pitch| *pitch > 0.0);
     let height = median(extents.iter().map(Upright::height)).unwrap_or(1.0);
     let usual_pitch = median(pitches).unwrap_or(height).min(2.0 * height);
-    // What the first word of the next row takes.
-    let next_words = rows.iter().skip(1).map(|row| row.lines.first().map_or(0.0, |line| first_words[*line]));
-    let next_words: Vec<f32> = next_words.chain([0.0]).collect();
+    // What the first word of the next row takes, and where that row begins.
+    let first = |row: &Row| row.lines.first().map(|line| (first_words[*line], boxes[*line].left));
+    let nexts: Vec<Option<(f32, f32)>> = rows.iter().skip(1).map(first).chain([None]).collect();
 
     let mut paragraphs: Vec<Paragraph> = Vec::new();
     let mut before: Option<Upright> = None;
-    for ((mut row, extent), next_word) in rows.into_iter().zip(&extents).zip(next_words) {
+    for ((mut row, extent), next) in rows.into_iter().zip(&extents).zip(nexts) {
         let begins = before.is_none_or(|before| {
             let pitch = extent.top - before.top;
             let ratio = extent.height() / before.height().max(f32::MIN_POSITIVE);
             pitch > usual_pitch + 0.5 * height.min(extent.height()) || !(0.7..1.43).contains(&ratio)
         });
-        // A person writing on would have put the next word here: there is room for it and a space.
-        let room = whole.right - extent.right;
+        // A person writing on would have put the next word here: there is room for it and a space. Rows that begin
+        // at different places, as those of an address on the right, have room on the left too.
+        let (next_word, next_left) = next.unwrap_or((0.0, extent.left));
+        let room = whole.right - extent.right + (extent.left - next_left).abs();
         row.ends = has_wide_gap(boxes, &row) || room > next_word + 0.8 * extent.height();
         before = Some(*extent);
         match paragraphs.last_mut() {

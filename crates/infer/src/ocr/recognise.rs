@@ -53,7 +53,8 @@ impl Reader {
             last = class;
         }
         let confidence = if count == 0 { 0.0 } else { (sum / count as f32).clamp(0.0, 1.0) };
-        Reading { text: text.trim().to_owned(), confidence }
+        // Wide gaps are read as several spaces.
+        Reading { text: text.split_whitespace().collect::<Vec<_>>().join(" "), confidence }
     }
 }
 

@@ -16,6 +16,7 @@ impl Recognised {
                 Some(before) if before.row == line.row => text.push(if stand_apart(before, line) { '\t' } else { ' ' }),
                 Some(before) if before.ends => text.push('\n'),
                 Some(_) if joins_words(&text, &line.text) => _ = text.pop(),
+                Some(_) if is_unspaced(text.chars().next_back()) && is_unspaced(line.text.chars().next()) => {}
                 Some(_) => text.push(' '),
             }
             text.push_str(&line.text);
@@ -44,9 +45,20 @@ fn stand_apart(left: &Line, right: &Line) -> bool {
 /// Whether a hyphen at the end divides a word that goes on.
 fn joins_words(before: &str, after: &str) -> bool {
     let mut ending = before.chars().rev();
-    ending.next() == Some('-')
-        && ending.next().is_some_and(char::is_alphabetic)
-        && after.chars().next().is_some_and(char::is_lowercase)
+    let hyphen = ending.next() == Some('-');
+    match (ending.next(), after.chars().next()) {
+        (Some(last), Some(first)) if hyphen && last.is_alphabetic() => {
+            first.is_lowercase() || last.is_uppercase() && first.is_uppercase()
+        }
+        _ => false,
+    }
+}
+
+/// Chinese and Japanese are written without spaces.
+fn is_unspaced(letter: Option<char>) -> bool {
+    letter.is_some_and(
+        |letter| matches!(letter, '\u{3000}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}'),
+    )
 }
 
 #[cfg(test)]
@@ -72,7 +84,9 @@ mod tests {
         assert_eq!(text(lines("a divi-", "ded word")), "a divided word");
         assert_eq!(text(lines("pages 10-", "20 of it")), "pages 10- 20 of it");
         assert_eq!(text(lines("Saint-", "Denis")), "Saint- Denis");
+        assert_eq!(text(lines("RE-", "LATED MATTERS")), "RELATED MATTERS");
         assert_eq!(text(lines("one", "two")), "one two");
+        assert_eq!(text(lines("新鲜甘草", "黄酮。")), "新鲜甘草黄酮。");
     }
 
     #[test]
