@@ -73,6 +73,11 @@ fn clean_text_is_read_at_every_usual_size() {
         check_words(&page(SANS, size, ENGLISH), ENGLISH, 0.985);
         check_words(&page(SERIF, size, ENGLISH), ENGLISH, 0.985);
     }
+    // A page of 200 dots an inch, larger than what is looked at.
+    let mut large = Page::blank(1654, 2339);
+    let end = large.text(SERIF, 28.0, 160.0, 1500.0, 150.0, ENGLISH);
+    large.text(SERIF, 28.0, 160.0, 1500.0, end + 60.0, GERMAN);
+    check_words(&large, &format!("{ENGLISH} {GERMAN}"), 0.985);
 }
 
 #[test]
@@ -107,6 +112,30 @@ fn pages_on_their_side_and_on_their_head_are_turned() {
         };
         assert_eq!(corner, expected, "{begins:?}");
     }
+}
+
+#[test]
+fn a_page_can_lie_on_its_side_and_be_skewed() {
+    let found = check_words(&page(SERIF, 25.0, ENGLISH).skewed(2.0).turned(), ENGLISH, 0.95);
+    assert_eq!(found.turn, Turn::ThreeQuarters);
+    assert!((found.skew - 2.0).abs() < 0.4, "{}", found.skew);
+}
+
+#[test]
+fn white_letters_on_black_are_read() {
+    let mut page = page(SANS, 25.0, ENGLISH);
+    page.gray.iter_mut().for_each(|gray| *gray = 255 - *gray);
+    check_words(&page, ENGLISH, 0.985);
+}
+
+#[test]
+fn large_letters_and_small_ones_are_read_on_one_page() {
+    let mut page = Page::blank(1654, 1200);
+    page.line(SERIF, 120.0, 150.0, 200.0, "Annual report");
+    page.line(SANS, 60.0, 150.0, 300.0, "Figures for the year 2018");
+    page.text(SERIF, 22.0, 150.0, 1500.0, 400.0, ENGLISH);
+    let expected = format!("Annual report Figures for the year 2018 {ENGLISH}");
+    check_words(&page, &expected, 0.97);
 }
 
 #[test]

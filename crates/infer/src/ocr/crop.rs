@@ -71,7 +71,8 @@ impl Place {
         let (blue, rest) = numbers.split_at_mut(HEIGHT * width);
         let (green, red) = rest.split_at_mut(HEIGHT * width);
         for y in 0..HEIGHT {
-            for x in 0..width {
+            let pixels = blue[y * width..].iter_mut().zip(&mut green[y * width..]).zip(&mut red[y * width..]);
+            for (x, ((blue, green), red)) in pixels.take(width).enumerate() {
                 let mut sum = [0.0f32; 3];
                 for inner_y in 0..samples_y {
                     let down = y as f32 + (inner_y as f32 + 0.5) / samples_y as f32;
@@ -82,10 +83,9 @@ impl Place {
                         sum = [sum[0] + colour[0], sum[1] + colour[1], sum[2] + colour[2]];
                     }
                 }
-                let index = y * width + x;
-                blue[index] = sum[2] * share - 1.0;
-                green[index] = sum[1] * share - 1.0;
-                red[index] = sum[0] * share - 1.0;
+                *blue = sum[2] * share - 1.0;
+                *green = sum[1] * share - 1.0;
+                *red = sum[0] * share - 1.0;
             }
         }
         Crop { width, numbers }
@@ -93,19 +93,63 @@ impl Place {
 }
 
 /// The colour between four pixels. Beyond the picture its last pixels go on.
-#[inline]
+#[inline(always)]
 fn sample(picture: &Picture<'_>, place: Point) -> [f32; 3] {
     let (width, height) = (picture.width as usize, picture.height as usize);
     let x = (place.x - 0.5).clamp(0.0, (width - 1) as f32);
     let y = (place.y - 0.5).clamp(0.0, (height - 1) as f32);
     let (left, top) = (x as usize, y as usize);
-    let (right, bottom) = ((left + 1).min(width - 1), (top + 1).min(height - 1));
     let (part_x, part_y) = (x - left as f32, y - top as f32);
-    let pixel = |x: usize, y: usize| &picture.rgb[(y * width + x) * 3..][..3];
-    let (a, b, c, d) = (pixel(left, top), pixel(right, top), pixel(left, bottom), pixel(right, bottom));
+    // At the right and lower edge both pixels are the same one.
+    let (right, below) = (if left + 1 < width { 3 } else { 0 }, if top + 1 < height { 3 * width } else { 0 });
+    let start = (top * width + left) * 3;
+    let above = &picture.rgb[start..start + right + 3];
+    let below = &picture.rgb[start + below..start + below + right + 3];
+    let mix = |row: &[u8], colour: usize| {
+        let (one, other) = (f32::from(row[colour]), f32::from(row[colour + right]));
+        one + (other - one) * part_x
+    };
     std::array::from_fn(|colour| {
-        let above = f32::from(a[colour]) * (1.0 - part_x) + f32::from(b[colour]) * part_x;
-        let below = f32::from(c[colour]) * (1.0 - part_x) + f32::from(d[colour]) * part_x;
-        above * (1.0 - part_y) + below * part_y
+        let (above, below) = (mix(above, colour), mix(below, colour));
+        above + (below - above) * part_y
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A picture whose red counts columns and whose green counts rows.
+    fn ramp(width: u32, height: u32) -> Vec<u8> {
+        (0..height).flat_map(|y| (0..width).flat_map(move |x| [x as u8, y as u8, 7])).collect()
+    }
+
+    #[test]
+    fn colours_are_mixed_between_pixels_and_go_on_beyond_the_edge() {
+        let rgb = ramp(20, 10);
+        let picture = Picture { width: 20, height: 10, rgb: &rgb };
+        assert_eq!(sample(&picture, Point::new(5.5, 3.5)), [5.0, 3.0, 7.0]);
+        assert_eq!(sample(&picture, Point::new(6.0, 3.75)), [5.5, 3.25, 7.0]);
+        assert_eq!(sample(&picture, Point::new(-4.0, -4.0)), [0.0, 0.0, 7.0]);
+        assert_eq!(sample(&picture, Point::new(99.0, 99.0)), [19.0, 9.0, 7.0]);
+        let rgb = [1, 2, 3];
+        assert_eq!(sample(&Picture { width: 1, height: 1, rgb: &rgb }, Point::new(0.9, 0.1)), [1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn a_box_is_read_along_its_own_direction_whichever_way_the_picture_lies() {
+        let rgb = ramp(200, 100);
+        let picture = Picture { width: 200, height: 100, rgb: &rgb };
+        let place = Slanted { centre: Point::new(100.0, 50.0), along: Point::new(1.0, 0.0), width: 96.0, height: 48.0 };
+        let columns = |turn: Turn, inner: Turn| {
+            let crop = Place::of(&place, &picture, turn, inner).cut(&picture);
+            let red = &crop.numbers[2 * HEIGHT * crop.width..][..crop.width];
+            (crop.width, ((red[0] + 1.0) * 127.5).round(), ((red[crop.width - 1] + 1.0) * 127.5).round())
+        };
+        assert_eq!(columns(Turn::None, Turn::None), (96, 52.0, 147.0));
+        assert_eq!(columns(Turn::None, Turn::Half), (96, 147.0, 52.0));
+        // Half a turn of the page puts the same place elsewhere: the centre stays, the direction turns.
+        assert_eq!(columns(Turn::Half, Turn::None), (96, 147.0, 52.0));
+        assert_eq!(columns(Turn::Half, Turn::Half), (96, 52.0, 147.0));
+    }
 }

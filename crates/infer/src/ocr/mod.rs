@@ -15,6 +15,8 @@ mod recognise;
 mod resize;
 mod text;
 
+use std::collections::HashMap;
+
 use detect::{Detected, detect};
 use geometry::Slanted;
 use network::Network;
@@ -127,16 +129,23 @@ impl Engine {
             return Ok(Recognised::default());
         }
         let mut detected = self.detect(&picture, Turn::None, settings)?;
+        // What was read upright to find the turn need not be read again.
+        let mut known: HashMap<usize, Reading> = HashMap::new();
         let mut turn = Turn::None;
         if settings.turn {
-            turn = self.turn_of(&picture, &detected)?;
+            turn = self.turn_of(&picture, &detected, &mut known)?;
             if turn != Turn::None {
+                known.clear();
                 detected = self.detect(&picture, turn, settings)?;
             }
         }
         let mut read = Vec::with_capacity(detected.boxes.len());
-        for place in &detected.boxes {
-            let (inner, reading) = self.read_any_way(&picture, place, turn)?;
+        for (index, place) in detected.boxes.iter().enumerate() {
+            let upright = match known.remove(&index) {
+                Some(reading) => reading,
+                None => self.read(&picture, place, turn, Turn::None)?,
+            };
+            let (inner, reading) = self.read_any_way(&picture, place, turn, upright)?;
             if !reading.text.is_empty() && reading.confidence >= settings.least_confidence {
                 read.push((*place, inner, reading));
             }
@@ -149,21 +158,39 @@ impl Engine {
             .map_err(|reason| Error::Run { network: DETECTION, reason })
     }
 
-    fn turn_of(&self, picture: &Picture<'_>, detected: &Detected) -> Result<Turn, Error> {
+    /// How the page must be turned. `upright` gets the lines that were read without turning it.
+    fn turn_of(
+        &self,
+        picture: &Picture<'_>,
+        detected: &Detected,
+        upright: &mut HashMap<usize, Reading>,
+    ) -> Result<Turn, Error> {
         let samples = orientation::samples(&detected.boxes);
         orientation::find(orientation::lies_on_its_side(&detected.boxes), |turn| {
-            samples.iter().map(|index| self.read(picture, &detected.boxes[*index], Turn::None, turn)).collect()
+            let read = |index: &usize| self.read(picture, &detected.boxes[*index], Turn::None, turn);
+            let readings = samples.iter().map(read).collect::<Result<Vec<Reading>, Error>>()?;
+            if turn == Turn::None {
+                upright.extend(samples.iter().copied().zip(readings.iter().cloned()));
+            }
+            Ok(readings)
         })
     }
 
-    /// Reads a box, and a tall one the other ways too: it may be a letter that stands or a line that lies.
-    fn read_any_way(&self, picture: &Picture<'_>, place: &Slanted, turn: Turn) -> Result<(Turn, Reading), Error> {
-        let upright = self.read(picture, place, turn, Turn::None)?;
+    /// Reads a tall box the other ways too: it may be a letter that stands or a line that lies.
+    fn read_any_way(
+        &self,
+        picture: &Picture<'_>,
+        place: &Slanted,
+        turn: Turn,
+        upright: Reading,
+    ) -> Result<(Turn, Reading), Error> {
+        // A single letter is read with some confidence whichever way it lies.
+        let least = upright.confidence + SURER;
         let mut best = (Turn::None, upright);
         if place.aspect() < TALL_ASPECT {
             for inner in [Turn::Quarter, Turn::ThreeQuarters] {
                 let reading = self.read(picture, place, turn, inner)?;
-                if reading.confidence > best.1.confidence {
+                if reading.confidence > best.1.confidence.max(least) {
                     best = (inner, reading);
                 }
             }
@@ -179,6 +206,8 @@ impl Engine {
 
 /// A box narrower than this beside its height may be a line that runs up or down.
 const TALL_ASPECT: f32 = 0.6;
+/// How much more confidence it takes to believe that it does.
+const SURER: f32 = 0.05;
 
 /// Lines in the order in which they are read.
 fn arrange(picture: &Picture<'_>, turn: Turn, skew: f32, mut read: Vec<(Slanted, Turn, Reading)>) -> Recognised {

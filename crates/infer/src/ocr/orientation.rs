@@ -12,6 +12,8 @@ const TALL: f32 = 1.5;
 pub(crate) const SAMPLES: usize = 5;
 /// Text that is read with this confidence stands upright.
 const CERTAIN: f32 = 0.9;
+/// Few pages stand on their head. What cannot be read either way stays as it is.
+const SURER: f32 = 0.05;
 
 /// Whether most of the text runs up or down.
 pub(crate) fn lies_on_its_side(boxes: &[Slanted]) -> bool {
@@ -32,7 +34,6 @@ pub(crate) fn samples(boxes: &[Slanted]) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..boxes.len()).collect();
     let longest = |index: &usize| boxes[*index].width.max(boxes[*index].height);
     indices.sort_by(|one, other| longest(other).total_cmp(&longest(one)));
-    // The very longest are squeezed or are rules; of ordinary lines any will do.
     indices.truncate(SAMPLES);
     indices
 }
@@ -44,7 +45,8 @@ pub(crate) fn find<E>(on_its_side: bool, mut read: impl FnMut(Turn) -> Result<Ve
     if first_score >= CERTAIN {
         return Ok(first);
     }
-    Ok(if score(&read(second)?) > first_score { second } else { first })
+    let least = if on_its_side { first_score } else { first_score + SURER };
+    Ok(if score(&read(second)?) > least { second } else { first })
 }
 
 /// The confidence in the samples, counted by their letters.
@@ -99,6 +101,8 @@ mod tests {
     fn what_reads_better_upside_down_is_turned() {
         let read = |turn| if turn == Turn::Half { reading("text", 0.95) } else { reading("7x37", 0.6) };
         assert_eq!(find(false, read), Ok(Turn::Half));
+        let read = |turn| if turn == Turn::Half { reading("7x37", 0.62) } else { reading("4x73", 0.6) };
+        assert_eq!(find(false, read), Ok(Turn::None));
         let read = |turn| if turn == Turn::ThreeQuarters { reading("text", 0.95) } else { reading("", 0.0) };
         assert_eq!(find(true, read), Ok(Turn::ThreeQuarters));
     }

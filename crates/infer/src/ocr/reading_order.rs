@@ -217,6 +217,13 @@ fn compose(boxes: &[Upright], first_words: &[f32], rows: Vec<Row>) -> Vec<Paragr
             _ => paragraphs.push(Paragraph { rows: vec![row] }),
         }
     }
+    for paragraph in &mut paragraphs {
+        // In a table the rows without a gap are rows, too.
+        let wide = paragraph.rows.iter().filter(|row| has_wide_gap(boxes, row)).count();
+        if wide > 0 && 2 * wide >= paragraph.rows.len() {
+            paragraph.rows.iter_mut().for_each(|row| row.ends = true);
+        }
+    }
     paragraphs
 }
 
