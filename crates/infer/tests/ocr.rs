@@ -201,6 +201,23 @@ fn paragraphs_stay_apart_and_divided_words_are_joined() {
 }
 
 #[test]
+fn lines_beyond_the_limits_are_left_out_and_counted() {
+    let page = page(SANS, 25.0, ENGLISH);
+    let all = read(&page);
+    assert_eq!(all.left_out, 0);
+    let rgb = page.rgb();
+    for settings in [
+        Settings { most_lines: 3, ..Settings::default() },
+        Settings { most_columns: 4000, ..Settings::default() },
+        Settings { most_columns: 0, ..Settings::default() },
+    ] {
+        let some = ENGINE.recognise(picture(&page, &rgb), &settings).unwrap();
+        assert!(some.left_out > 0 && some.lines.len() < all.lines.len(), "{settings:?}");
+        assert_eq!(some.lines.len() + some.left_out, all.lines.len(), "{settings:?}");
+    }
+}
+
+#[test]
 fn the_same_picture_gives_the_same_text() {
     let page = page(SANS, 21.0, ENGLISH).noisy(40).skewed(0.8);
     assert_eq!(read(&page), read(&page));

@@ -29,6 +29,8 @@ pub(crate) struct Detected {
     pub(crate) boxes: Vec<Slanted>,
     /// How far lines fall to the right, in degrees.
     pub(crate) skew: f32,
+    /// Lines beyond the most that were asked for.
+    pub(crate) left_out: usize,
 }
 
 pub(crate) fn detect(
@@ -49,6 +51,7 @@ pub(crate) fn detect(
     blobs.retain(|blob| blob.score >= LEAST_SCORE);
     // The largest, where there are too many. The sort is stable, so the same ones every time.
     blobs.sort_by_key(|blob| std::cmp::Reverse(blob.pixels));
+    let left_out = blobs.len().saturating_sub(most);
     blobs.truncate(most);
     for blob in &mut blobs {
         for point in &mut blob.hull {
@@ -56,7 +59,7 @@ pub(crate) fn detect(
         }
     }
     let least = LEAST_CORE * scale.x.max(scale.y).min(1.0);
-    Ok(fit(&blobs, least))
+    Ok(Detected { left_out, ..fit(&blobs, least) })
 }
 
 /// Boxes around blobs. Those too short to have a direction of their own take that of the page.
@@ -77,7 +80,7 @@ fn fit(blobs: &[Blob], least: f32) -> Detected {
         let distance = core.width * core.height * UNCLIP_RATIO / (2.0 * (core.width + core.height));
         boxes.push(core.widened(distance));
     }
-    Detected { boxes, skew }
+    Detected { boxes, skew, left_out: 0 }
 }
 
 /// The slant that half of the text is on either side of, counted by its length.

@@ -44,6 +44,9 @@ pub struct Settings {
     pub most_pixels: u64,
     /// The largest are read where there are more.
     pub most_lines: usize,
+    /// The same for all lines end to end, in pixels once they are as high as the reader wants them. A page of small
+    /// print has 200,000; a core reads about as many in two seconds.
+    pub most_columns: usize,
     /// What is read with less confidence is left out.
     pub least_confidence: f32,
     /// Whether pages that lie on their side or head are turned.
@@ -59,6 +62,8 @@ pub struct Recognised {
     pub turn: Turn,
     /// How far its lines fall to the right once it is turned, in degrees.
     pub skew: f32,
+    /// Lines that were found and not read, because there were too many.
+    pub left_out: usize,
 }
 
 /// A line of text, or a part of one where there are wide gaps in it.
@@ -93,7 +98,17 @@ pub enum Error {
     Run { network: &'static str, reason: String },
 }
 
-/// The networks, ready to read pictures.
+/// The networks, ready to read pictures. Threads can share one.
+///
+/// ```
+/// use corbie_infer::ocr::{Engine, Picture, Settings};
+///
+/// let engine = Engine::builtin()?;
+/// let white = vec![255; 64 * 32 * 3];
+/// let found = engine.recognise(Picture { width: 64, height: 32, rgb: &white }, &Settings::default())?;
+/// assert_eq!(found.text(), "");
+/// # Ok::<(), corbie_infer::ocr::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Engine {
     detection: Network,
@@ -108,7 +123,14 @@ const CHARACTERS: &str = include_str!("../../models/PP-OCRv6-tiny/characters.txt
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { longest_side: 1120, most_pixels: 64_000_000, most_lines: 2000, least_confidence: 0.5, turn: true }
+        Settings {
+            longest_side: 1120,
+            most_pixels: 64_000_000,
+            most_lines: 2000,
+            most_columns: 1_000_000,
+            least_confidence: 0.5,
+            turn: true,
+        }
     }
 }
 
@@ -140,7 +162,13 @@ impl Engine {
             }
         }
         let mut read = Vec::with_capacity(detected.boxes.len());
+        let (mut columns, mut left_out) = (0, detected.left_out);
         for (index, place) in detected.boxes.iter().enumerate() {
+            columns += ways(place).map(|inner| crop::Place::of(place, &picture, turn, inner).width()).sum::<usize>();
+            if columns > settings.most_columns {
+                left_out += detected.boxes.len() - index;
+                break;
+            }
             let upright = match known.remove(&index) {
                 Some(reading) => reading,
                 None => self.read(&picture, place, turn, Turn::None)?,
@@ -150,7 +178,7 @@ impl Engine {
                 read.push((*place, inner, reading));
             }
         }
-        Ok(arrange(&picture, turn, detected.skew, read))
+        Ok(Recognised { left_out, ..arrange(&picture, turn, detected.skew, read) })
     }
 
     fn detect(&self, picture: &Picture<'_>, turn: Turn, settings: &Settings) -> Result<Detected, Error> {
@@ -187,12 +215,10 @@ impl Engine {
         // A single letter is read with some confidence whichever way it lies.
         let least = upright.confidence + SURER;
         let mut best = (Turn::None, upright);
-        if place.aspect() < TALL_ASPECT {
-            for inner in [Turn::Quarter, Turn::ThreeQuarters] {
-                let reading = self.read(picture, place, turn, inner)?;
-                if reading.confidence > best.1.confidence.max(least) {
-                    best = (inner, reading);
-                }
+        for inner in ways(place).skip(1) {
+            let reading = self.read(picture, place, turn, inner)?;
+            if reading.confidence > best.1.confidence.max(least) {
+                best = (inner, reading);
             }
         }
         Ok(best)
@@ -202,6 +228,12 @@ impl Engine {
         let crop = crop::Place::of(place, picture, turn, inner).cut(picture);
         self.reader.read(crop).map_err(|reason| Error::Run { network: RECOGNITION, reason })
     }
+}
+
+/// The ways in which a box is read, upright first.
+fn ways(place: &Slanted) -> impl Iterator<Item = Turn> {
+    let count = if place.aspect() < TALL_ASPECT { 3 } else { 1 };
+    [Turn::None, Turn::Quarter, Turn::ThreeQuarters].into_iter().take(count)
 }
 
 /// A box narrower than this beside its height may be a line that runs up or down.
@@ -235,7 +267,7 @@ fn arrange(picture: &Picture<'_>, turn: Turn, skew: f32, mut read: Vec<(Slanted,
             row_number += 1;
         }
     }
-    Recognised { lines, turn, skew }
+    Recognised { lines, turn, skew, left_out: 0 }
 }
 
 impl Picture<'_> {
