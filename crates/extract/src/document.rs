@@ -82,13 +82,20 @@ pub struct Table {
 }
 
 /// A picture inside a file, as it is stored there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// Such as `image/jpeg`.
-    pub media_type: String,
-    /// Empty where nobody asked for them.
+    /// Such as `image/jpeg`. Most pictures on pages of PDF are of no kind that has a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Empty where nobody asked for them, and on pages of PDF, where [`PdfPages::pictures`](crate::PdfPages) has their dots.
     #[serde(skip)]
     pub bytes: Vec<u8>,
+    /// Which picture of a PDF file it is.
+    #[serde(skip)]
+    pub key: u128,
+    /// How many blocks of its page stand before it: words that are read in it belong there.
+    #[serde(skip)]
+    pub after: usize,
     /// Zero where it is not known.
     pub width: u32,
     pub height: u32,

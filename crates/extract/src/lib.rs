@@ -32,10 +32,10 @@ pub use format::Format;
 pub use legible::is_legible;
 pub use limits::Limits;
 pub use markdown::markdown;
+pub use pdf::raster as pdf_page_raster;
 #[cfg(feature = "pdfium")]
 pub use pdf::pdfium::{Missing as MissingPdfium, Pdfium};
-pub use pdf::raster as pdf_page_raster;
-pub use picture::picture_raster;
+pub use picture::{embedded_raster, picture_raster};
 pub use sniff::{is_older_office, resolve, sniff};
 pub use svg::svg_raster;
 

@@ -56,11 +56,13 @@ fn page(package: &mut Package<'_>, main: &str) -> Result<(Page, Metadata), Error
     for remark in [Remark::Footnote, Remark::Endnote, Remark::Comment] {
         let kind = if remark == Remark::Comment { Kind::Comment } else { Kind::Note };
         for name in relations.of_kind(&format!("{}s", remark.name())) {
+            let (pictures, before) = (page.images.len(), page.blocks.len() + remarks.len());
             for (id, text) in apart(package, &context, name, remark.name(), &mut page)? {
                 let about = id.and_then(|id| references.get(&(remark, id)));
                 let path = about.and_then(|about| page.blocks.get(*about)).map(|block| block.path.clone());
                 remarks.push(Block { path: path.unwrap_or_default(), ..Block::new(kind.clone(), text) });
             }
+            page.images[pictures..].iter_mut().for_each(|image| image.after += before);
         }
     }
     page.blocks.extend(remarks);
@@ -68,15 +70,20 @@ fn page(package: &mut Package<'_>, main: &str) -> Result<(Page, Metadata), Error
     let mut seen = HashSet::new();
     for (kind, item) in [("header", "hdr"), ("footer", "ftr")] {
         for name in relations.of_kind(kind) {
+            let pictures = page.images.len();
             for (_, text) in apart(package, &context, name, item, &mut page)? {
                 // Each section has its own, mostly with the same words.
                 if seen.insert(text.clone()) {
                     furniture.push(Block::new(Kind::Furniture, text));
                 }
             }
+            let behind = page.blocks.len() + furniture.len();
+            page.images[pictures..].iter_mut().for_each(|image| image.after = behind);
         }
     }
     page.blocks.extend(furniture);
+    // A part that is broken inside a table or a box leaves pictures whose place was not known yet.
+    page.images.iter_mut().for_each(|image| image.after = image.after.min(page.blocks.len()));
     for block in &page.blocks {
         package.count(&block.text)?;
         block.path.iter().try_for_each(|heading| package.count(heading))?;

@@ -19,6 +19,8 @@ pub(super) struct Paragraph {
     /// What the drawing that is open says about itself.
     description: Option<String>,
     pictures: usize,
+    /// Where each picture that came with it stands: before its text, or behind that and so many of the blocks `after` it.
+    places: Vec<Option<usize>>,
 }
 
 /// Fields inside fields. More are fields that were never ended.
@@ -31,9 +33,10 @@ impl Story<'_, '_> {
         // Instructions do not go over paragraphs. A field that never says where its result begins would hide the rest.
         self.fields.fill(true);
         let mut paragraph = Paragraph::default();
+        let pictures = self.pictures().len();
         self.inline(xml, &mut paragraph)?;
         self.count_block()?;
-        self.finish(paragraph);
+        self.finish(paragraph, pictures);
         Ok(())
     }
 
@@ -61,7 +64,10 @@ impl Story<'_, '_> {
                 name if is_no_text(name) => xml.skip()?,
                 "AlternateContent" => self.alternate(xml, paragraph)?,
                 "txbxContent" => {
+                    let pictures = self.pictures().len();
                     let inner = self.inner(xml)?;
+                    let before = paragraph.after.len();
+                    paragraph.places.extend(self.pictures()[pictures..].iter().map(|image| Some(before + image.after)));
                     paragraph.after.extend(inner);
                 }
                 _ => {
@@ -105,7 +111,11 @@ impl Story<'_, '_> {
             "blip" | "imagedata" => {
                 paragraph.pictures += 1;
                 if let Some(id) = tag.relation("embed").or_else(|| tag.relation("id")) {
+                    let pictures = self.pictures().len();
                     self.picture(&id, paragraph.description.take())?;
+                    let says = !paragraph.text.trim().is_empty() || !paragraph.after.is_empty();
+                    let place = says.then_some(paragraph.after.len());
+                    paragraph.places.extend(self.pictures()[pictures..].iter().map(|_| place));
                 }
             }
             "chart" => {
@@ -136,7 +146,9 @@ impl Story<'_, '_> {
         Ok(())
     }
 
-    fn finish(&mut self, mut paragraph: Paragraph) {
+    /// Makes blocks of a paragraph. The pictures that came with it begin at `pictures`.
+    fn finish(&mut self, mut paragraph: Paragraph, pictures: usize) {
+        let before = self.blocks.len();
         let style = paragraph.style.as_deref().map(|id| self.context.styles.get(id)).unwrap_or_default();
         if style.hidden == Some(true) {
             paragraph.text.clear();
@@ -156,6 +168,10 @@ impl Story<'_, '_> {
                 self.blocks.push(Block::new(kind, text));
             }
             _ => self.blocks.push(Block::new(kind, paragraph.text.trim())),
+        }
+        let behind = self.blocks.len();
+        for (image, place) in self.pictures()[pictures..].iter_mut().zip(paragraph.places) {
+            image.after = place.map_or(before, |after| behind + after);
         }
         self.blocks.extend(paragraph.after);
     }

@@ -3,7 +3,7 @@
 use super::Context;
 use super::remark::{References, Remark};
 use crate::ooxml::{Package, Relations, Tag, Xml};
-use crate::{Block, Error, Page};
+use crate::{Block, Error, Image, Page};
 
 /// Walks a part and collects its blocks.
 pub(super) struct Story<'s, 'a> {
@@ -99,10 +99,12 @@ impl<'s, 'a> Story<'s, 'a> {
                 continue;
             }
             let id = tag.number("id");
+            let pictures = self.pictures().len();
             let text = plain(&self.inner(xml)?);
             if !text.is_empty() {
                 texts.push((id, text));
             }
+            self.pictures()[pictures..].iter_mut().for_each(|image| image.after = texts.len());
         }
         Ok(())
     }
@@ -115,9 +117,14 @@ impl<'s, 'a> Story<'s, 'a> {
         self.package.count_cells(more)
     }
 
+    /// The pictures so far. Those inside a table or a box say how many blocks of that are before them, until it is done.
+    pub(super) fn pictures(&mut self) -> &mut [Image] {
+        &mut self.page.images
+    }
+
     pub(super) fn picture(&mut self, id: &str, description: Option<String>) -> Result<(), Error> {
         match self.relations.target(id) {
-            Some(name) => self.package.picture(self.page, name, description),
+            Some(name) => self.package.picture(self.page, self.blocks.len(), name, description),
             None => Ok(()),
         }
     }

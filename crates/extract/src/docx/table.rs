@@ -28,12 +28,19 @@ const MOST_COLUMNS: usize = 63;
 impl Story<'_, '_> {
     pub(super) fn table(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
         let mut grid = Grid::default();
+        let pictures = self.pictures().len();
         self.rows(xml, &mut grid)?;
         if grid.cells == 1 {
+            let before = self.blocks.len();
+            self.pictures()[pictures..].iter_mut().for_each(|image| image.after += before);
             self.blocks.extend(grid.only);
-        } else if grid.table.rows.iter().flatten().any(|cell| !cell.is_empty()) {
+            return Ok(());
+        }
+        if grid.table.rows.iter().flatten().any(|cell| !cell.is_empty()) {
             self.blocks.push(Block::table(grid.table));
         }
+        let behind = self.blocks.len();
+        self.pictures()[pictures..].iter_mut().for_each(|image| image.after = behind);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ mod relations;
 mod xml;
 mod zip;
 
-use crate::{Block, Error, Limits, Metadata, Options, Page, Warning, sniff};
+use crate::{Block, Error, Image, Limits, Metadata, Options, Page, Warning, sniff};
 
 pub(crate) use crate::outline::outline;
 pub(crate) use figure::{figure, rounded};
@@ -144,8 +144,14 @@ impl<'a> Package<'a> {
         Ok(())
     }
 
-    /// Puts a picture on a page, unless the document has shown it before.
-    pub(crate) fn picture(&mut self, page: &mut Page, name: &str, description: Option<String>) -> Result<(), Error> {
+    /// Puts a picture on a page, behind so many of its blocks, unless the document has shown it before.
+    pub(crate) fn picture(
+        &mut self,
+        page: &mut Page,
+        after: usize,
+        name: &str,
+        description: Option<String>,
+    ) -> Result<(), Error> {
         let Some(media_type) = picture::media_type(name).filter(|_| self.pictures.is_new(name)) else { return Ok(()) };
         if !self.pictures.may_take(self.limits.images) {
             if self.pictures.is_first_left_out() {
@@ -156,7 +162,7 @@ impl<'a> Package<'a> {
         let was_full = self.pictures.is_full;
         match self.archive.read_head(name, self.pictures.most_bytes()) {
             Ok(bytes) => {
-                let image = bytes.map(|bytes| self.pictures.image(media_type, bytes, description));
+                let image = bytes.map(|bytes| Image { after, ..self.pictures.image(media_type, bytes, description) });
                 page.images.extend(image);
                 if self.pictures.is_full && !was_full {
                     let most = picture::MOST_BYTES >> 20;

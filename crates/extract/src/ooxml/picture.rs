@@ -64,7 +64,7 @@ impl Seen {
             }
             None => Vec::new(),
         };
-        Image { media_type: media_type.to_owned(), bytes, width, height, description }
+        Image { media_type: Some(media_type.to_owned()), bytes, width, height, description, ..Image::default() }
     }
 
     pub(super) fn is_new(&mut self, name: &str) -> bool {

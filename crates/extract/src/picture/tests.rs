@@ -2,7 +2,7 @@ use std::io::Cursor;
 
 use image::{ImageFormat, Rgb, RgbImage};
 
-use crate::{Error, Format, Limits, Method, Options, document, picture_raster};
+use crate::{Error, Format, Image, Limits, Method, Options, document, embedded_raster, picture_raster};
 
 /// White, with a black dot in the upper left corner.
 fn drawn(format: ImageFormat) -> Vec<u8> {
@@ -87,4 +87,27 @@ fn a_small_file_that_promises_a_huge_picture_is_refused_by_its_header() {
     let refused = Error::TooMuch { what: "dots", most: Limits::default().pixels };
     assert_eq!(document(&bytes, Format::Png, &Options::default()), Err(refused.clone()));
     assert_eq!(picture_raster(&bytes, Format::Png, &Limits::default()), Err(refused));
+}
+
+fn inside(bytes: Vec<u8>) -> Image {
+    Image { bytes, ..Image::default() }
+}
+
+#[test]
+fn k35_a_picture_inside_a_document_is_decoded_by_what_it_is() {
+    use ImageFormat::{Bmp, Gif, Jpeg, Png, Tiff, WebP};
+    for coding in [Png, Jpeg, Gif, Bmp, WebP, Tiff] {
+        let raster = embedded_raster(&inside(drawn(coding)), &Limits::default()).unwrap();
+        assert_eq!((raster.width, raster.height, raster.rgb.len()), (16, 8, 16 * 8 * 3), "{coding:?}");
+        assert!(raster.rgb[0] < 64 && raster.rgb[3 * (8 * 16 - 1)] > 250, "{coding:?}");
+        let few = Limits { pixels: 127, ..Limits::default() };
+        let refused = Err(Error::TooMuch { what: "dots", most: 127 });
+        assert_eq!(embedded_raster(&inside(drawn(coding)), &few), refused, "{coding:?}");
+    }
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect width='9' height='9'/></svg>";
+    let raster = embedded_raster(&inside(svg.into()), &Limits::default()).unwrap();
+    assert!(raster.rgb.iter().all(|&part| part == 0));
+    assert_eq!(embedded_raster(&inside(Vec::new()), &Limits::default()), Err(Error::Empty));
+    let metafile = inside(b"\xd7\xcd\xc6\x9a".to_vec());
+    assert!(matches!(embedded_raster(&metafile, &Limits::default()), Err(Error::Corrupted(_))));
 }

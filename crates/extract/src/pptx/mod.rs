@@ -68,6 +68,7 @@ fn page(package: &mut Package<'_>, number: u32, name: &str) -> Result<Page, Erro
         Err(Error::Corrupted(what)) => package.warnings.push(Warning::on(number, what)),
         outcome => outcome?,
     }
+    page.images.iter_mut().for_each(|image| image.after += titles.len());
     page.blocks = titles;
     page.blocks.extend(blocks);
     page.blocks.extend(remarks::read(package, &relations)?);

@@ -140,7 +140,7 @@ impl<'s, 'a> Slide<'s, 'a> {
             "blip" => {
                 self.pictures += 1;
                 if let Some(name) = tag.relation("embed").and_then(|id| self.relations.target(&id)) {
-                    self.package.picture(self.page, name, self.description.take())?;
+                    self.package.picture(self.page, self.blocks.len(), name, self.description.take())?;
                 }
             }
             "chart" => {

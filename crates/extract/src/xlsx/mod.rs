@@ -53,6 +53,7 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
         package.count(&name)?;
         package.count_blocks(1)?;
         page.blocks.insert(0, Block::heading(1, name));
+        page.images.iter_mut().for_each(|image| image.after += 1);
         outline(&mut page.blocks);
         sink.page(page);
     }

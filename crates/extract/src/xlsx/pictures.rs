@@ -10,7 +10,8 @@ pub(super) fn read(package: &mut Package<'_>, relations: &Relations, page: &mut 
         let targets = package.relations(drawing)?;
         for (id, description) in found {
             if let Some(name) = targets.target(&id) {
-                package.picture(page, name, description)?;
+                let behind_all_cells = page.blocks.len();
+                package.picture(page, behind_all_cells, name, description)?;
             }
         }
     }

@@ -117,15 +117,16 @@ fn comments_name_their_cell() {
 #[test]
 fn pictures_lie_on_their_sheet() {
     let drawing = r#"<wsDr xmlns:r="r"><pic><cNvPr id="1" descr="A seal"/><blip r:embed="p"/></pic></wsDr>"#;
-    let archive = xlsx("")
+    let archive = xlsx(&row(1, &[("A", "1")]))
         .relations("xl/_rels/sheet.xml.rels", &[("d", "drawing", "drawings/d.xml")])
         .part("xl/drawings/d.xml", drawing)
         .relations("xl/drawings/_rels/d.xml.rels", &[("p", "image", "../media/p.jpeg")])
         .stored("xl/media/p.jpeg", b"\xff\xd8\xff\xc0\0\x11\x08\0\x02\0\x03");
     let document = read(&archive.bytes(), Format::Xlsx);
     let image = &document.pages[0].images[0];
-    assert_eq!((image.media_type.as_str(), image.width, image.height), ("image/jpeg", 3, 2));
+    assert_eq!((image.media_type.as_deref(), image.width, image.height), (Some("image/jpeg"), 3, 2));
     assert_eq!(image.description.as_deref(), Some("A seal"));
+    assert_eq!(image.after, document.pages[0].blocks.len(), "behind all cells");
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! The dots of pictures of any coding, upright, on white.
+//!
+//! How large a picture is says its head, and that is compared with the limit before anything is decoded: a file of a few
+//! bytes can promise a picture of gigabytes. The decoders are held to the same by limits of their own.
+
+use std::io::Cursor;
+
+use image::codecs::{
+    bmp::BmpDecoder, gif::GifDecoder, jpeg::JpegDecoder, png::PngDecoder, tiff::TiffDecoder, webp::WebPDecoder,
+};
+use image::error::LimitErrorKind;
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat};
+
+use super::exif;
+use crate::{Error, Format, Image, Limits, Raster, sniff, svg_raster};
+
+/// As many bytes as a decoder may take for each dot: four numbers of 32 bits are the most that any coding has.
+const BYTES_PER_DOT: u64 = 16;
+/// What it may take beside: palettes, profiles, tables.
+const BYTES_BESIDE: u64 = 16 << 20;
+
+/// The dots of a picture, turned the way it was taken; what is transparent is white, as on paper.
+pub fn picture_raster(bytes: &[u8], format: Format, limits: &Limits) -> Result<Raster, Error> {
+    raster(bytes, coding(format)?, limits)
+}
+
+/// The dots of a picture inside a document, of which the bytes were asked for: PNG, JPEG, GIF, BMP, WebP, TIFF or SVG,
+/// whatever its name says it is. Of one that moves or has pages, the first.
+pub fn embedded_raster(image: &Image, limits: &Limits) -> Result<Raster, Error> {
+    use ImageFormat::{Bmp, Gif, Jpeg, Png, Tiff, WebP};
+    let bytes = image.bytes.as_slice();
+    match image::guess_format(bytes) {
+        _ if bytes.is_empty() => Err(Error::Empty),
+        Ok(coding @ (Png | Jpeg | Gif | Bmp | WebP | Tiff)) => raster(bytes, coding, limits),
+        _ if sniff(bytes) == Some(Format::Svg) => svg_raster(bytes, limits),
+        _ => Err(Error::Corrupted("a picture in it is of no kind that can be decoded".to_owned())),
+    }
+}
+
+/// Width and height by the head alone.
+pub(crate) fn size(bytes: &[u8], format: Format) -> Option<(u32, u32)> {
+    decoder(bytes, coding(format).ok()?, &Limits { pixels: u64::MAX, ..Limits::default() })
+        .ok()
+        .map(|it| it.dimensions())
+}
+
+/// A decoder that has read the head and may go on, for the picture is not too large.
+pub(super) fn decoder<'a>(
+    bytes: &'a [u8],
+    coding: ImageFormat,
+    limits: &Limits,
+) -> Result<Box<dyn ImageDecoder + 'a>, Error> {
+    let broken = |error| broken(error, limits);
+    let mut decoder = open(Cursor::new(bytes), coding).map_err(broken)?;
+    let (width, height) = decoder.dimensions();
+    if u64::from(width) * u64::from(height) > limits.pixels {
+        return Err(Error::TooMuch { what: "dots", most: limits.pixels });
+    }
+    let mut memory = image::Limits::no_limits();
+    memory.max_alloc = Some(limits.pixels.saturating_mul(BYTES_PER_DOT).saturating_add(BYTES_BESIDE));
+    decoder.set_limits(memory).map_err(broken)?;
+    Ok(decoder)
+}
+
+pub(super) fn coding(format: Format) -> Result<ImageFormat, Error> {
+    match format {
+        Format::Jpg => Ok(ImageFormat::Jpeg),
+        Format::Png => Ok(ImageFormat::Png),
+        format => Err(Error::Unsupported { format }),
+    }
+}
+
+fn open<'a>(bytes: Cursor<&'a [u8]>, coding: ImageFormat) -> Result<Box<dyn ImageDecoder + 'a>, ImageError> {
+    Ok(match coding {
+        ImageFormat::Jpeg => Box::new(JpegDecoder::new(bytes)?),
+        ImageFormat::Gif => Box::new(GifDecoder::new(bytes)?),
+        ImageFormat::Bmp => Box::new(BmpDecoder::new(bytes)?),
+        ImageFormat::WebP => Box::new(WebPDecoder::new(bytes)?),
+        ImageFormat::Tiff => Box::new(TiffDecoder::new(bytes)?),
+        _ => Box::new(PngDecoder::new(bytes)?),
+    })
+}
+
+fn raster(bytes: &[u8], coding: ImageFormat, limits: &Limits) -> Result<Raster, Error> {
+    let decoder = decoder(bytes, coding, limits)?;
+    let mut picture = DynamicImage::from_decoder(decoder).map_err(|error| broken(error, limits))?;
+    let orientation = exif::read(bytes).map_or(1, |exif| exif::orientation(&exif));
+    if let Some(orientation) = Orientation::from_exif(orientation) {
+        picture.apply_orientation(orientation);
+    }
+    let (width, height) = (picture.width(), picture.height());
+    let rgb = if picture.color().has_alpha() { on_white(picture) } else { picture.into_rgb8().into_raw() };
+    Ok(Raster { width, height, rgb })
+}
+
+fn broken(error: ImageError, limits: &Limits) -> Error {
+    match error {
+        ImageError::Limits(error)
+            if matches!(error.kind(), LimitErrorKind::DimensionError | LimitErrorKind::InsufficientMemory) =>
+        {
+            Error::TooMuch { what: "dots", most: limits.pixels }
+        }
+        error => Error::Corrupted(error.to_string()),
+    }
+}
+
+fn on_white(picture: DynamicImage) -> Vec<u8> {
+    let blend = |colour: u8, alpha: u8| {
+        let (colour, alpha) = (u32::from(colour), u32::from(alpha));
+        ((colour * alpha + 255 * (255 - alpha)) / 255) as u8
+    };
+    let dots = picture.into_rgba8().into_raw();
+    let mut rgb = Vec::with_capacity(dots.len() / 4 * 3);
+    for dot in dots.chunks_exact(4) {
+        rgb.extend([0, 1, 2].map(|part| blend(dot[part], dot[3])));
+    }
+    rgb
+}
