@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use archive::Archive;
 use corbie_extract::chunk::{self, Role, Settings, Text};
 use corbie_extract::{
-    Block, Document, Error, Format, Kind, Limits, Options, Page, Raster, Sink, Summary, Table, markdown,
-    pdf_page_raster, picture_raster, read, resolve, sniff, svg_raster,
+    Block, Document, Error, Format, Image, Kind, Limits, Options, Page, PdfPages, Raster, Sink, Summary, Table,
+    embedded_raster, markdown, picture_raster, read, resolve, sniff, svg_raster,
 };
 
 /// Small, so that small inputs come to all of them.
@@ -50,8 +50,15 @@ pub(crate) fn hold(target: &str, bytes: &[u8]) {
 
 fn pdf(bytes: &[u8]) {
     without_our_own_panics(|| {
-        document(bytes, Format::Pdf, true);
-        drawn(pdf_page_raster(bytes, 1, 20.0, &limits()));
+        let pages = document(bytes, Format::Pdf, true);
+        let Ok(mut file) = PdfPages::open(bytes.to_vec()) else { return };
+        drawn(file.raster(1, 20.0, &limits()));
+        for page in &pages {
+            let _ = file.pictures(page, &limits(), &mut |index, raster| {
+                assert!(index < page.images.len());
+                drawn(raster);
+            });
+        }
     });
 }
 
@@ -88,6 +95,7 @@ fn picture(bytes: &[u8]) {
         document(bytes, format, true);
         drawn(picture_raster(bytes, format, &limits()));
     }
+    drawn(embedded_raster(&Image { bytes: bytes.to_vec(), ..Image::default() }, &limits()));
 }
 
 /// The first byte chooses the format.
@@ -153,7 +161,7 @@ impl Sink for Pages {
 }
 
 /// Reading gives pages that are well-formed and within the limits, or an error.
-fn document(bytes: &[u8], format: Format, full: bool) {
+fn document(bytes: &[u8], format: Format, full: bool) -> Vec<Page> {
     let _ = (sniff(bytes), resolve(Some(format), bytes), resolve(None, bytes));
     let limits = limits();
     let mut sink = Pages::default();
@@ -161,6 +169,7 @@ fn document(bytes: &[u8], format: Format, full: bool) {
     let Pages { told, pages } = sink;
     assert!(pages.len() <= limits.pages as usize);
     assert!(pages.iter().map(|page| page.images.len()).sum::<usize>() <= limits.images);
+    assert!(pages.iter().all(|page| page.images.iter().all(|image| image.after <= page.blocks.len())));
     let blocks = || pages.iter().flat_map(|page| &page.blocks);
     blocks().for_each(well_formed);
     assert!(blocks().map(characters).sum::<usize>() as u64 <= limits.characters);
@@ -174,8 +183,12 @@ fn document(bytes: &[u8], format: Format, full: bool) {
             assert!(written.is_empty() || written.ends_with('\n') && !written.ends_with("\n\n"));
             assert_eq!(Text::of(&document.pages).as_str(), document.text());
             cover(&document.pages, &[1, 4, 0], Settings { size: 20, overlap: 5 });
+            document.pages
         }
-        Err(error) => assert_ne!(error, Error::Unsupported { format }),
+        Err(error) => {
+            assert_ne!(error, Error::Unsupported { format });
+            Vec::new()
+        }
     }
 }
 

@@ -32,7 +32,7 @@ pub use format::Format;
 pub use legible::is_legible;
 pub use limits::Limits;
 pub use markdown::markdown;
-pub use pdf::raster as pdf_page_raster;
+pub use pdf::PdfPages;
 #[cfg(feature = "pdfium")]
 pub use pdf::pdfium::{Missing as MissingPdfium, Pdfium};
 pub use picture::{embedded_raster, picture_raster};

@@ -8,6 +8,7 @@ pub(super) struct Group {
     pub(super) text: String,
     pub(super) lines: usize,
     pub(super) x0: f32,
+    pub(super) x1: f32,
     pub(super) top: f32,
     pub(super) bottom: f32,
     pub(super) size: f32,
@@ -35,12 +36,14 @@ pub(super) fn groups(lines: &[Line]) -> Vec<Group> {
                 append(group, &line.text);
                 group.lines += 1;
                 group.x0 = group.x0.min(line.x0);
+                group.x1 = group.x1.max(line.x1);
                 group.bottom = line.y;
             }
             _ => groups.push(Group {
                 text: line.text.clone(),
                 lines: 1,
                 x0: line.x0,
+                x1: line.x1,
                 top: line.y - line.size,
                 bottom: line.y,
                 size: line.size,

@@ -9,13 +9,14 @@ use hayro_interpret::hayro_syntax::object::{Dict, Name, String as Bytes};
 use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect};
 use hayro_interpret::{BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask};
 
+use super::pictures::Picture;
 use super::rules::{self, Rule};
 use super::strings;
 use super::unicode::{self, Letters};
 use super::weight::Stems;
 
 /// More than this is drawn on no page that anybody reads.
-const MOST_STROKES: u32 = 2_000_000;
+pub(super) const MOST_STROKES: u32 = 2_000_000;
 
 /// Everything on one page.
 #[derive(Debug, Default)]
@@ -24,8 +25,10 @@ pub(super) struct Drawing {
     /// The words of all glyphs; each glyph holds a range of it.
     pub(super) text: String,
     pub(super) rules: Vec<Rule>,
-    /// Where pictures stand.
-    pub(super) pictures: Vec<Rect>,
+    /// Pictures large enough to be read.
+    pub(super) pictures: Vec<Picture>,
+    /// How much of the page all pictures cover, in square points.
+    pub(super) pictured: f64,
     /// How many shapes are drawn beside text.
     pub(super) shapes: usize,
     /// Whether glyphs were left out because the file has too much text.
@@ -219,7 +222,8 @@ impl<'a> Device<'a> for Collector<'_, '_> {
     fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
         self.count(1);
         let dots = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
-        self.drawing.pictures.push(props.transform.transform_rect_bbox(dots));
+        let place = props.transform.transform_rect_bbox(dots).intersect(self.bounds);
+        self.drawing.picture(&image, place);
     }
 
     fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {

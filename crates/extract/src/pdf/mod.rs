@@ -10,6 +10,7 @@ mod bidi;
 mod blocks;
 mod collections;
 mod columns;
+mod decoded;
 mod finish;
 mod fragments;
 mod glyphs;
@@ -17,9 +18,10 @@ mod layout;
 mod lines;
 mod metadata;
 mod outline;
+mod pages;
 #[cfg(feature = "pdfium")]
 pub(crate) mod pdfium;
-mod raster;
+mod pictures;
 mod rules;
 mod strings;
 mod tables;
@@ -32,16 +34,19 @@ use std::sync::Arc;
 use hayro_interpret::hayro_syntax::page::Page as Source;
 use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf, PdfData};
 use hayro_interpret::kurbo::Rect;
-use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, RenderContent, TransformExt, interpret_page};
+use hayro_interpret::{
+    Context, Device, InterpreterCache, InterpreterSettings, RenderContent, TransformExt, interpret_page,
+};
 
 use crate::{Error, Limits, Method, Options, Page, Sink, Summary, Warning};
 use finish::{Draft, Finish};
 use glyphs::{Collector, Drawing};
 use outline::Outline;
+use pictures::Seen;
 use unicode::Letters;
 use weight::Stems;
 
-pub use raster::raster;
+pub use pages::PdfPages;
 
 /// After so many pages the file is opened anew: what was decoded for a page is kept as long as the file is open.
 const PAGES_AT_ONCE: usize = 400;
@@ -49,7 +54,6 @@ const PAGES_AT_ONCE: usize = 400;
 pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
     let bytes = Arc::new(bytes.to_vec());
     let mut summary = Summary { method: Method::TextExtraction, ..Summary::default() };
-    let broken = || Error::Corrupted("its structure cannot be read".to_owned());
     let first = shielded(|| open(Arc::clone(&bytes))).ok_or_else(broken)??;
     let count = first.pages().len();
     if count == 0 {
@@ -62,7 +66,8 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
     }
     summary.metadata = shielded(|| metadata::metadata(&first)).unwrap_or_default();
     let mut finish = Finish::new(shielded(|| Outline::of(&first)).unwrap_or_default());
-    let mut reader = Reader { room: options.limits.characters, limits: &options.limits, finish: &mut finish };
+    let (room, limits, seen) = (options.limits.characters, &options.limits, Seen::default());
+    let mut reader = Reader { room, limits, finish: &mut finish, seen };
     reader.pages(&first, 0, sink, &mut summary.warnings)?;
     drop(first);
     for from in (PAGES_AT_ONCE..count).step_by(PAGES_AT_ONCE) {
@@ -81,12 +86,13 @@ struct Reader<'r> {
     room: u64,
     limits: &'r Limits,
     finish: &'r mut Finish,
+    seen: Seen,
 }
 
 impl Reader<'_> {
     fn pages(&mut self, pdf: &Pdf, from: usize, sink: &mut dyn Sink, warnings: &mut Vec<Warning>) -> Result<(), Error> {
         let cache = InterpreterCache::new();
-        let settings = InterpreterSettings { render_content: RenderContent::PAGE, ..InterpreterSettings::default() };
+        let settings = of_page_alone();
         let mut letters = Letters::new(pdf);
         let mut stems = Stems::default();
         for (source, number) in pdf.pages().iter().zip(1..).skip(from).take(PAGES_AT_ONCE) {
@@ -107,9 +113,13 @@ impl Reader<'_> {
             let most = self.limits.characters;
             let rest = self.room.checked_sub(said as u64).filter(|_| !drawing.cut);
             self.room = rest.ok_or(Error::TooMuch { what: "characters", most })?;
-            let page = Page { number, scanned: drawing.is_scan(bounds), ..Page::default() };
             let height = bounds.height() as f32;
             let parts = parts.unwrap_or_default();
+            let scanned = drawing.is_scan(bounds);
+            // Those on a page that is read as a picture are read with it.
+            let shown = if scanned { &Drawing::default() } else { &drawing };
+            let images = self.seen.images(shown, &parts, number, self.limits, warnings);
+            let page = Page { number, scanned, images, ..Page::default() };
             let draft = Draft { page, height, parts, laid_over: laid_over.unwrap_or_default() };
             if let Some(page) = self.finish.push(draft) {
                 sink.page(page);
@@ -125,6 +135,10 @@ fn open(data: impl Into<PdfData>) -> Result<Pdf, Error> {
         LoadPdfError::Decryption(_) => Error::Corrupted("it is encrypted in a way that is not known".to_owned()),
         LoadPdfError::Invalid => no_pages(),
     })
+}
+
+fn broken() -> Error {
+    Error::Corrupted("its structure cannot be read".to_owned())
 }
 
 fn no_pages() -> Error {
@@ -143,16 +157,21 @@ fn shielded<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
+/// Without what is laid over a page: that is read by itself.
+fn of_page_alone() -> InterpreterSettings {
+    InterpreterSettings { render_content: RenderContent::PAGE, ..InterpreterSettings::default() }
+}
+
 fn draw<'a>(
     source: &'a Source<'a>,
     bounds: Rect,
     cache: &InterpreterCache<'a>,
     settings: &InterpreterSettings,
-    collector: &mut Collector<'_, '_>,
+    device: &mut impl Device<'a>,
 ) {
     let transform = source.initial_transform(true).to_kurbo();
     let mut context = Context::new(transform, bounds, cache, source.xref(), settings.clone());
-    interpret_page(source, &mut context, collector);
+    interpret_page(source, &mut context, device);
 }
 
 /// The page as it is shown, from its upper left corner.
@@ -170,9 +189,8 @@ impl Drawing {
     /// not tell what they say.
     fn is_scan(&self, bounds: Rect) -> bool {
         let said = self.glyphs.iter().filter(|glyph| glyph.end > glyph.start).count();
-        let pictured: f64 = self.pictures.iter().map(|picture| picture.intersect(bounds).area()).sum();
         let silent = self.glyphs.len() - said;
-        let covered = pictured / bounds.area();
+        let covered = self.pictured / bounds.area();
         let hardly_any_text = said < 50 && (covered > 0.4 || self.shapes > 300);
         let no_text = said == 0 && (covered > 0.03 || self.shapes > 50);
         let silent_letters = if said == 0 { silent > 0 } else { silent > said.max(20) };

@@ -1,6 +1,6 @@
 //! The file around its pages: what is laid over them, what it says about itself, passwords, damage and limits.
 
-use corbie_extract::{Error, Format, Kind, Limits, Options, document, pdf_page_raster};
+use corbie_extract::{Error, Format, Kind, Limits, Options, PdfPages, document};
 
 use crate::pdf_builder::{Builder, text};
 use crate::read;
@@ -68,20 +68,20 @@ fn a_file_that_says_and_shows_nothing_is_an_error() {
 fn a_page_can_be_drawn() {
     let mut builder = Builder::new();
     builder.page("0 0 0 rg 0 400 600 400 re f");
-    let file = builder.build();
-    let raster = pdf_page_raster(&file, 1, 36.0, &Limits::default()).expect("a picture");
+    let mut pages = PdfPages::open(builder.build()).expect("it opens");
+    let raster = pages.raster(1, 36.0, &Limits::default()).expect("a picture");
     assert_eq!((raster.width, raster.height, raster.rgb.len()), (300, 400, 300 * 400 * 3));
     assert_eq!((raster.rgb[0], raster.rgb[raster.rgb.len() - 1]), (0, 255));
-    let small = pdf_page_raster(&file, 1, 300.0, &Limits { pixels: 10_000, ..Limits::default() }).expect("a picture");
+    let small = pages.raster(1, 300.0, &Limits { pixels: 10_000, ..Limits::default() }).expect("a picture");
     assert!(small.width * small.height <= 10_000);
-    assert!(matches!(pdf_page_raster(&file, 2, 36.0, &Limits::default()), Err(Error::Corrupted(_))));
+    assert!(matches!(pages.raster(2, 36.0, &Limits::default()), Err(Error::Corrupted(_))));
 }
 
 #[test]
 fn a_page_too_thin_for_the_renderer_says_so() {
     let mut builder = Builder::new();
     builder.page_with(b"", "/MediaBox [0 0 1 100000]");
-    let drawn = pdf_page_raster(&builder.build(), 1, 36.0, &Limits::default());
+    let drawn = PdfPages::open(builder.build()).expect("it opens").raster(1, 36.0, &Limits::default());
     assert_eq!(drawn, Err(Error::Corrupted("page 1 is too thin to be drawn".to_owned())));
 }
 

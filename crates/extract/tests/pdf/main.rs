@@ -5,6 +5,7 @@ mod file;
 mod layout;
 #[path = "../pdf_builder/mod.rs"]
 mod pdf_builder;
+mod pictures;
 
 use corbie_extract::{Document, Format, Options, Page, document};
 use pdf_builder::Builder;

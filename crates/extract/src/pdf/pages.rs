@@ -1,0 +1,116 @@
+//! A file that stays open while its pages are looked at, for those who read pictures.
+
+use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use hayro::vello_cpu::color::palette::css::WHITE;
+use hayro::{PixmapSettings, RenderCache, RenderSettings};
+use hayro_interpret::hayro_syntax::Pdf;
+use hayro_interpret::hayro_syntax::page::Page as Source;
+use hayro_interpret::{InterpreterCache, InterpreterSettings};
+
+use super::decoded::Decoder;
+use super::{PAGES_AT_ONCE, bounds, broken, draw, of_page_alone, open, shielded};
+use crate::{Error, Limits, Page, Raster};
+
+/// Points to the inch.
+const POINTS: f32 = 72.0;
+/// The renderer counts dots in 16 bits.
+const LONGEST: f32 = 16_000.0;
+
+/// The pages of an open file, as pictures.
+pub struct PdfPages {
+    bytes: Arc<Vec<u8>>,
+    pdf: Pdf,
+    /// How many pages were looked at since it was opened.
+    seen: usize,
+}
+
+// === impl ===
+
+impl PdfPages {
+    pub fn open(bytes: impl Into<Arc<Vec<u8>>>) -> Result<PdfPages, Error> {
+        let bytes = bytes.into();
+        let pdf = shielded(|| open(Arc::clone(&bytes))).ok_or_else(broken)??;
+        Ok(PdfPages { bytes, pdf, seen: 0 })
+    }
+
+    /// Draws a page, counted from 1, with so many dots per inch. A page that would have more dots than the limit allows is
+    /// drawn with fewer per inch.
+    pub fn raster(&mut self, number: u32, dpi: f32, limits: &Limits) -> Result<Raster, Error> {
+        self.look(number, |source| drawn(source, number, dpi, limits))?
+    }
+
+    /// Hands over the pictures that a page lists, by their index there, each upright as it is shown on the page. One that
+    /// cannot be decoded, or is too large, comes as an error.
+    pub fn pictures(
+        &mut self,
+        page: &Page,
+        limits: &Limits,
+        each: &mut dyn FnMut(usize, Result<Raster, Error>),
+    ) -> Result<(), Error> {
+        if page.images.is_empty() {
+            return Ok(());
+        }
+        let mut decoder = Decoder::new(page, limits, each);
+        let looked = self.look(page.number, |source| {
+            draw(source, bounds(source), &InterpreterCache::new(), &of_page_alone(), &mut decoder);
+        });
+        // A panic of whoever takes the pictures is not one of the parser, and goes on.
+        match decoder.panicked {
+            Some(panic) => resume_unwind(panic),
+            None if decoder.is_done() => Ok(()),
+            None => looked,
+        }
+    }
+
+    /// Looks at a page. After many the file is opened anew, since what was decoded stays as long as it is open; so it is
+    /// after a panic of the parser, which may leave it half done.
+    fn look<T>(&mut self, number: u32, work: impl for<'s> FnOnce(&'s Source<'s>) -> T) -> Result<T, Error> {
+        if self.seen >= PAGES_AT_ONCE {
+            *self = PdfPages::open(Arc::clone(&self.bytes))?;
+        }
+        self.seen += 1;
+        let looked = shielded(|| {
+            let index = (number as usize).checked_sub(1);
+            index.and_then(|index| self.pdf.pages().get(index)).map(work)
+        });
+        let Some(looked) = looked else {
+            self.seen = PAGES_AT_ONCE;
+            return Err(Error::Corrupted(format!("page {number} cannot be drawn")));
+        };
+        looked.ok_or_else(|| Error::Corrupted(format!("it has no page {number}")))
+    }
+}
+
+impl fmt::Debug for PdfPages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PdfPages").field("bytes", &self.bytes.len()).field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
+
+fn drawn<'s>(source: &'s Source<'s>, number: u32, dpi: f32, limits: &Limits) -> Result<Raster, Error> {
+    let (width, height) = source.render_dimensions();
+    let area = f64::from(width) * f64::from(height);
+    let fits = (limits.pixels as f64 / area).sqrt() as f32;
+    let scale = (dpi / POINTS).min(fits).min(LONGEST / width.max(height)).max(1.0 / width.min(height));
+    // A page so thin that the one dot it has across is too many along: the renderer panics where its count ends.
+    if scale * width.max(height) > LONGEST + 1.0 {
+        return Err(Error::Corrupted(format!("page {number} is too thin to be drawn")));
+    }
+    let pixmap = hayro::render(
+        source,
+        &RenderCache::new(),
+        &InterpreterSettings::default(),
+        &RenderSettings::default(),
+        &PixmapSettings { x_scale: scale, y_scale: scale, bg_color: WHITE },
+    );
+    // The background is opaque, so every dot is: its colour needs no division by its opacity.
+    let dots = pixmap.data_as_u8_slice();
+    let mut rgb = vec![0; dots.len() / 4 * 3];
+    for (dot, colours) in dots.chunks_exact(4).zip(rgb.chunks_exact_mut(3)) {
+        colours.copy_from_slice(&dot[..3]);
+    }
+    Ok(Raster { width: u32::from(pixmap.width()), height: u32::from(pixmap.height()), rgb })
+}

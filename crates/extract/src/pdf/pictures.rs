@@ -1,0 +1,151 @@
+//! Pictures on a page that may hold words, found while its text is read.
+//!
+//! A picture with text drawn over it is a background, or a scan whose words lie under it unseen: what it says is known.
+//! Pictures too small to hold a word are passed over, and so are the thin strips that some programs cut scans into.
+
+use std::collections::HashSet;
+
+use hayro_interpret::hayro_syntax::Filter;
+use hayro_interpret::hayro_syntax::object::Stream;
+use hayro_interpret::kurbo::{Point, Rect};
+use hayro_interpret::{CacheKey, Image as Drawn};
+
+use super::glyphs::{Drawing, Glyph};
+use super::layout::Part;
+use crate::{Image, Limits, Warning};
+
+/// The longer and the shorter side of the smallest picture that holds a word, in points as it is shown.
+const SHOWN: (f64, f64) = (40.0, 10.0);
+/// The same in dots.
+const DOTS: (u32, u32) = (64, 16);
+/// As many pictures of one page as are looked at.
+const MOST: usize = 200;
+/// So many letters on a picture are words over it. One or two may be a stray mark.
+const LETTERS: usize = 3;
+
+/// A picture that is large enough to be read.
+#[derive(Debug, Clone)]
+pub(super) struct Picture {
+    /// Which one of the file it is.
+    key: u128,
+    /// Where it stands on the page.
+    place: Rect,
+    width: u32,
+    height: u32,
+    media_type: Option<&'static str>,
+}
+
+/// Which pictures were met: a logo on every page is listed once.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    keys: HashSet<u128>,
+    is_full: bool,
+}
+
+/// Whether a picture that is shown so large may hold words.
+pub(super) fn is_readable(image: &Drawn<'_, '_>, shown: Rect) -> bool {
+    let (long, short) = (shown.width().max(shown.height()), shown.width().min(shown.height()));
+    let (many, few) = (image.width().max(image.height()), image.width().min(image.height()));
+    long >= SHOWN.0 && short >= SHOWN.1 && many >= DOTS.0 && few >= DOTS.1
+}
+
+// === impl ===
+
+impl Drawing {
+    /// Keeps a picture, where it stands on the part of the page that is shown.
+    pub(super) fn picture(&mut self, image: &Drawn<'_, '_>, place: Rect) {
+        self.pictured += place.area();
+        if self.pictures.len() < MOST && is_readable(image, place) {
+            self.pictures.push(Picture {
+                key: image.cache_key(),
+                place,
+                width: image.width(),
+                height: image.height(),
+                media_type: media_type(match image {
+                    Drawn::Raster(image) => image.stream(),
+                    Drawn::Stencil(image) => image.stream(),
+                }),
+            });
+        }
+    }
+
+    fn has_letters_on(&self, place: Rect) -> bool {
+        let letters = self.glyphs.iter().filter(|glyph| {
+            let says_nothing = self.text[glyph.start as usize..glyph.end as usize].chars().all(char::is_whitespace);
+            let is_space = says_nothing && glyph.end > glyph.start;
+            !is_space && place.contains(middle(glyph))
+        });
+        letters.take(LETTERS).count() == LETTERS
+    }
+}
+
+impl Seen {
+    /// The pictures of a page that may hold words and that no page before it has listed.
+    pub(super) fn images(
+        &mut self,
+        drawing: &Drawing,
+        parts: &[Part],
+        number: u32,
+        limits: &Limits,
+        warnings: &mut Vec<Warning>,
+    ) -> Vec<Image> {
+        let mut images = Vec::new();
+        for picture in &drawing.pictures {
+            if self.keys.contains(&picture.key) || drawing.has_letters_on(picture.place) {
+                continue;
+            }
+            if self.keys.len() >= limits.images {
+                if !std::mem::replace(&mut self.is_full, true) {
+                    warnings.push(Warning::on(number, format!("only {} pictures are kept", limits.images)));
+                }
+                break;
+            }
+            self.keys.insert(picture.key);
+            images.push(Image {
+                media_type: picture.media_type.map(str::to_owned),
+                key: picture.key,
+                after: after(picture.place, parts),
+                width: picture.width,
+                height: picture.height,
+                ..Image::default()
+            });
+        }
+        images
+    }
+}
+
+/// The kind of file that the picture would be by itself. Most are none: only their dots are packed.
+fn media_type(stream: &Stream<'_>) -> Option<&'static str> {
+    match stream.filters().last()? {
+        Filter::DctDecode => Some("image/jpeg"),
+        Filter::JpxDecode => Some("image/jp2"),
+        _ => None,
+    }
+}
+
+/// A little above the middle of its baseline.
+fn middle(glyph: &Glyph) -> Point {
+    let (along, up) = (f64::from(glyph.advance) / 2.0, f64::from(glyph.size) * 0.3);
+    let (sin, cos) = f64::from(glyph.turn).to_radians().sin_cos();
+    Point::new(f64::from(glyph.x) + along * cos + up * sin, f64::from(glyph.y) + along * sin - up * cos)
+}
+
+/// How many parts of the page come before a picture: it is read behind the text right above it, or else before the one
+/// right below.
+fn after(place: Rect, parts: &[Part]) -> usize {
+    let texts = parts.iter().enumerate().filter_map(|(index, part)| match part {
+        Part::Text(group) if group.upright => Some((index, group)),
+        _ => None,
+    });
+    let (left, right) = (place.x0 as f32, place.x1 as f32);
+    let beside = texts.filter(|(_, group)| group.x0 < right && group.x1 > left);
+    let middle = place.center().y as f32;
+    let (above, below): (Vec<_>, Vec<_>) = beside.partition(|(_, group)| group.bottom < middle);
+    let above = above.into_iter().max_by(|(_, one), (_, other)| one.bottom.total_cmp(&other.bottom));
+    let below = below.into_iter().min_by(|(_, one), (_, other)| one.top.total_cmp(&other.top));
+    match (above, below) {
+        (Some((index, _)), _) => index + 1,
+        (None, Some((index, _))) => index,
+        (None, None) => parts.len(),
+    }
+}
