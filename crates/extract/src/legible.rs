@@ -1,7 +1,7 @@
 //! Whether words were found, or what only looks like them.
 
 /// Fewer characters than this are a page number or a stamp on a picture.
-const FEWEST: usize = 100;
+pub(crate) const FEWEST: usize = 100;
 /// Text is made of letters, digits and spaces, at least to this share.
 const SHARE: f64 = 0.7;
 

@@ -23,6 +23,7 @@ mod pages;
 pub(crate) mod pdfium;
 mod pictures;
 mod rules;
+mod scan;
 mod strings;
 mod tables;
 mod unicode;
@@ -115,7 +116,7 @@ impl Reader<'_> {
             self.room = rest.ok_or(Error::TooMuch { what: "characters", most })?;
             let height = bounds.height() as f32;
             let parts = parts.unwrap_or_default();
-            let scanned = drawing.is_scan(bounds);
+            let scanned = drawing.is_scan(&parts, bounds);
             // Those on a page that is read as a picture are read with it.
             let shown = if scanned { &Drawing::default() } else { &drawing };
             let images = self.seen.images(shown, &parts, number, self.limits, warnings);
@@ -182,18 +183,4 @@ fn bounds(source: &Source<'_>) -> Rect {
 
 fn within(count: u64, most: u64, what: &'static str) -> Result<(), Error> {
     if count > most { Err(Error::TooMuch { what, most }) } else { Ok(()) }
-}
-
-impl Drawing {
-    /// Whether the page shows what cannot be read as text: pictures, letters drawn as shapes, or glyphs of a font that does
-    /// not tell what they say.
-    fn is_scan(&self, bounds: Rect) -> bool {
-        let said = self.glyphs.iter().filter(|glyph| glyph.end > glyph.start).count();
-        let silent = self.glyphs.len() - said;
-        let covered = self.pictured / bounds.area();
-        let hardly_any_text = said < 50 && (covered > 0.4 || self.shapes > 300);
-        let no_text = said == 0 && (covered > 0.03 || self.shapes > 50);
-        let silent_letters = if said == 0 { silent > 0 } else { silent > said.max(20) };
-        hardly_any_text || no_text || silent_letters
-    }
 }

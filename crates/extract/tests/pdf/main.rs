@@ -6,6 +6,7 @@ mod layout;
 #[path = "../pdf_builder/mod.rs"]
 mod pdf_builder;
 mod pictures;
+mod scan;
 
 use corbie_extract::{Document, Format, Options, Page, document};
 use pdf_builder::Builder;
