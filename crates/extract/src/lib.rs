@@ -6,6 +6,7 @@
 //!
 //! Pages are handed over as they are done, so that a caller who ends the work early keeps those.
 
+mod about;
 pub mod chunk;
 mod document;
 mod docx;
@@ -26,6 +27,7 @@ mod sniff;
 mod svg;
 mod xlsx;
 
+pub use about::about;
 pub use document::{Block, Document, Image, Kind, Metadata, Method, Page, Raster, Table, Warning};
 pub use error::Error;
 pub use format::Format;

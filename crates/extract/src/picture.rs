@@ -5,6 +5,8 @@
 
 mod dots;
 mod exif;
+mod png;
+mod xmp;
 
 use ::exif::{Exif, Tag};
 
@@ -12,7 +14,7 @@ use crate::{Block, Error, Format, Image, Kind, Metadata, Method, Options, Page, 
 
 pub(crate) use dots::size;
 pub use dots::{embedded_raster, picture_raster};
-use exif::{date, orientation, words};
+use png::Texts;
 
 /// Words of a PNG about itself, shown where they are of use to a reader.
 const CAPTIONS: [&str; 3] = ["Title", "Description", "Comment"];
@@ -22,13 +24,15 @@ const CAPTION_BYTES: usize = 64 << 10;
 pub(crate) fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
     let (width, height) = dots::decoder(bytes, dots::coding(format)?, &options.limits)?.dimensions();
     check_end(bytes, format)?;
-    let texts = if format == Format::Png { png_texts(bytes) } else { Vec::new() };
+    let texts = if format == Format::Png { Texts::of(bytes) } else { Texts::default() };
+    let packet = if format == Format::Png { texts.xmp() } else { xmp::in_jpeg(bytes) };
+    let of_programs = packet.map(|packet| xmp::read(&packet)).unwrap_or_default();
     let exif = exif::read(bytes);
-    let turned = exif.as_ref().is_some_and(|exif| orientation(exif) >= 5);
+    let turned = exif.as_ref().is_some_and(|exif| exif::orientation(exif) >= 5);
     let (width, height) = if turned { (height, width) } else { (width, height) };
-    let metadata = Metadata { width: Some(width), height: Some(height), ..metadata(exif.as_ref(), &texts) };
-    let captions = texts.iter().filter(|(key, _)| CAPTIONS.contains(&key.as_str()));
-    let blocks: Vec<Block> = captions.map(|(_, text)| Block::new(Kind::Caption, text)).collect();
+    let metadata = metadata(exif.as_ref(), of_programs, &texts);
+    let metadata = Metadata { width: Some(width), height: Some(height), ..metadata };
+    let blocks: Vec<Block> = texts.among(&CAPTIONS).map(|text| Block::new(Kind::Caption, caption(text))).collect();
     let media_type = if format == Format::Png { "image/png" } else { "image/jpeg" };
     let media_type = Some(media_type.to_owned());
     let (after, description) = (blocks.len(), metadata.subject.clone());
@@ -61,44 +65,36 @@ fn jpeg_dots(bytes: &[u8]) -> &[u8] {
     rest
 }
 
-fn metadata(exif: Option<&Exif>, texts: &[(String, String)]) -> Metadata {
-    let of_png = |key: &str| texts.iter().find(|(found, _)| found == key).map(|(_, text)| text.clone());
-    let of_exif = |tag: Tag| exif.and_then(|exif| words(exif, tag));
-    let taken = of_exif(Tag::DateTimeOriginal).map(date);
+/// A camera is believed before the programs that came after it, and those before loose texts.
+fn metadata(exif: Option<&Exif>, of_programs: Metadata, texts: &Texts) -> Metadata {
+    let of_camera = |tag: Tag| exif.and_then(|exif| exif::words(exif, tag));
+    let date = |tag: Tag| exif.and_then(|exif| exif::date(exif, tag));
+    let of_png = |keyword: &str| texts.get(keyword).map(|text| caption(&text).to_owned());
+    let title = of_camera(exif::WINDOWS_TITLE).or(of_programs.title);
+    let author = of_camera(Tag::Artist).or_else(|| of_camera(exif::WINDOWS_AUTHOR)).or(of_programs.author);
+    let mut keywords = of_programs.keywords;
+    for keyword in exif.map(exif::keywords).unwrap_or_default() {
+        if !keywords.contains(&keyword) {
+            keywords.push(keyword);
+        }
+    }
     Metadata {
-        title: of_png("Title"),
-        author: of_exif(Tag::Artist).or_else(|| of_png("Author")),
-        subject: of_exif(Tag::ImageDescription).or_else(|| of_png("Description")),
-        created: taken.or_else(|| of_png("Creation Time")),
-        modified: of_exif(Tag::DateTime).map(date),
+        title: title.or_else(|| of_png("Title")),
+        author: author.or_else(|| of_png("Author")),
+        subject: of_camera(Tag::ImageDescription).or(of_programs.subject).or_else(|| of_png("Description")),
+        created: date(Tag::DateTimeOriginal).or_else(|| of_png("Creation Time")),
+        modified: date(Tag::DateTime),
+        device: exif.and_then(exif::device),
+        place: exif.and_then(exif::place),
+        keywords,
+        copyright: of_camera(Tag::Copyright).or(of_programs.copyright).or_else(|| of_png("Copyright")),
         ..Metadata::default()
     }
 }
 
-/// The uncompressed text chunks of a PNG, by their keyword.
-fn png_texts(bytes: &[u8]) -> Vec<(String, String)> {
-    let mut texts = Vec::new();
-    let mut rest = bytes.get(8..).unwrap_or_default();
-    while let Some((head, after)) = rest.split_first_chunk::<8>() {
-        let length = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let Some(data) = after.get(..length) else { break };
-        texts.extend(png_text(&head[4..], &data[..length.min(CAPTION_BYTES)]));
-        rest = after.get(length + 4..).unwrap_or_default();
-    }
-    texts
-}
-
-fn png_text(kind: &[u8], data: &[u8]) -> Option<(String, String)> {
-    let end = data.iter().position(|&byte| byte == 0)?;
-    let (key, rest) = (String::from_utf8_lossy(&data[..end]).into_owned(), &data[end + 1..]);
-    let text = match (kind, rest) {
-        (b"tEXt", latin) => encoding_rs::mem::decode_latin1(latin).into_owned(),
-        // Not compressed; then a language and the keyword in it, each with a zero at its end.
-        (b"iTXt", [0, _, rest @ ..]) => String::from_utf8_lossy(rest.splitn(3, |&byte| byte == 0).nth(2)?).into_owned(),
-        _ => return None,
-    };
-    let text = text.trim().to_owned();
-    (!text.is_empty()).then_some((key, text))
+/// The beginning of a text that goes on for too long.
+fn caption(text: &str) -> &str {
+    &text[..text.floor_char_boundary(CAPTION_BYTES)]
 }
 
 #[cfg(test)]

@@ -139,6 +139,11 @@ impl Tag<'_> {
         self.0.local_name().into_inner()
     }
 
+    /// The name with its prefix.
+    pub(crate) fn qualified(&self) -> &str {
+        self.0.name().into_inner()
+    }
+
     /// An attribute by its name without prefix.
     pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         let mut attributes = self.0.attributes();

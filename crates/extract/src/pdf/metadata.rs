@@ -20,8 +20,7 @@ pub(super) fn metadata(pdf: &Pdf) -> Metadata {
         language: root.get::<Bytes<'_>>(b"Lang").and_then(|language| filled(&strings::text(&language))),
         created: info.creation_date.map(date).or_else(|| xmp("xmp:CreateDate")),
         modified: info.modification_date.map(date).or_else(|| xmp("xmp:ModifyDate")),
-        width: None,
-        height: None,
+        ..Metadata::default()
     }
 }
 

@@ -1,3 +1,5 @@
+mod said;
+
 use std::io::Cursor;
 
 use image::{ImageFormat, Rgb, RgbImage};
@@ -18,10 +20,14 @@ fn turned() -> Vec<u8> {
     let mut tiff = b"MM\0\x2a\0\0\0\x08\0\x02".to_vec();
     tiff.extend(b"\x01\x12\0\x03\0\0\0\x01\0\x06\0\0");
     tiff.extend(b"\x01\x3b\0\x02\0\0\0\x04Ada\0\0\0\0\0");
+    with_segment(&[b"Exif\0\0".to_vec(), tiff].concat())
+}
+
+/// Puts a segment about the picture after the first marker.
+fn with_segment(data: &[u8]) -> Vec<u8> {
     let mut segment = vec![0xff, 0xe1];
-    segment.extend((2 + 6 + tiff.len() as u16).to_be_bytes());
-    segment.extend(b"Exif\0\0");
-    segment.extend(tiff);
+    segment.extend((2 + data.len() as u16).to_be_bytes());
+    segment.extend(data);
     let mut bytes = drawn(ImageFormat::Jpeg);
     bytes.splice(2..2, segment);
     bytes

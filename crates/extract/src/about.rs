@@ -1,0 +1,162 @@
+//! A picture in words: what is known about one whose dots say nothing, so that it is found all the same.
+
+use crate::{Format, Metadata};
+
+/// Characters of one thing that is known; of the longest, the description, four times as many.
+const MOST_CHARACTERS: usize = 250;
+/// Keywords that are told.
+const MOST_KEYWORDS: usize = 30;
+
+/// What a person would look for a file by: its name, also in words, what it is and how large, when, where, with what and
+/// by whom it was made, and what it says about itself. One line.
+pub fn about(name: Option<&str>, format: Format, metadata: &Metadata) -> String {
+    let mut sentences = Vec::new();
+    if let Some(name) = name {
+        let name = clean(name.rsplit(['/', '\\']).next().unwrap_or(name), MOST_CHARACTERS);
+        let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
+        sentences.extend(
+            [words(stem)].into_iter().filter(|words| !words.is_empty()).map(|words| format!("{name}: {words}")),
+        );
+    }
+    sentences.push(kind(format, metadata));
+    if !metadata.keywords.is_empty() {
+        let keywords = metadata.keywords.iter().take(MOST_KEYWORDS).map(|word| clean(word, MOST_CHARACTERS / 4));
+        sentences.push(format!("Keywords: {}", keywords.collect::<Vec<_>>().join(", ")));
+    }
+    let said = |text: &Option<String>, most: usize| text.as_ref().map(|text| clean(text, most));
+    let title = said(&metadata.title, MOST_CHARACTERS);
+    let description = said(&metadata.subject, 4 * MOST_CHARACTERS).filter(|text| Some(text) != title.as_ref());
+    let rights = said(&metadata.copyright, MOST_CHARACTERS).map(|text| format!("Copyright: {text}"));
+    sentences.extend([title, description, rights].into_iter().flatten());
+    let ended = sentences
+        .iter()
+        .map(|text| text.trim())
+        .filter(|text| !text.is_empty())
+        .map(|text| if text.ends_with(['.', '!', '?', '…']) { text.to_owned() } else { format!("{text}.") });
+    ended.collect::<Vec<_>>().join(" ")
+}
+
+/// What the file is, and all that is known about how it came to be.
+fn kind(format: Format, metadata: &Metadata) -> String {
+    let (kind, made) = match format {
+        Format::Jpg | Format::Png => ("Picture", "taken"),
+        Format::Svg => ("Drawing", "made"),
+        _ => ("Document", "made"),
+    };
+    let mut text = format!("{kind}, {}", format.as_str().to_uppercase());
+    if let (Some(width), Some(height)) = (metadata.width, metadata.height) {
+        text += &format!(", {width} by {height} dots");
+    }
+    let known = [("", &metadata.created), ("with ", &metadata.device), ("at ", &metadata.place)];
+    let known = known.into_iter().filter_map(|(before, said)| Some((before, said.as_ref()?)));
+    let known: Vec<String> = known.map(|(before, said)| format!("{before}{}", clean(said, MOST_CHARACTERS))).collect();
+    if !known.is_empty() {
+        text += &format!(", {made} {}", known.join(" "));
+    }
+    if let Some(author) = &metadata.author {
+        text += &format!(", by {}", clean(author, MOST_CHARACTERS));
+    }
+    text
+}
+
+/// In one line, without characters that control something, and not too long.
+fn clean(text: &str, most: usize) -> String {
+    let text: String =
+        text.chars().take(4 * most).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.chars().take(most).collect()
+}
+
+/// The words of a name: `harbour-at_dawn` and `HarbourAtDawn` are three.
+fn words(name: &str) -> String {
+    let mut words = String::new();
+    let letters: Vec<char> = name.chars().collect();
+    for (at, &letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| letters[before]);
+        let begins_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        let after_small = before.is_some_and(|before| before.is_lowercase() || before.is_numeric());
+        let after_large = before.is_some_and(char::is_uppercase);
+        // In `aPart` before the `P`, in `PDFPart` before the last.
+        if letter.is_uppercase() && (after_small || (after_large && begins_small)) {
+            words.push(' ');
+        }
+        words.push(if letter.is_alphanumeric() { letter } else { ' ' });
+    }
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn a_photograph_is_told_by_all_that_is_known_about_it() {
+        let metadata = Metadata {
+            title: some("First boats"),
+            author: some("Ann Lee"),
+            subject: some("They leave before the sun is up!"),
+            created: some("2024-05-06T07:08:09"),
+            width: Some(4000),
+            height: Some(3000),
+            device: some("Canon EOS R5"),
+            place: some("48.8584, 2.2945"),
+            keywords: vec!["sea".to_owned(), "boats".to_owned()],
+            copyright: some("2024 Ann Lee"),
+            ..Metadata::default()
+        };
+        assert_eq!(
+            about(Some("shore/harbour-at-dawn.jpg"), Format::Jpg, &metadata),
+            "harbour-at-dawn.jpg: harbour at dawn. Picture, JPG, 4000 by 3000 dots, taken 2024-05-06T07:08:09 with Canon EOS \
+             R5 at 48.8584, 2.2945, by Ann Lee. Keywords: sea, boats. First boats. They leave before the sun is up! \
+             Copyright: 2024 Ann Lee."
+        );
+    }
+
+    #[test]
+    fn nothing_is_told_that_is_not_known() {
+        assert_eq!(about(None, Format::Png, &Metadata::default()), "Picture, PNG.");
+        let title = || some("A plan");
+        let metadata =
+            Metadata { title: title(), subject: title(), width: Some(9), height: Some(8), ..Metadata::default() };
+        assert_eq!(
+            about(Some("plan.svg"), Format::Svg, &metadata),
+            "plan.svg: plan. Drawing, SVG, 9 by 8 dots. A plan."
+        );
+    }
+
+    #[test]
+    fn names_are_parted_into_words() {
+        let check = |name: &str, expected: &str| assert_eq!(words(name), expected);
+        check("harbour-at_dawn", "harbour at dawn");
+        check("HarbourAtDawn", "Harbour At Dawn");
+        check("PDFPartTwo", "PDF Part Two");
+        check("IMG_20240506.final (2)", "IMG 20240506 final 2");
+        check("GrößeÄndern", "Größe Ändern");
+        check("b2bMarket", "b2b Market");
+        check("---", "");
+    }
+
+    #[test]
+    fn what_a_file_says_stays_one_line_of_bounded_length() {
+        let long = some(&"word\n\u{1b}[2J\0".repeat(10_000));
+        let keywords = vec![long.clone().unwrap_or_default(); 1000];
+        let metadata = Metadata {
+            title: long.clone(),
+            subject: long.clone(),
+            author: long.clone(),
+            created: long.clone(),
+            device: long.clone(),
+            place: long.clone(),
+            copyright: long.clone(),
+            keywords,
+            ..Metadata::default()
+        };
+        let told = about(long.as_deref(), Format::Jpg, &metadata);
+        assert!(!told.chars().any(char::is_control));
+        assert!(told.chars().count() < 5_000, "{}", told.chars().count());
+    }
+}

@@ -1,0 +1,82 @@
+//! What programs for pictures wrote about one: a packet of XML with the words of Dublin Core.
+
+use crate::ooxml::Xml;
+use crate::{Error, Limits, Metadata};
+
+/// How deep its elements may be nested; no program nests them deeper than seven.
+const DEPTH: usize = 32;
+/// Characters of one text, and how many keywords are kept.
+const MOST_CHARACTERS: usize = 10_000;
+const MOST_KEYWORDS: usize = 200;
+/// What a JPEG has before the packet.
+const JPEG_HEAD: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
+
+/// What the packet says; of a broken one, what comes before the break.
+pub(super) fn read(packet: &str) -> Metadata {
+    let mut metadata = Metadata::default();
+    let limits = Limits { depth: DEPTH, ..Limits::default() };
+    let _ = walk(&mut Xml::new(packet, "XMP", &limits), &mut metadata);
+    metadata
+}
+
+/// The packet of a JPEG, from one of the segments before its dots.
+pub(super) fn in_jpeg(bytes: &[u8]) -> Option<String> {
+    let mut rest = bytes.get(2..)?;
+    while let [0xff, marker, high, low, ..] = *rest {
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        match marker {
+            0xff => rest = &rest[1..],
+            0xda => return None,
+            _ => {
+                let packet = rest.get(4..2 + length)?.strip_prefix(JPEG_HEAD).filter(|_| marker == 0xe1);
+                if let Some(packet) = packet {
+                    return Some(String::from_utf8_lossy(packet).into_owned());
+                }
+                rest = rest.get(2 + length..)?;
+            }
+        }
+    }
+    None
+}
+
+fn walk(xml: &mut Xml<'_>, metadata: &mut Metadata) -> Result<(), Error> {
+    while let Some(tag) = xml.child()? {
+        let place = match tag.qualified() {
+            "dc:title" => &mut metadata.title,
+            "dc:description" => &mut metadata.subject,
+            "dc:rights" => &mut metadata.copyright,
+            "dc:creator" => {
+                let creators = items(xml)?;
+                metadata.author = (!creators.is_empty()).then(|| creators.join(", "));
+                continue;
+            }
+            "dc:subject" => {
+                metadata.keywords = items(xml)?;
+                continue;
+            }
+            _ => {
+                walk(xml, metadata)?;
+                continue;
+            }
+        };
+        // The same in several languages: the first is for those who asked for none of them.
+        *place = items(xml)?.into_iter().next();
+    }
+    Ok(())
+}
+
+/// The items of the list in the element that was opened last.
+fn items(xml: &mut Xml<'_>) -> Result<Vec<String>, Error> {
+    let mut items = Vec::new();
+    while let Some(tag) = xml.child()? {
+        if tag.name() != "li" {
+            items.extend(self::items(xml)?);
+            continue;
+        }
+        let text: String = xml.text()?.trim().chars().take(MOST_CHARACTERS).collect();
+        if !text.is_empty() && items.len() < MOST_KEYWORDS {
+            items.push(text);
+        }
+    }
+    Ok(items)
+}
