@@ -1,3 +1,4 @@
+mod hostile;
 mod said;
 
 use std::io::Cursor;
