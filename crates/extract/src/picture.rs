@@ -12,8 +12,8 @@ use ::exif::{Exif, Tag};
 
 use crate::{Block, Error, Format, Image, Kind, Metadata, Method, Options, Page, Sink, Summary};
 
-pub(crate) use dots::size;
 pub use dots::{embedded_raster, picture_raster};
+pub(crate) use dots::{embedded_size, size};
 use png::Texts;
 
 /// Words of a PNG about itself, shown where they are of use to a reader.

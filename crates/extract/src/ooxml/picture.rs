@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::Image;
+use crate::picture::embedded_size;
 
 /// Which pictures were met: a logo on every slide is handed over once.
 #[derive(Debug, Default)]
@@ -86,14 +87,14 @@ impl Seen {
     }
 }
 
-/// The size that the head of a PNG or a JPEG states.
+/// The size that the head of a picture states.
 fn size(bytes: &[u8]) -> Option<(u32, u32)> {
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
         let side = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         return Some((side(16)?, side(20)?));
     }
     if !bytes.starts_with(b"\xff\xd8") {
-        return None;
+        return embedded_size(bytes);
     }
     let short = |at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
     let mut at = 2;

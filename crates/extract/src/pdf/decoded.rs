@@ -43,13 +43,12 @@ impl<'d> Decoder<'d> {
         self.wanted.is_empty()
     }
 
-    /// Ends the page where nothing more is wanted of it, or where it never ends: there is no other way out of the
-    /// interpreter.
+    /// Ends a page that never ends: there is no other way out of the interpreter.
     fn count(&mut self) {
-        if self.is_done() || self.strokes == 0 {
-            resume_unwind(Box::new("nothing more is wanted of the page"));
+        match self.strokes.checked_sub(1) {
+            Some(left) => self.strokes = left,
+            None => resume_unwind(Box::new("more is drawn than anybody can see")),
         }
-        self.strokes -= 1;
     }
 }
 
@@ -58,7 +57,7 @@ impl<'a> Device<'a> for Decoder<'_> {
         self.count();
         let (width, height) = (image.width(), image.height());
         let dots = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
-        if !is_readable(&image, props.transform.transform_rect_bbox(dots)) {
+        if self.is_done() || !is_readable(&image, props.transform.transform_rect_bbox(dots)) {
             return;
         }
         let key = image.cache_key();

@@ -38,7 +38,14 @@ pub fn embedded_raster(image: &Image, limits: &Limits) -> Result<Raster, Error> 
     }
 }
 
-/// Width and height by the head alone.
+/// Width and height of a GIF, BMP, WebP or TIFF by the head alone, of which there may be no more.
+pub(crate) fn embedded_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    use ImageFormat::{Bmp, Gif, Tiff, WebP};
+    let coding = image::guess_format(bytes).ok().filter(|coding| matches!(coding, Gif | Bmp | WebP | Tiff))?;
+    open(Cursor::new(bytes), coding).ok().map(|decoder| decoder.dimensions())
+}
+
+/// Width and height of a picture by the head alone.
 pub(crate) fn size(bytes: &[u8], format: Format) -> Option<(u32, u32)> {
     decoder(bytes, coding(format).ok()?, &Limits { pixels: u64::MAX, ..Limits::default() })
         .ok()

@@ -5,6 +5,7 @@ use std::io::Cursor;
 
 use image::{ImageFormat, Rgb, RgbImage};
 
+use super::embedded_size;
 use crate::{Error, Format, Image, Limits, Method, Options, document, embedded_raster, picture_raster};
 
 /// White, with a black dot in the upper left corner.
@@ -107,6 +108,8 @@ fn k35_a_picture_inside_a_document_is_decoded_by_what_it_is() {
         let raster = embedded_raster(&inside(drawn(coding)), &Limits::default()).unwrap();
         assert_eq!((raster.width, raster.height, raster.rgb.len()), (16, 8, 16 * 8 * 3), "{coding:?}");
         assert!(raster.rgb[0] < 64 && raster.rgb[3 * (8 * 16 - 1)] > 250, "{coding:?}");
+        let size = matches!(coding, Gif | Bmp | WebP | Tiff).then_some((16, 8));
+        assert_eq!(embedded_size(&drawn(coding)), size, "{coding:?}");
         let few = Limits { pixels: 127, ..Limits::default() };
         let refused = Err(Error::TooMuch { what: "dots", most: 127 });
         assert_eq!(embedded_raster(&inside(drawn(coding)), &few), refused, "{coding:?}");
