@@ -90,7 +90,10 @@ impl Seen {
         warnings: &mut Vec<Warning>,
     ) -> Vec<Image> {
         let mut images = Vec::new();
-        for picture in &drawing.pictures {
+        // They are drawn in any order, and read in that of the text, or from above.
+        let mut pictures: Vec<&Picture> = drawing.pictures.iter().collect();
+        pictures.sort_by(|one, other| one.place.y0.total_cmp(&other.place.y0));
+        for picture in pictures {
             if self.keys.contains(&picture.key) || drawing.has_letters_on(picture.place) {
                 continue;
             }
@@ -110,6 +113,7 @@ impl Seen {
                 ..Image::default()
             });
         }
+        images.sort_by_key(|image: &Image| image.after);
         images
     }
 }

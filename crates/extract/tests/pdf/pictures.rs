@@ -72,6 +72,24 @@ fn k35_a_picture_beside_text_is_listed_where_it_stands() {
 }
 
 #[test]
+fn k35_pictures_are_listed_in_the_order_they_are_read() {
+    let mut builder = Builder::new();
+    let [below, above] = [100, 200].map(|width| builder.stream(&GREY.replace("64", &width.to_string()), &[0; 3200]));
+    let content = lines(60, 700, &PROSE)
+        + "q 200 0 0 50 60 300 cm /B Do Q q 200 0 0 50 60 600 cm /A Do Q "
+        + &text("F1", 10, 60, 400, "Between them");
+    let shown = format!("/XObject << /A {above} 0 R /B {below} 0 R >>");
+    builder.page_with(content.as_bytes(), &format!("/Resources << /Font << /F1 3 0 R >> {shown} >>"));
+    let file = builder.build();
+    let page = pages(&file).remove(0);
+    assert_eq!(page.images.iter().map(|image| image.width).collect::<Vec<_>>(), [200, 100]);
+    assert_eq!(page.blocks[page.images[0].after].text, "Between them");
+    for (index, raster) in pictures(&file, &Limits::default()) {
+        assert_eq!(raster.expect("a picture").width, page.images[index].width);
+    }
+}
+
+#[test]
 fn k35_a_jpeg_says_that_it_is_one() {
     let entries = format!("{GREY} /Filter /DCTDecode");
     let image = pages(&file(&entries, b"\xff\xd8", "200 0 0 50 60 500")).remove(0).images.remove(0);
