@@ -1,4 +1,6 @@
 mod hostile;
+mod jpeg;
+mod png;
 mod said;
 
 use std::io::Cursor;
@@ -6,15 +8,32 @@ use std::io::Cursor;
 use image::{ImageFormat, Rgb, RgbImage};
 
 use super::embedded_size;
-use crate::{Error, Format, Image, Limits, Method, Options, document, embedded_raster, picture_raster};
+use crate::{Error, Format, Image, Limits, Method, Options, Raster, document, embedded_raster, picture_raster};
 
 /// White, with a black dot in the upper left corner.
 fn drawn(format: ImageFormat) -> Vec<u8> {
     let mut picture = RgbImage::from_pixel(16, 8, Rgb([255, 255, 255]));
     picture.put_pixel(0, 0, Rgb([0, 0, 0]));
+    encoded(&picture, format)
+}
+
+fn encoded(picture: &RgbImage, coding: ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
-    picture.write_to(&mut bytes, format).unwrap();
+    picture.write_to(&mut bytes, coding).unwrap();
     bytes.into_inner()
+}
+
+fn inside(bytes: Vec<u8>) -> Image {
+    Image { bytes, ..Image::default() }
+}
+
+fn raster(bytes: &[u8]) -> Raster {
+    embedded_raster(&inside(bytes.to_vec()), &Limits::default()).unwrap()
+}
+
+fn dot(raster: &Raster, x: u32, y: u32) -> [u8; 3] {
+    let at = 3 * (y * raster.width + x) as usize;
+    [raster.rgb[at], raster.rgb[at + 1], raster.rgb[at + 2]]
 }
 
 /// Puts an Exif segment after the first marker: turned by 90 degrees, made by Ada.
@@ -95,10 +114,6 @@ fn a_small_file_that_promises_a_huge_picture_is_refused_by_its_header() {
     let refused = Error::TooMuch { what: "dots", most: Limits::default().pixels };
     assert_eq!(document(&bytes, Format::Png, &Options::default()), Err(refused.clone()));
     assert_eq!(picture_raster(&bytes, Format::Png, &Limits::default()), Err(refused));
-}
-
-fn inside(bytes: Vec<u8>) -> Image {
-    Image { bytes, ..Image::default() }
 }
 
 #[test]

@@ -300,62 +300,6 @@ fn pictures_come_with_what_is_said_about_them() {
     assert!(document.pages[0].blocks.iter().all(|block| block.kind != Kind::Paragraph));
 }
 
-/// Where the pictures of a document stand, in the order of its blocks.
-fn places(body: &str) -> Vec<(String, usize)> {
-    let names = ["a", "b", "c", "d"];
-    let parts = names.map(|name| format!("{name}.png"));
-    let relations: Vec<_> = names.iter().zip(&parts).map(|(name, part)| (*name, "image", part.as_str())).collect();
-    let mut archive = docx(body).relations("word/_rels/document.xml.rels", &relations);
-    for part in &parts {
-        archive = archive.stored(&format!("word/{part}"), b"\x89PNG\r\n\x1a\n");
-    }
-    let page = read(&archive.bytes(), Format::Docx).pages.remove(0);
-    page.images.iter().map(|image| (image.description.clone().unwrap_or_default(), image.after)).collect()
-}
-
-fn drawing(name: &str) -> String {
-    format!(r#"<w:drawing><wp:docPr descr="{name}"/><a:blip r:embed="{name}"/></w:drawing>"#)
-}
-
-fn at(name: &str, after: usize) -> (String, usize) {
-    (name.to_owned(), after)
-}
-
-#[test]
-fn k35_a_picture_stands_between_the_blocks_around_it() {
-    let picture = |name: &str| format!("<w:p><w:r>{}</w:r></w:p>", drawing(name));
-    let between = [body("one"), picture("a"), body("two"), picture("b")].concat();
-    assert_eq!(places(&between), [at("a", 1), at("b", 2)]);
-    // Before the words of its own paragraph, or behind them.
-    let inside = format!("<w:p><w:r>{}<w:t>words</w:t>{}</w:r></w:p>", drawing("a"), drawing("b"));
-    assert_eq!(places(&[body("one"), inside].concat()), [at("a", 1), at("b", 2)]);
-}
-
-#[test]
-fn k35_a_picture_in_a_table_stands_behind_it_and_one_in_a_frame_or_a_box_stands_inside() {
-    let cell = |inside: &str| format!("<w:tc>{inside}</w:tc>");
-    let picture = format!("<w:p><w:r>{}</w:r></w:p>", drawing("a"));
-    let table = format!("<w:tbl><w:tr>{}{}</w:tr></w:tbl>", cell(&picture), cell(&body("x")));
-    assert_eq!(places(&[body("one"), table, body("two")].concat()), [at("a", 2)]);
-    let framed = [body("x"), picture.clone(), body("y")].concat();
-    let frame = format!("<w:tbl><w:tr>{}</w:tr></w:tbl>", cell(&framed));
-    assert_eq!(places(&[body("one"), frame].concat()), [at("a", 2)]);
-    let boxed = format!("<w:p><w:r><w:t>p</w:t><w:pict><w:txbxContent>{framed}</w:txbxContent></w:pict></w:r></w:p>");
-    assert_eq!(places(&[body("one"), boxed].concat()), [at("a", 3)]);
-}
-
-#[test]
-fn k35_a_picture_in_a_header_stands_behind_its_words() {
-    let header = format!("<w:hdr>{}<w:p><w:r>{}</w:r></w:p></w:hdr>", body("Top"), drawing("a"));
-    let archive = docx(&(body("one") + &body("two")))
-        .relations("word/_rels/document.xml.rels", &[("h", "header", "h.xml")])
-        .part("word/h.xml", header)
-        .relations("word/_rels/h.xml.rels", &[("a", "image", "a.png")])
-        .stored("word/a.png", b"\x89PNG\r\n\x1a\n");
-    let page = read(&archive.bytes(), Format::Docx).pages.remove(0);
-    assert_eq!((page.blocks.len(), page.images[0].after), (3, 3));
-}
-
 #[test]
 fn a_file_embedded_in_the_text_is_missed() {
     let archive = docx(&(body("before") + r#"<w:altChunk r:id="c"/>"#))

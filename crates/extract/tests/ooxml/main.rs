@@ -4,6 +4,7 @@ mod archive;
 mod container;
 mod docx;
 mod hostile;
+mod pictures;
 mod pptx;
 mod xlsx;
 

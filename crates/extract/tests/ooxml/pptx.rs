@@ -97,24 +97,6 @@ fn charts_and_diagrams_say_what_they_are_about() {
 }
 
 #[test]
-fn k35_a_picture_stands_between_the_shapes_around_it_and_behind_the_title() {
-    let picture = |id: &str| format!(r#"<p:pic><p:blipFill><a:blip r:embed="{id}"/></p:blipFill></p:pic>"#);
-    let shapes = [
-        picture("a"),
-        shape(r#"<p:ph type="title"/>"#, &["Title"]),
-        shape("", &["one"]),
-        picture("b"),
-        shape("", &["two"]),
-    ];
-    let archive = pptx(&[slide(&shapes.concat())])
-        .relations("ppt/slides/_rels/s90.xml.rels", &[("a", "image", "a.png"), ("b", "image", "b.png")])
-        .stored("ppt/slides/a.png", b"\x89PNG\r\n\x1a\n")
-        .stored("ppt/slides/b.png", b"\x89PNG\r\n\x1a\n");
-    let page = read(&archive.bytes(), Format::Pptx).pages.remove(0);
-    assert_eq!(page.images.iter().map(|image| image.after).collect::<Vec<_>>(), [1, 2]);
-}
-
-#[test]
 fn notes_and_comments_belong_to_their_slide() {
     let notes = slide(&(shape(r#"<p:ph type="body"/>"#, &["say this"]) + &shape(r#"<p:ph type="sldNum"/>"#, &["1"])));
     let archive = pptx(&[slide(&shape("", &["shown"]))])

@@ -116,7 +116,7 @@ fn check_packet(metadata: &Metadata) {
     assert_eq!(metadata.copyright.as_deref(), Some("Free to use"));
 }
 
-fn packed(text: &[u8]) -> Vec<u8> {
+pub(super) fn packed(text: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()
