@@ -47,6 +47,9 @@ OPSET = 20
 CHARACTERS = 6904
 """In the dictionary. The network also knows the space, and that a place has no character."""
 
+LANGUAGES = "cs da de en es et fi fr hr hu is it lt lv nl no pl pt sk sl sv tr zh".split()
+"""Those whose letters are all in the dictionary, signs of punctuation apart."""
+
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
@@ -258,6 +261,7 @@ def manifest(out: Path) -> str:
 # Written by tools/models/ocr.py; change it there.
 id = "PP-OCRv6-tiny"
 name = "PP-OCRv6 tiny, detection and recognition"
+languages = [{", ".join(f'"{language}"' for language in LANGUAGES)}]
 
 [source]
 publisher = "{PUBLISHER}"

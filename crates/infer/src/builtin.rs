@@ -1,4 +1,4 @@
-//! The model inside the library, and what is known about it.
+//! The models inside the library, and what is known about them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,7 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct Card {
     pub id: String,
     pub name: String,
+    /// How many numbers it makes of a text; 0 where it makes none, as one that reads pictures.
+    #[serde(default, skip_serializing_if = "is_none")]
     pub dimension: usize,
+    /// How much of a text it reads; 0 where it reads none.
+    #[serde(default, skip_serializing_if = "is_none")]
     pub max_tokens: usize,
     pub languages: Vec<String>,
     pub source: Source,
@@ -46,9 +50,10 @@ pub(crate) const WEIGHTS_NAME: &str = "model.onnx.data";
 /// Used where they lie in the program's file: pages that are not needed are never read.
 pub(crate) static WEIGHTS: &[u8] = rten::include_external_data!("../models/all-MiniLM-L6-v2/model.onnx.data");
 
-static CARDS: LazyLock<[Card; 1]> = LazyLock::new(|| {
-    let minilm = include_str!("../models/all-MiniLM-L6-v2/MODEL.toml");
-    [toml::from_str(minilm).expect("the card was checked by a test")]
+/// The model of embeddings first.
+static CARDS: LazyLock<[Card; 2]> = LazyLock::new(|| {
+    [include_str!("../models/all-MiniLM-L6-v2/MODEL.toml"), include_str!("../models/PP-OCRv6-tiny/MODEL.toml")]
+        .map(|card| toml::from_str(card).expect("the card was checked by a test"))
 });
 
 /// One on each line. The vocabulary is that of WordPiece: ordered by how common a token is, and much of it is no words.
@@ -80,11 +85,27 @@ pub(crate) fn english_words() -> impl Iterator<Item = &'static str> + Clone {
     ENGLISH_WORDS.lines()
 }
 
-/// The models inside this build.
+impl Card {
+    /// What it makes of what, in a few words.
+    pub fn does(&self) -> String {
+        match self.dimension {
+            0 => "text in pictures to letters".to_owned(),
+            dimension => format!("text to {dimension} numbers, reads {} tokens", self.max_tokens),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_none(number: &usize) -> bool {
+    *number == 0
+}
+
+/// The models inside this build: the one for embeddings, then the one that reads pictures.
 pub fn builtin_models() -> &'static [Card] {
     &*CARDS
 }
 
+/// Of the model for embeddings.
 pub(crate) fn card() -> &'static Card {
     &CARDS[0]
 }

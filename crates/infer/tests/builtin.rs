@@ -1,4 +1,4 @@
-//! The model inside the library, against the original it was made from.
+//! The models inside the library: their cards, and that of embeddings against the original it was made from.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -19,16 +19,31 @@ fn embed(text: &str) -> Result<Embedding, Error> {
 }
 
 #[test]
-fn its_files_are_the_ones_the_card_names() {
-    let [card] = builtin_models() else { panic!("one model is inside") };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2");
-    for file in &card.files {
-        let bytes = std::fs::read(folder.join(&file.name)).expect("the file is there");
-        let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!((bytes.len() as u64, hash), (file.bytes, file.sha256.clone()), "{}", file.name);
+fn their_files_are_the_ones_the_cards_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+    for (card, name) in builtin_models().iter().zip(["all-MiniLM-L6-v2", "PP-OCRv6-tiny"]) {
+        assert!(!card.files.is_empty() && card.source.sha256.len() == 64, "{card:?}");
+        for file in &card.files {
+            let bytes = std::fs::read(folder.join(name).join(&file.name)).expect("the file is there");
+            let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!((bytes.len() as u64, hash), (file.bytes, file.sha256.clone()), "{name}/{}", file.name);
+        }
     }
-    assert_eq!((EMBEDDER.dimension(), EMBEDDER.max_tokens()), (card.dimension, card.max_tokens));
-    assert_eq!(EMBEDDER.id().as_str(), card.id);
+}
+
+#[test]
+fn the_cards_tell_what_each_model_does_and_its_licence() {
+    let [embedding, reading] = builtin_models() else { panic!("two models are inside") };
+    assert_eq!((EMBEDDER.dimension(), EMBEDDER.max_tokens()), (embedding.dimension, embedding.max_tokens));
+    assert_eq!(EMBEDDER.id().as_str(), embedding.id);
+    assert_eq!(embedding.does(), "text to 384 numbers, reads 256 tokens");
+    assert_eq!((reading.id.as_str(), reading.does().as_str()), ("PP-OCRv6-tiny", "text in pictures to letters"));
+    assert_eq!(reading.source.model_licence, "Apache-2.0");
+    assert!(["de", "en", "fr"].iter().all(|language| reading.languages.iter().any(|known| known == language)));
+    // A number that means nothing is not told.
+    let told = serde_json::to_value(reading).expect("a card is data");
+    assert_eq!((told.get("dimension"), told.get("max_tokens")), (None, None));
+    assert_eq!(told["file"].as_array().map(Vec::len), Some(reading.files.len()));
 }
 
 #[test]
