@@ -3,6 +3,7 @@
 use super::Picture;
 use super::blobs::{Blob, blobs};
 use super::geometry::{Point, Slanted, Turn};
+use super::margins;
 use super::network::{Network, Tensor};
 use super::resize::resize;
 
@@ -24,7 +25,7 @@ const TRUSTED_ASPECT: f32 = 5.0;
 const OWN_SLANT: f32 = 1.5;
 
 /// Lines of text, in the picture once turned.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Detected {
     pub(crate) boxes: Vec<Slanted>,
     /// How far lines fall to the right, in degrees.
@@ -40,9 +41,9 @@ pub(crate) fn detect(
     longest_side: u32,
     most: usize,
 ) -> Result<Detected, String> {
-    let input = Input::new(picture, turn, longest_side as usize);
+    let Some(input) = Input::new(picture, turn, longest_side as usize) else { return Ok(Detected::default()) };
     let (height, width) = (input.height, input.width);
-    let scale = input.scale;
+    let (scale, origin) = (input.scale, input.origin);
     let output = network.run(Tensor { channels: 3, height, width, numbers: input.numbers })?;
     if (output.channels, output.height, output.width) != (1, height, width) {
         return Err(format!("its map is {} by {} for a picture of {width} by {height}", output.width, output.height));
@@ -55,7 +56,7 @@ pub(crate) fn detect(
     blobs.truncate(most);
     for blob in &mut blobs {
         for point in &mut blob.hull {
-            *point = Point::new(point.x * scale.x, point.y * scale.y);
+            *point = Point::new((point.x + origin.x) * scale.x, (point.y + origin.y) * scale.y);
         }
     }
     let least = LEAST_CORE * scale.x.max(scale.y).min(1.0);
@@ -105,19 +106,23 @@ struct Input {
     numbers: Vec<f32>,
     width: usize,
     height: usize,
+    /// Where it begins in the whole picture, in its own pixels.
+    origin: Point,
     /// How many pixels of the turned picture one of these is.
     scale: Point,
 }
 
 impl Input {
-    fn new(picture: &Picture<'_>, turn: Turn, longest_side: usize) -> Input {
+    /// None where the picture is blank.
+    fn new(picture: &Picture<'_>, turn: Turn, longest_side: usize) -> Option<Input> {
         let (old_width, old_height) = (picture.width as usize, picture.height as usize);
         let factor = (longest_side as f32 / old_width.max(old_height) as f32).min(1.0);
         let new = |old: usize| ((old as f32 * factor).round() as usize).max(1);
         let (small_width, small_height) = (new(old_width), new(old_height));
         let small = resize(picture, small_width, small_height);
+        let part = margins::within(&small, small_width)?;
 
-        let (turned_width, turned_height) = turn.size(small_width, small_height);
+        let (turned_width, turned_height) = turn.size(part.columns.len(), part.rows.len());
         let (width, height) = (turned_width.next_multiple_of(MULTIPLE), turned_height.next_multiple_of(MULTIPLE));
         let mut numbers = vec![0.0; 3 * width * height];
         let (blue, rest) = numbers.split_at_mut(width * height);
@@ -128,10 +133,10 @@ impl Input {
             for x in 0..width {
                 let inner_x = x.min(turned_width - 1);
                 let (from_x, from_y) = match turn {
-                    Turn::None => (inner_x, inner_y),
-                    Turn::Quarter => (inner_y, small_height - 1 - inner_x),
-                    Turn::Half => (small_width - 1 - inner_x, small_height - 1 - inner_y),
-                    Turn::ThreeQuarters => (small_width - 1 - inner_y, inner_x),
+                    Turn::None => (part.columns.start + inner_x, part.rows.start + inner_y),
+                    Turn::Quarter => (part.columns.start + inner_y, part.rows.end - 1 - inner_x),
+                    Turn::Half => (part.columns.end - 1 - inner_x, part.rows.end - 1 - inner_y),
+                    Turn::ThreeQuarters => (part.columns.end - 1 - inner_y, part.rows.start + inner_x),
                 };
                 let pixel = &small[(from_y * small_width + from_x) * 3..][..3];
                 // The network was taught with blue first.
@@ -141,9 +146,18 @@ impl Input {
                 red[place] = (pixel[0] / 255.0 - MEAN[2]) / DEVIATION[2];
             }
         }
-        let (whole_width, whole_height) = turn.size(picture.width, picture.height);
-        let scale = Point::new(whole_width as f32 / turned_width as f32, whole_height as f32 / turned_height as f32);
-        Input { numbers, width, height, scale }
+        let (left, top) = (part.columns.start, part.rows.start);
+        let (right, bottom) = (small_width - part.columns.end, small_height - part.rows.end);
+        let (x, y) = match turn {
+            Turn::None => (left, top),
+            Turn::Quarter => (bottom, left),
+            Turn::Half => (right, bottom),
+            Turn::ThreeQuarters => (top, right),
+        };
+        let (whole, small) =
+            (turn.size(picture.width, picture.height), turn.size(small_width as f32, small_height as f32));
+        let scale = Point::new(whole.0 as f32 / small.0, whole.1 as f32 / small.1);
+        Some(Input { numbers, width, height, origin: Point::new(x as f32, y as f32), scale })
     }
 }
 

@@ -7,9 +7,12 @@
 mod blobs;
 mod crop;
 mod detect;
+mod doubt;
 mod geometry;
+mod margins;
 mod network;
 mod orientation;
+mod paragraph;
 mod reading_order;
 mod recognise;
 mod resize;
@@ -24,6 +27,7 @@ use reading_order::{Placed, paragraphs};
 use recognise::{Reader, Reading};
 
 pub use geometry::{Point, Quad, Turn};
+pub use paragraph::{Paragraph, ParagraphKind};
 
 /// A picture in memory.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +51,7 @@ pub struct Settings {
     /// The same for all lines end to end, in pixels once they are as high as the reader wants them. A page of small
     /// print has 200,000; a core reads about as many in two seconds.
     pub most_columns: usize,
-    /// What is read with less confidence is left out.
+    /// What is read with less confidence is left out; one or two letters alone take a little more.
     pub least_confidence: f32,
     /// Whether pages that lie on their side or head are turned.
     pub turn: bool,
@@ -64,6 +68,9 @@ pub struct Recognised {
     pub skew: f32,
     /// Lines that were found and not read, because there were too many.
     pub left_out: usize,
+    /// The text is likely not what the picture says: it is in a script that the networks do not know, such as Cyrillic
+    /// or Arabic, or it is no text.
+    pub doubtful: bool,
 }
 
 /// A line of text, or a part of one where there are wide gaps in it.
@@ -128,14 +135,20 @@ impl Default for Settings {
             most_pixels: 64_000_000,
             most_lines: 2000,
             most_columns: 1_000_000,
-            least_confidence: 0.5,
+            least_confidence: 0.7,
             turn: true,
         }
     }
 }
 
 impl Engine {
-    /// The networks inside this library: PP-OCRv6 tiny, for languages written in Latin letters, Chinese and Japanese.
+    /// The networks inside this library: PP-OCRv6 tiny, for Chinese and languages written in Latin letters.
+    ///
+    /// Of the Latin letters it knows those of Unicode up to U+017F. It cannot say the letters of Vietnamese beyond
+    /// those, Romanian `ș` and `ț` (it says `ş` and `ţ`), `ẞ`, and of signs `„`, `‚`, `‹`, `›` and `¡`. Polish `ł` it
+    /// takes for `t` in faces without serifs, and Turkish `ı` and `İ` for `i`. It knows Greek letters without accents,
+    /// for formulas. Other scripts, Japanese kana among them, come out as nonsense, and
+    /// [`doubtful`](Recognised::doubtful) tells.
     pub fn builtin() -> Result<Engine, Error> {
         let load = |network, file| Network::load(file).map_err(|reason| Error::Builtin { network, reason });
         Ok(Engine {
@@ -163,6 +176,7 @@ impl Engine {
         }
         let mut read = Vec::with_capacity(detected.boxes.len());
         let (mut columns, mut left_out) = (0, detected.left_out);
+        let mut tally = doubt::Tally::default();
         for (index, place) in detected.boxes.iter().enumerate() {
             columns += ways(place).map(|inner| crop::Place::of(place, &picture, turn, inner).width()).sum::<usize>();
             if columns > settings.most_columns {
@@ -174,11 +188,15 @@ impl Engine {
                 None => self.read(&picture, place, turn, Turn::None)?,
             };
             let (inner, reading) = self.read_any_way(&picture, place, turn, upright)?;
-            if !reading.text.is_empty() && reading.confidence >= settings.least_confidence {
+            tally.add(&reading);
+            let letters = reading.text.chars().count();
+            let least = settings.least_confidence + if letters <= SHORT { SHORT_SURER } else { 0.0 };
+            if letters > 0 && reading.confidence >= least {
                 read.push((*place, inner, reading));
             }
         }
-        Ok(Recognised { left_out, ..arrange(&picture, turn, detected.skew, read) })
+        let doubtful = tally.is_doubtful();
+        Ok(Recognised { left_out, doubtful, ..arrange(&picture, turn, detected.skew, read) })
     }
 
     fn detect(&self, picture: &Picture<'_>, turn: Turn, settings: &Settings) -> Result<Detected, Error> {
@@ -236,6 +254,11 @@ fn ways(place: &Slanted) -> impl Iterator<Item = Turn> {
     [Turn::None, Turn::Quarter, Turn::ThreeQuarters].into_iter().take(count)
 }
 
+/// Shapes are taken for letters, and hardly ever for more of them than this in a row.
+const SHORT: usize = 2;
+/// How much more confidence so few letters take.
+const SHORT_SURER: f32 = 0.1;
+
 /// A box narrower than this beside its height may be a line that runs up or down.
 const TALL_ASPECT: f32 = 0.6;
 /// How much more confidence it takes to believe that it does.
@@ -243,22 +266,24 @@ const SURER: f32 = 0.05;
 
 /// Lines in the order in which they are read.
 fn arrange(picture: &Picture<'_>, turn: Turn, skew: f32, mut read: Vec<(Slanted, Turn, Reading)>) -> Recognised {
-    let placed = |(place, _, reading): &(Slanted, Turn, Reading)| {
+    let quads: Vec<Quad> =
+        read.iter().map(|(place, inner, _)| Quad(crop::Place::of(place, picture, turn, *inner).corners())).collect();
+    let placed = |((place, _, reading), quad): (&(Slanted, Turn, Reading), &Quad)| {
         let letters = |text: &str| text.chars().count() as f32;
         let first_word = reading.text.split_whitespace().next().map_or(0.0, letters) / letters(&reading.text).max(1.0);
-        Placed { corners: place.corners(), first_word }
+        Placed { corners: place.corners(), first_word, size: paragraph::letter_size(&reading.text, quad) }
     };
-    let placed: Vec<Placed> = read.iter().map(placed).collect();
+    let placed: Vec<Placed> = read.iter().zip(&quads).map(placed).collect();
     let mut lines = Vec::with_capacity(read.len());
     let mut row_number = 0;
     for (paragraph, found) in paragraphs(&placed, skew).into_iter().enumerate() {
         for row in found.rows {
             for index in row.lines {
-                let (place, inner, reading) = &mut read[index];
+                let reading = &mut read[index].2;
                 lines.push(Line {
                     text: std::mem::take(&mut reading.text),
                     confidence: reading.confidence,
-                    quad: Quad(crop::Place::of(place, picture, turn, *inner).corners()),
+                    quad: quads[index],
                     paragraph,
                     row: row_number,
                     ends: row.ends,
@@ -267,7 +292,7 @@ fn arrange(picture: &Picture<'_>, turn: Turn, skew: f32, mut read: Vec<(Slanted,
             row_number += 1;
         }
     }
-    Recognised { lines, turn, skew, left_out: 0 }
+    Recognised { lines, turn, skew, ..Recognised::default() }
 }
 
 impl Picture<'_> {

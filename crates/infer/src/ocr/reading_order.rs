@@ -4,6 +4,8 @@
 //! Headings that cross the gutter stay between what is above and below them. Cells of a table are no columns of text:
 //! they are short, so a table is read row by row.
 
+use std::ops::Range;
+
 use super::geometry::{Point, Upright};
 
 /// Lines that stand side by side or one below the other without a break.
@@ -22,6 +24,8 @@ pub(crate) struct Row {
     pub(crate) ends: bool,
 }
 
+/// Before and behind the letters of a line, in heights of its box.
+const MARGIN: f32 = 0.15;
 /// In heights of a line.
 const LEAST_GUTTER: f32 = 0.4;
 /// A line of running text is this many times wider than high, a cell of a table is often not.
@@ -30,6 +34,8 @@ const TEXT_ASPECT: f32 = 6.0;
 const TEXT_FILL: f32 = 0.55;
 /// Fewer rows than this side by side are no columns.
 const LEAST_ROWS: usize = 3;
+/// Letters of one paragraph, beside those of the row before.
+const SAME_SIZE: Range<f32> = 0.8..1.25;
 const MOST_GUTTERS: usize = 64;
 const MOST_DEPTH: usize = 8;
 
@@ -39,6 +45,8 @@ pub(crate) struct Placed {
     pub(crate) corners: [Point; 4],
     /// How much of the line its first word takes, from 0 to 1.
     pub(crate) first_word: f32,
+    /// How large its letters are.
+    pub(crate) size: f32,
 }
 
 /// Paragraphs of a page with these lines, which fall by `skew` degrees.
@@ -50,8 +58,14 @@ pub(crate) fn paragraphs(lines: &[Placed], skew: f32) -> Vec<Paragraph> {
     let first_words: Vec<f32> = lines.iter().zip(&boxes).map(|(line, place)| line.first_word * place.width()).collect();
     let mut parts = Vec::new();
     let all: Vec<usize> = (0..boxes.len()).collect();
-    cut(&boxes, all, 0, &mut parts);
-    parts.into_iter().flat_map(|rows| compose(&boxes, &first_words, rows)).collect()
+    cut(&boxes.iter().map(narrow).collect::<Vec<_>>(), all, 0, &mut parts);
+    parts.into_iter().flat_map(|rows| compose(lines, &boxes, &first_words, rows)).collect()
+}
+
+/// The box without the room that it leaves around its letters: gutters can be hardly wider than that.
+fn narrow(place: &Upright) -> Upright {
+    let room = (MARGIN * place.height()).min(place.width() / 4.0);
+    Upright { left: place.left + room, right: place.right - room, ..*place }
 }
 
 /// Finds the parts of the page in their order, left before right where there are columns.
@@ -187,7 +201,7 @@ fn rows(boxes: &[Upright], part: &[usize]) -> Vec<Row> {
 }
 
 /// Rows that follow one another closely are a paragraph.
-fn compose(boxes: &[Upright], first_words: &[f32], rows: Vec<Row>) -> Vec<Paragraph> {
+fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<Row>) -> Vec<Paragraph> {
     let extent = |row: &Row| row.lines.iter().map(|line| boxes[*line]).reduce(Upright::with);
     let extents: Vec<Upright> = rows.iter().filter_map(extent).collect();
     let Some(whole) = extents.iter().copied().reduce(Upright::with) else { return Vec::new() };
@@ -199,19 +213,22 @@ fn compose(boxes: &[Upright], first_words: &[f32], rows: Vec<Row>) -> Vec<Paragr
     let nexts: Vec<Option<(f32, f32)>> = rows.iter().skip(1).map(first).chain([None]).collect();
 
     let mut paragraphs: Vec<Paragraph> = Vec::new();
-    let mut before: Option<Upright> = None;
+    let mut before: Option<(Upright, f32)> = None;
     for ((mut row, extent), next) in rows.into_iter().zip(&extents).zip(nexts) {
-        let begins = before.is_none_or(|before| {
+        // The longest part of a row tells best how large its letters are.
+        let longest = row.lines.iter().max_by(|one, other| boxes[**one].width().total_cmp(&boxes[**other].width()));
+        let size = longest.map_or(0.0, |line| lines[*line].size);
+        let begins = before.is_none_or(|(before, size_before)| {
             let pitch = extent.top - before.top;
-            let ratio = extent.height() / before.height().max(f32::MIN_POSITIVE);
-            pitch > usual_pitch + 0.5 * height.min(extent.height()) || !(0.7..1.43).contains(&ratio)
+            let ratio = size / size_before.max(f32::MIN_POSITIVE);
+            pitch > usual_pitch + 0.5 * height.min(extent.height()) || !SAME_SIZE.contains(&ratio)
         });
         // A person writing on would have put the next word here: there is room for it and a space. Rows that begin
         // at different places, as those of an address on the right, have room on the left too.
         let (next_word, next_left) = next.unwrap_or((0.0, extent.left));
         let room = whole.right - extent.right + (extent.left - next_left).abs();
         row.ends = has_wide_gap(boxes, &row) || room > next_word + 0.8 * extent.height();
-        before = Some(*extent);
+        before = Some((*extent, size));
         match paragraphs.last_mut() {
             Some(paragraph) if !begins => paragraph.rows.push(row),
             _ => paragraphs.push(Paragraph { rows: vec![row] }),
@@ -257,6 +274,7 @@ mod tests {
                 corners: [(*left, *top), (*right, *top), (*right, top + 20.0), (*left, top + 20.0)]
                     .map(|(x, y)| Point::new(x, y)),
                 first_word: *first_word,
+                size: 20.0,
             })
             .collect();
         let rows = |paragraph: Paragraph| paragraph.rows.into_iter().map(|row| row.lines).collect();
@@ -295,9 +313,9 @@ mod tests {
         };
         let ends = |first_word: f32| {
             let lines = [
-                Placed { corners: corners(400.0, 0.0), first_word: 0.2 },
-                Placed { corners: corners(320.0, 24.0), first_word: 0.2 },
-                Placed { corners: corners(400.0, 48.0), first_word },
+                Placed { corners: corners(400.0, 0.0), first_word: 0.2, size: 20.0 },
+                Placed { corners: corners(320.0, 24.0), first_word: 0.2, size: 20.0 },
+                Placed { corners: corners(400.0, 48.0), first_word, size: 20.0 },
             ];
             paragraphs(&lines, 0.0)[0].rows.iter().map(|row| row.ends).collect::<Vec<_>>()
         };
@@ -311,7 +329,7 @@ mod tests {
             .map(|index| {
                 let (left, top) = (100.0 + (index % 2) as f32 * 420.0, 100.0 + (index / 2) as f32 * 24.0);
                 let corners = [(left, top), (left + 380.0, top), (left + 380.0, top + 20.0), (left, top + 20.0)];
-                Placed { corners: corners.map(|(x, y)| Point::new(x, y)), first_word: 0.1 }
+                Placed { corners: corners.map(|(x, y)| Point::new(x, y)), first_word: 0.1, size: 20.0 }
             })
             .collect();
         for degrees in [-5.0f32, -1.2, 2.0, 5.0] {

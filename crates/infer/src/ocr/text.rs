@@ -1,38 +1,57 @@
 //! Lines as one text: paragraphs with an empty line between them.
 
+use super::reading_order::is_wide;
 use super::{Line, Point, Recognised};
-use crate::ocr::reading_order::is_wide;
+
+/// Lines of one paragraph put together.
+#[derive(Debug, Default)]
+pub(crate) struct Joined {
+    pub(crate) text: String,
+    /// The cells of each row; one where nothing stands apart.
+    pub(crate) rows: Vec<Vec<String>>,
+}
 
 impl Recognised {
-    /// All of the text. Lines of a paragraph are joined, words that were divided at the end of a line too. Parts of a
-    /// row that stand far apart, as cells of a table do, have a tab between them.
+    /// All of the text: that of its [paragraphs](Recognised::paragraphs), with an empty line between them.
     pub fn text(&self) -> String {
-        let mut text = String::new();
+        let parts = self.lines.chunk_by(|one, next| one.paragraph == next.paragraph);
+        parts.map(|lines| Joined::of(lines).text).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+impl Joined {
+    pub(crate) fn of(lines: &[Line]) -> Joined {
+        let mut joined = Joined::default();
         let mut before: Option<&Line> = None;
-        for line in &self.lines {
-            match before {
-                None => {}
-                Some(before) if before.paragraph != line.paragraph => text.push_str("\n\n"),
-                Some(before) if before.row == line.row => text.push(if stand_apart(before, line) { '\t' } else { ' ' }),
-                Some(before) if before.ends => text.push('\n'),
-                Some(_) if joins_words(&text, &line.text) => _ = text.pop(),
-                Some(_) if is_unspaced(text.chars().next_back()) && is_unspaced(line.text.chars().next()) => {}
-                Some(_) => text.push(' '),
-            }
-            text.push_str(&line.text);
+        for line in lines {
+            joined.push(before, line);
             before = Some(line);
         }
-        text
+        joined
     }
 
-    /// The mean confidence in all letters.
-    pub fn confidence(&self) -> f32 {
-        let letters = |line: &Line| line.text.chars().count() as f32;
-        let all: f32 = self.lines.iter().map(letters).sum();
-        if all == 0.0 {
-            return 0.0;
+    fn push(&mut self, before: Option<&Line>, line: &Line) {
+        let Joined { text, rows } = self;
+        match before {
+            Some(before) if before.row == line.row => {
+                let apart = stand_apart(before, line);
+                text.push(if apart { '\t' } else { ' ' });
+                match rows.last_mut() {
+                    Some(row) if apart => row.push(line.text.clone()),
+                    Some(row) => row.last_mut().into_iter().for_each(|cell| *cell += &format!(" {}", line.text)),
+                    None => {}
+                }
+                text.push_str(&line.text);
+                return;
+            }
+            None => {}
+            Some(before) if before.ends => text.push('\n'),
+            Some(_) if joins_words(text, &line.text) => _ = text.pop(),
+            Some(_) if text.ends_with(is_unspaced) && line.text.starts_with(is_unspaced) => {}
+            Some(_) => text.push(' '),
         }
-        self.lines.iter().map(|line| line.confidence * letters(line)).sum::<f32>() / all
+        text.push_str(&line.text);
+        rows.push(vec![line.text.clone()]);
     }
 }
 
@@ -54,11 +73,9 @@ fn joins_words(before: &str, after: &str) -> bool {
     }
 }
 
-/// Chinese and Japanese are written without spaces.
-fn is_unspaced(letter: Option<char>) -> bool {
-    letter.is_some_and(
-        |letter| matches!(letter, '\u{3000}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}'),
-    )
+/// Chinese is written without spaces.
+pub(crate) fn is_unspaced(letter: char) -> bool {
+    matches!(letter, '\u{3000}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}')
 }
 
 #[cfg(test)]

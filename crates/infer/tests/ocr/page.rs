@@ -11,17 +11,37 @@ pub(crate) struct Page {
     pub(crate) width: usize,
     pub(crate) height: usize,
     pub(crate) gray: Vec<u8>,
+    /// From one line to the next, in sizes of the letters.
+    pub(crate) leading: f32,
 }
 
 pub(crate) const SANS: Face = Face(dejavu::sans::regular);
+pub(crate) const BOLD: Face = Face(dejavu::sans::bold);
+pub(crate) const OBLIQUE: Face = Face(dejavu::sans::oblique);
+pub(crate) const CONDENSED: Face = Face(dejavu::sans_condensed::regular);
+pub(crate) const MONO: Face = Face(dejavu::sans_mono::regular);
 pub(crate) const SERIF: Face = Face(dejavu::serif::regular);
+pub(crate) const SERIF_BOLD: Face = Face(dejavu::serif::bold);
+pub(crate) const SERIF_ITALIC: Face = Face(dejavu::serif::italic);
+pub(crate) const SERIF_CONDENSED: Face = Face(dejavu::serif_condensed::regular);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Face(fn() -> &'static [u8]);
 
+/// What a size in points is in pixels at 200 dots an inch. Sizes here are from the top of the highest letter to the
+/// bottom of the lowest, which in these fonts is more than the size they are called by.
+pub(crate) fn points(size: f32) -> f32 {
+    size * 200.0 / 72.0 * 1.164
+}
+
 impl Page {
     pub(crate) fn blank(width: usize, height: usize) -> Page {
-        Page { width, height, gray: vec![255; width * height] }
+        Page { width, height, gray: vec![255; width * height], leading: 1.25 }
+    }
+
+    /// A sheet at 200 dots an inch.
+    pub(crate) fn a4() -> Page {
+        Page { leading: 1.05, ..Page::blank(1654, 2339) }
     }
 
     /// Draws one line whose letters stand on `baseline`, and gives where it ends.
@@ -61,7 +81,7 @@ impl Page {
             let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
             if left + width_of(face, size, &longer) > right && !line.is_empty() {
                 self.line(face, size, left, baseline, &line);
-                baseline += size * 1.25;
+                baseline += size * self.leading;
                 line = word.to_owned();
             } else {
                 line = longer;
@@ -116,6 +136,26 @@ impl Page {
             *pixel = (30 + i32::from(*pixel) * 190 / 255 + off).clamp(0, 255) as u8;
         }
         noisy
+    }
+
+    /// The page with black and white replaced by these.
+    pub(crate) fn coloured(&self, ink: u8, paper: u8) -> Page {
+        let mut coloured = self.clone();
+        for pixel in &mut coloured.gray {
+            *pixel = (i32::from(ink) + (i32::from(paper) - i32::from(ink)) * i32::from(*pixel) / 255) as u8;
+        }
+        coloured
+    }
+
+    /// The page after it was kept as a JPEG.
+    pub(crate) fn jpeg(&self, quality: u8) -> Page {
+        let mut file = Vec::new();
+        let encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut file, quality);
+        let (width, height) = (self.width as u32, self.height as u32);
+        image::ImageEncoder::write_image(encoder, &self.gray, width, height, image::ExtendedColorType::L8)
+            .expect("it can be written");
+        let read = image::load_from_memory(&file).expect("it can be read");
+        Page { gray: read.to_luma8().into_raw(), ..self.clone() }
     }
 
     pub(crate) fn rgb(&self) -> Vec<u8> {

@@ -1,0 +1,70 @@
+//! Where a picture shows anything at all: time is spent on nothing else.
+
+use std::ops::Range;
+
+/// Colours of neighbours that differ by less are one colour. Pale print differs by more.
+const SAME: f32 = 5.0;
+/// What is left of the margins, in pixels: the network looks at what is around letters.
+const MARGIN: usize = 32;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) columns: Range<usize>,
+    pub(crate) rows: Range<usize>,
+}
+
+/// The part of a picture `width` wide that is not blank; none where all of it is. Three numbers are a pixel.
+pub(crate) fn within(picture: &[f32], width: usize) -> Option<Part> {
+    let height = picture.len() / 3 / width;
+    let mut marked = vec![false; width];
+    let (mut first, mut last) = (None, 0);
+    let mut above = &picture[..width * 3];
+    for (y, row) in picture.chunks_exact(width * 3).enumerate() {
+        let mut any = false;
+        for (x, mark) in marked.iter_mut().enumerate() {
+            let place = x * 3;
+            let left = place.saturating_sub(3);
+            let differs =
+                |other: &[f32]| row[place..place + 3].iter().zip(other).any(|(one, other)| (one - other).abs() > SAME);
+            if differs(&row[left..left + 3]) || differs(&above[place..place + 3]) {
+                *mark = true;
+                any = true;
+            }
+        }
+        if any {
+            first = first.or(Some(y));
+            last = y + 1;
+        }
+        above = row;
+    }
+    let columns = marked.iter().position(|mark| *mark)?..marked.iter().rposition(|mark| *mark)? + 1;
+    let with_margin =
+        |range: Range<usize>, most: usize| range.start.saturating_sub(MARGIN)..(range.end + MARGIN).min(most);
+    Some(Part { columns: with_margin(columns, width), rows: with_margin(first?..last, height) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_not_blank_is_kept_with_some_margin() {
+        let (width, height) = (300, 200);
+        let mut picture = vec![250.0f32; width * height * 3];
+        assert_eq!(within(&picture, width), None);
+        for (x, y) in [(100, 60), (180, 61)] {
+            picture[(y * width + x) * 3 + 1] = 200.0;
+        }
+        // The pixel after a mark differs from it, too.
+        assert_eq!(within(&picture, width), Some(Part { columns: 68..214, rows: 28..95 }));
+        picture[0] = 0.0;
+        assert_eq!(within(&picture, width), Some(Part { columns: 0..214, rows: 0..95 }));
+    }
+
+    #[test]
+    fn paper_that_grows_darker_is_blank() {
+        let picture: Vec<f32> = (0..100 * 50).flat_map(|pixel| [200.0 + (pixel % 100) as f32 / 4.0; 3]).collect();
+        assert_eq!(within(&picture, 100), None);
+        assert_eq!(within(&[7.0; 3], 1), None);
+    }
+}
