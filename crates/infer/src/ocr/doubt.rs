@@ -27,3 +27,24 @@ impl Tally {
         self.confidence < LEAST_CONFIDENCE * self.letters
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_doubtful(readings: &[(&str, f32)]) -> bool {
+        let mut tally = Tally::default();
+        for (text, confidence) in readings {
+            tally.add(&Reading { text: (*text).to_owned(), confidence: *confidence });
+        }
+        tally.is_doubtful()
+    }
+
+    #[test]
+    fn the_page_is_doubted_and_not_a_line_of_it() {
+        assert!(is_doubtful(&[("To πεpαoμÉvo φθLvóπwpo", 0.81), ("2019", 0.99)]));
+        assert!(!is_doubtful(&[("The committee met on 14 March", 0.98), ("3l", 0.4)]));
+        assert!(!is_doubtful(&[]));
+        assert!(!is_doubtful(&[("", 0.0)]));
+    }
+}

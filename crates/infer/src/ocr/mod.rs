@@ -16,6 +16,7 @@ mod paragraph;
 mod reading_order;
 mod recognise;
 mod resize;
+mod specks;
 mod text;
 
 use std::collections::HashMap;
@@ -163,6 +164,8 @@ impl Engine {
         if picture.rgb.is_empty() {
             return Ok(Recognised::default());
         }
+        let cleaned = specks::removed(&picture);
+        let picture = Picture { rgb: cleaned.as_deref().unwrap_or(picture.rgb), ..picture };
         let mut detected = self.detect(&picture, Turn::None, settings)?;
         // What was read upright to find the turn need not be read again.
         let mut known: HashMap<usize, Reading> = HashMap::new();

@@ -1,6 +1,6 @@
 //! Lines that belong together, and what they are on their page: running text, a heading, a table.
 
-use super::text::{Joined, is_unspaced};
+use super::text::{cells, is_unspaced, joined};
 use super::{Line, Point, Quad, Recognised};
 
 /// Lines of a picture that follow one another without a break.
@@ -50,7 +50,7 @@ impl Paragraph {
     fn of(lines: &[Line], usual: f32) -> Paragraph {
         let height = median(lines.iter().map(|line| (sides(&line.quad).1, letters(line))));
         let size = median(lines.iter().map(|line| (letter_size(&line.text, &line.quad), letters(line))));
-        let Joined { text, rows } = Joined::of(lines);
+        let (text, rows) = (joined(lines), cells(lines));
         let wide = rows.iter().filter(|row| row.len() > 1).count();
         let is_short = rows.len() <= HEADING_ROWS && text.chars().count() <= HEADING_LENGTH;
         // A dash or a number that stands alone is large beside its line and names nothing.

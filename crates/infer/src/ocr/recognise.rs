@@ -1,5 +1,7 @@
 //! A line of text in a picture becomes letters.
 
+use std::borrow::Cow;
+
 use rten_simd::{Isa, SimdOp, SimdUnaryOp};
 use rten_vecmath::Exp;
 
@@ -39,48 +41,58 @@ impl Reader {
         if output.channels != classes || output.height != 1 {
             return Err(format!("it gave {} classes and not {classes}", output.channels));
         }
-        Ok(self.decode(&output))
+        Ok(decode(&self.characters, &output))
     }
+}
 
-    /// The most probable class at each place. The same class twice in a row is one letter; two letters that are the
-    /// same have a nothing between them.
-    fn decode(&self, output: &Tensor) -> Reading {
-        let mut text = String::new();
-        let (mut sum, mut count, mut last) = (0.0f32, 0usize, 0u32);
-        // The most that any place since the last letter has for a space.
-        let mut gap = 0.0f32;
-        for Place { class, probability, space } in places(output) {
-            if class != 0 && class != last {
-                let letter = self.characters.get(class as usize - 1).copied().unwrap_or(' ');
-                let before = text.chars().next_back();
-                if before.is_some_and(|before| is_half(before, letter)) {
-                    text.pop();
-                } else if gap > LIKELY_SPACE && before.is_some_and(|before| follows_space(before, letter)) {
-                    text.push(' ');
-                }
-                text.push(letter);
-                sum += probability;
-                count += 1;
-                gap = 0.0;
-            } else {
-                gap = gap.max(space);
+/// The most probable class at each place. The same class twice in a row is one letter; two letters that are the
+/// same have a nothing between them.
+fn decode(characters: &[char], output: &Tensor) -> Reading {
+    let mut text = String::new();
+    let (mut sum, mut count, mut last) = (0.0f32, 0usize, 0u32);
+    // The most that any place since the last letter has for a space.
+    let mut gap = 0.0f32;
+    for Place { class, probability, space } in places(output) {
+        if class != 0 && class != last {
+            let letter = characters.get(class as usize - 1).copied().unwrap_or(' ');
+            let before = text.chars().next_back();
+            if before.is_some_and(|before| is_half(before, letter)) {
+                text.pop();
+            } else if gap > LIKELY_SPACE && before.is_some_and(|before| follows_space(before, letter)) {
+                text.push(' ');
             }
-            last = class;
+            text.push(letter);
+            sum += probability;
+            count += 1;
+            gap = 0.0;
+        } else {
+            gap = gap.max(space);
         }
-        let confidence = if count == 0 { 0.0 } else { (sum / count as f32).clamp(0.0, 1.0) };
-        // Wide gaps are read as several spaces.
-        Reading { text: text.split_whitespace().collect::<Vec<_>>().join(" "), confidence }
+        last = class;
     }
+    let confidence = if count == 0 { 0.0 } else { (sum / count as f32).clamp(0.0, 1.0) };
+    // Wide gaps are read as several spaces.
+    Reading { text: text.split_whitespace().map(with_article).collect::<Vec<_>>().join(" "), confidence }
 }
 
 /// Whether a space that is likely stands between two letters. Narrow ones are missed behind signs more than elsewhere.
 fn follows_space(before: char, letter: char) -> bool {
-    before.is_ascii_punctuation() && letter.is_alphanumeric() && letter.is_ascii()
+    before.is_ascii_punctuation() && letter.is_ascii_alphabetic()
+}
+
+/// French and Italian `l'` looks like `1'` and `I'` in many faces; neither stands before a vowel elsewhere.
+fn with_article(word: &str) -> Cow<'_, str> {
+    let mut letters = word.chars();
+    let (first, second, third) = (letters.next(), letters.next(), letters.next());
+    let is_article = matches!(first, Some('1' | 'I'))
+        && matches!(second, Some('\'' | '’'))
+        && third.is_some_and(|letter| letter.is_lowercase() && !"mldvs".contains(letter));
+    if is_article { Cow::Owned(format!("l{}", &word[1..])) } else { Cow::Borrowed(word) }
 }
 
 /// Whether a letter is the left half of the next one, seen before the whole was. No language has the two in a row.
 fn is_half(letter: char, next: char) -> bool {
-    matches!((letter, next), ('o', 'œ') | ('O', 'Œ') | ('a', 'æ') | ('A', 'Æ'))
+    matches!((letter, next), ('o', 'œ') | ('O', 'Œ') | ('a', 'æ') | ('A', 'Æ') | ('’', '\''))
 }
 
 /// What the network sees at one place of a line.
@@ -141,6 +153,52 @@ impl SimdOp for Largest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Reads places of which each is sure of one letter, or of nothing where there is a `_`, and has this much for a
+    /// space.
+    fn read(letters: &str, space: f32) -> String {
+        let characters: Vec<char> = "abcdefghijklmnopqrstuvwxyz.œæ\"".chars().collect();
+        let mut output = Tensor::zeros(characters.len() + 2, 1, letters.chars().count());
+        output.numbers.fill(f32::MIN / 4.0);
+        for (place, letter) in letters.chars().enumerate() {
+            let class = match letter {
+                '_' => 0,
+                ' ' => characters.len() + 1,
+                letter => characters.iter().position(|known| *known == letter).unwrap() + 1,
+            };
+            let last = (characters.len() + 1) * output.width + place;
+            output.numbers[last] = (space / (1.0 - space)).ln();
+            output.numbers[class * output.width + place] = 0.0;
+        }
+        decode(&characters, &output).text
+    }
+
+    #[test]
+    fn letters_are_told_apart_by_nothing_between_them() {
+        assert_eq!(read("_aa_ab_b", 0.01), "aabb");
+        assert_eq!(read("a  _ b ", 0.01), "a b");
+        assert_eq!(read("", 0.01), "");
+    }
+
+    #[test]
+    fn half_a_letter_is_none() {
+        assert_eq!(read("so_œur", 0.01), "sœur");
+        assert_eq!(read("aæo", 0.01), "æo");
+    }
+
+    #[test]
+    fn an_article_is_told_from_a_number_and_from_i() {
+        let read = |words: &str| words.split(' ').map(with_article).collect::<Vec<_>>().join(" ");
+        assert_eq!(read("1'église I'été 1’odeur"), "l'église l'été l’odeur");
+        assert_eq!(read("I'm I've I'll I'd 1's 1'' 15' Il l'un"), "I'm I've I'll I'd 1's 1'' 15' Il l'un");
+    }
+
+    #[test]
+    fn a_likely_space_behind_a_sign_is_one() {
+        assert_eq!(read("a._b_c", 0.3), "a. bc");
+        assert_eq!(read("a._b_c", 0.02), "a.bc");
+        assert_eq!(read("a\"_.", 0.3), "a\".");
+    }
 
     #[test]
     fn the_share_of_the_largest_is_that_of_a_softmax() {

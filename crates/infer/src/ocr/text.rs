@@ -3,56 +3,38 @@
 use super::reading_order::is_wide;
 use super::{Line, Point, Recognised};
 
-/// Lines of one paragraph put together.
-#[derive(Debug, Default)]
-pub(crate) struct Joined {
-    pub(crate) text: String,
-    /// The cells of each row; one where nothing stands apart.
-    pub(crate) rows: Vec<Vec<String>>,
-}
-
 impl Recognised {
     /// All of the text: that of its [paragraphs](Recognised::paragraphs), with an empty line between them.
     pub fn text(&self) -> String {
         let parts = self.lines.chunk_by(|one, next| one.paragraph == next.paragraph);
-        parts.map(|lines| Joined::of(lines).text).collect::<Vec<_>>().join("\n\n")
+        parts.map(joined).collect::<Vec<_>>().join("\n\n")
     }
 }
 
-impl Joined {
-    pub(crate) fn of(lines: &[Line]) -> Joined {
-        let mut joined = Joined::default();
-        let mut before: Option<&Line> = None;
-        for line in lines {
-            joined.push(before, line);
-            before = Some(line);
-        }
-        joined
-    }
-
-    fn push(&mut self, before: Option<&Line>, line: &Line) {
-        let Joined { text, rows } = self;
+/// Lines of one paragraph as one text.
+pub(crate) fn joined(lines: &[Line]) -> String {
+    let mut text = String::new();
+    let mut before: Option<&Line> = None;
+    for line in lines {
         match before {
-            Some(before) if before.row == line.row => {
-                let apart = stand_apart(before, line);
-                text.push(if apart { '\t' } else { ' ' });
-                match rows.last_mut() {
-                    Some(row) if apart => row.push(line.text.clone()),
-                    Some(row) => row.last_mut().into_iter().for_each(|cell| *cell += &format!(" {}", line.text)),
-                    None => {}
-                }
-                text.push_str(&line.text);
-                return;
-            }
             None => {}
+            Some(before) if before.row == line.row => text.push(if stand_apart(before, line) { '\t' } else { ' ' }),
             Some(before) if before.ends => text.push('\n'),
-            Some(_) if joins_words(text, &line.text) => _ = text.pop(),
+            Some(_) if joins_words(&text, &line.text) => _ = text.pop(),
             Some(_) if text.ends_with(is_unspaced) && line.text.starts_with(is_unspaced) => {}
             Some(_) => text.push(' '),
         }
         text.push_str(&line.text);
-        rows.push(vec![line.text.clone()]);
+        before = Some(line);
     }
+    text
+}
+
+/// The cells of each row; one where nothing stands apart.
+pub(crate) fn cells(lines: &[Line]) -> Vec<Vec<String>> {
+    let cell = |parts: &[Line]| parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join(" ");
+    let row = |parts: &[Line]| parts.chunk_by(|one, next| !stand_apart(one, next)).map(cell).collect();
+    lines.chunk_by(|one, next| one.row == next.row).map(row).collect()
 }
 
 fn stand_apart(left: &Line, right: &Line) -> bool {

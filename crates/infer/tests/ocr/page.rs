@@ -138,6 +138,21 @@ impl Page {
         noisy
     }
 
+    /// The page with dust on it: one pixel in a hundred is black or white.
+    pub(crate) fn dusty(&self) -> Page {
+        let mut state = 3u32;
+        let mut dusty = self.clone();
+        for pixel in &mut dusty.gray {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            match state >> 16 {
+                0..=392 => *pixel = 0,
+                393..=655 => *pixel = 255,
+                _ => {}
+            }
+        }
+        dusty
+    }
+
     /// The page with black and white replaced by these.
     pub(crate) fn coloured(&self, ink: u8, paper: u8) -> Page {
         let mut coloured = self.clone();

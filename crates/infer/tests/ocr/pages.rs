@@ -110,6 +110,11 @@ fn noise_and_compression_cost_few_words() {
 }
 
 #[test]
+fn dust_costs_few_words() {
+    check_all([("dust".to_owned(), sheet(SERIF, 10.0, HARBOUR).dusty())], HARBOUR, 0.95, 0.95);
+}
+
+#[test]
 fn pale_ink_and_white_letters_are_read() {
     let clean = sheet(SANS, 10.0, GARDEN);
     let colours = [(120, 190), (150, 180), (200, 255), (255, 0), (230, 60)];

@@ -26,6 +26,31 @@ fn scripts_that_are_not_known_are_doubted() {
     }
 }
 
+/// A colour for each place of a picture.
+type Texture = fn(f32, f32) -> f32;
+
+#[test]
+fn shapes_and_textures_are_no_words() {
+    let textures: [(&str, Texture); 8] = [
+        ("a gradient", |x, _| x / 4.0),
+        ("waves", |x, y| 128.0 + 60.0 * ((x * 0.05).sin() + (y * 0.09 + x * 0.02).cos())),
+        ("cloth", |x, y| 128.0 + 100.0 * (x / 9.0).sin() * (y / 13.0).sin()),
+        ("rings", |x, y| 128.0 + 40.0 * ((x * x + y * y) / 900.0).sin()),
+        ("bricks", |x, y| if x % 40.0 < 20.0 && y % 30.0 < 15.0 { 20.0 } else { 240.0 }),
+        ("a fence", |x, _| if x % 12.0 < 3.0 { 0.0 } else { 255.0 }),
+        ("a grid", |x, y| if y % 24.0 < 2.0 || x % 90.0 < 2.0 { 0.0 } else { 255.0 }),
+        ("a ball", |x, y| if (x - 500.0).hypot(y - 350.0) < 230.0 { 30.0 } else { 220.0 }),
+    ];
+    for (name, texture) in textures {
+        let mut page = Page::blank(1000, 700);
+        for (index, pixel) in page.gray.iter_mut().enumerate() {
+            *pixel = texture((index % 1000) as f32, (index / 1000) as f32).clamp(0.0, 255.0) as u8;
+        }
+        let found = read(&page);
+        assert!(found.lines.is_empty() || found.doubtful, "{name} says {:?}", found.text());
+    }
+}
+
 #[test]
 fn pictures_without_text_give_none() {
     for (width, height) in [(1, 1), (1, 700), (700, 1), (2, 3), (33, 31), (640, 480)] {

@@ -1,0 +1,74 @@
+//! Dust: pixels that stand alone, dark on paper or pale in ink. The reader takes them for strokes and loses the spaces
+//! between words. Strokes of letters are no specks, however thin: their pixels have neighbours like themselves.
+
+use super::Picture;
+
+/// Greens that differ by less are alike.
+const ALIKE: u8 = 48;
+/// Fewer specks than one in so many pixels are left: they do no harm, and one may be a full stop.
+const FEW: usize = 600;
+/// Every so many rows are looked at to find whether there are specks.
+const EVERY: usize = 8;
+
+/// The picture's colours without its specks; none where there are few.
+pub(crate) fn removed(picture: &Picture<'_>) -> Option<Vec<u8>> {
+    let (width, height) = (picture.width as usize, picture.height as usize);
+    if width < 3 || height < 3 {
+        return None;
+    }
+    let specks = |y: usize| (1..width - 1).filter(move |x| is_speck(picture.rgb, width, *x, y));
+    let rows = (1..height - 1).step_by(EVERY);
+    let looked_at = rows.len() * width;
+    if rows.map(|y| specks(y).count()).sum::<usize>() * FEW < looked_at {
+        return None;
+    }
+    let mut cleaned = picture.rgb.to_vec();
+    for y in 1..height - 1 {
+        for x in specks(y) {
+            let mut around = neighbours(width, x, y);
+            around.sort_by_key(|place| picture.rgb[place + 1]);
+            let middle = around[around.len() / 2];
+            let place = (y * width + x) * 3;
+            cleaned[place..place + 3].copy_from_slice(&picture.rgb[middle..middle + 3]);
+        }
+    }
+    Some(cleaned)
+}
+
+#[inline(always)]
+fn is_speck(rgb: &[u8], width: usize, x: usize, y: usize) -> bool {
+    let green = rgb[(y * width + x) * 3 + 1];
+    neighbours(width, x, y).iter().all(|place| rgb[place + 1].abs_diff(green) >= ALIKE)
+}
+
+/// Where the colours of the eight pixels around one begin.
+#[inline(always)]
+fn neighbours(width: usize, x: usize, y: usize) -> [usize; 8] {
+    let (above, here, below) = ((y - 1) * width + x, y * width + x, (y + 1) * width + x);
+    [here - 1, here + 1, above, below, above - 1, above + 1, below - 1, below + 1].map(|pixel| pixel * 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specks_go_and_strokes_stay() {
+        let (width, height) = (120, 96);
+        let mut rgb = vec![240u8; width * height * 3];
+        let mut draw = |x: usize, y: usize, colour: u8| rgb[(y * width + x) * 3..][..3].fill(colour);
+        // A thin stroke, and a thick one with a hole of one pixel.
+        (10..60).for_each(|x| draw(x, 20, 10));
+        (30..50).for_each(|y| (10..14).for_each(|x| draw(x, y, 10)));
+        draw(12, 40, 255);
+        let clean = |rgb: &[u8]| removed(&Picture { width: width as u32, height: height as u32, rgb });
+        assert_eq!(clean(&rgb), None);
+        let mut dusty = rgb.clone();
+        for y in (1..height - 1).step_by(8) {
+            (70..110).step_by(7).for_each(|x| dusty[(y * width + x) * 3..][..3].fill(0));
+        }
+        let mut expected = rgb.clone();
+        expected[(40 * width + 12) * 3..][..3].fill(10);
+        assert_eq!(clean(&dusty), Some(expected));
+    }
+}
