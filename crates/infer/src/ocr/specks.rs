@@ -1,10 +1,10 @@
-//! Dust: pixels that stand alone, dark on paper or pale in ink. The reader takes them for strokes and loses the spaces
+//! Dust: pixels that stand alone or in pairs, dark on paper or pale in ink. The reader takes them for strokes and loses the spaces
 //! between words. Strokes of letters are no specks, however thin: their pixels have neighbours like themselves.
 
 use super::Picture;
 
-/// Greens that differ by less are alike.
-const ALIKE: u8 = 48;
+/// Greens that differ by less are alike. The grain of a sensor differs by less, and to smooth it would blur letters.
+const ALIKE: u8 = 100;
 /// Fewer specks than one in so many pixels are left: they do no harm, and one may be a full stop.
 const FEW: usize = 600;
 /// Every so many rows are looked at to find whether there are specks.
@@ -16,7 +16,8 @@ pub(crate) fn removed(picture: &Picture<'_>) -> Option<Vec<u8>> {
     if width < 3 || height < 3 {
         return None;
     }
-    let specks = |y: usize| (1..width - 1).filter(move |x| is_speck(picture.rgb, width, *x, y));
+    let inside = 1..width - 1;
+    let specks = |y: usize| inside.clone().map(move |x| (y * width + x) * 3).filter(|place| is_speck(picture, *place));
     let rows = (1..height - 1).step_by(EVERY);
     let looked_at = rows.len() * width;
     if rows.map(|y| specks(y).count()).sum::<usize>() * FEW < looked_at {
@@ -24,28 +25,46 @@ pub(crate) fn removed(picture: &Picture<'_>) -> Option<Vec<u8>> {
     }
     let mut cleaned = picture.rgb.to_vec();
     for y in 1..height - 1 {
-        for x in specks(y) {
-            let mut around = neighbours(width, x, y);
+        for place in specks(y) {
+            let mut around = neighbours(width, place);
             around.sort_by_key(|place| picture.rgb[place + 1]);
             let middle = around[around.len() / 2];
-            let place = (y * width + x) * 3;
             cleaned[place..place + 3].copy_from_slice(&picture.rgb[middle..middle + 3]);
         }
     }
     Some(cleaned)
 }
 
+/// Whether a pixel is like none of its neighbours, or like one that is like no other. The last pixel of a thin stroke
+/// is like one that is like the next.
 #[inline(always)]
-fn is_speck(rgb: &[u8], width: usize, x: usize, y: usize) -> bool {
-    let green = rgb[(y * width + x) * 3 + 1];
-    neighbours(width, x, y).iter().all(|place| rgb[place + 1].abs_diff(green) >= ALIKE)
+fn is_speck(picture: &Picture<'_>, place: usize) -> bool {
+    let mut found = alike(picture, place);
+    match (found.next(), found.next()) {
+        (None, _) => true,
+        (Some(other), None) => {
+            let (width, height) = (picture.width as usize, picture.height as usize);
+            let (x, y) = (other / 3 % width, other / 3 / width);
+            let is_inside = (1..width - 1).contains(&x) && (1..height - 1).contains(&y);
+            is_inside && alike(picture, other).nth(1).is_none()
+        }
+        _ => false,
+    }
 }
 
-/// Where the colours of the eight pixels around one begin.
+/// Neighbours of about the same colour.
 #[inline(always)]
-fn neighbours(width: usize, x: usize, y: usize) -> [usize; 8] {
-    let (above, here, below) = ((y - 1) * width + x, y * width + x, (y + 1) * width + x);
-    [here - 1, here + 1, above, below, above - 1, above + 1, below - 1, below + 1].map(|pixel| pixel * 3)
+fn alike(picture: &Picture<'_>, place: usize) -> impl Iterator<Item = usize> {
+    let green = picture.rgb[place + 1];
+    let around = neighbours(picture.width as usize, place).into_iter();
+    around.filter(move |other| picture.rgb[other + 1].abs_diff(green) < ALIKE)
+}
+
+/// Where the colours of the eight pixels around one begin, which is not at the edge.
+#[inline(always)]
+fn neighbours(width: usize, place: usize) -> [usize; 8] {
+    let (above, below) = (place - 3 * width, place + 3 * width);
+    [place - 3, place + 3, above, below, above - 3, above + 3, below - 3, below + 3]
 }
 
 #[cfg(test)]
@@ -66,6 +85,7 @@ mod tests {
         let mut dusty = rgb.clone();
         for y in (1..height - 1).step_by(8) {
             (70..110).step_by(7).for_each(|x| dusty[(y * width + x) * 3..][..3].fill(0));
+            dusty[(y * width + 71) * 3..][..3].fill(20);
         }
         let mut expected = rgb.clone();
         expected[(40 * width + 12) * 3..][..3].fill(10);
