@@ -85,7 +85,7 @@ fn fit(blobs: &[Blob], least: f32) -> Detected {
 }
 
 /// The slant that half of the text is on either side of, counted by its length.
-fn page_skew<'a>(boxes: impl Iterator<Item = &'a Slanted>) -> f32 {
+pub(crate) fn page_skew<'a>(boxes: impl Iterator<Item = &'a Slanted>) -> f32 {
     let mut angles: Vec<(f32, f32)> = boxes
         .map(|fitted| (fitted.aspect().max(1.0 / fitted.aspect()), fitted))
         .filter(|(long, _)| *long >= TRUSTED_ASPECT)

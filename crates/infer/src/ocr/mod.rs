@@ -4,6 +4,7 @@
 //! at any slant are cut out and straightened, pages that lie on their side or head are turned, and lines are put into
 //! the order in which they are read. One thread, and the same picture gives the same text.
 
+mod bands;
 mod blobs;
 mod crop;
 mod detect;
@@ -21,6 +22,7 @@ mod text;
 
 use std::collections::HashMap;
 
+use bands::{Band, bands};
 use detect::{Detected, detect};
 use geometry::Slanted;
 use network::Network;
@@ -43,11 +45,12 @@ pub struct Picture<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Text is looked for in the picture made this long, in pixels, if it is longer. Smaller letters are found in
-    /// longer pictures, and time grows with the square.
+    /// longer pictures, and time grows with the square. Of pictures much taller than a page this is what each part as
+    /// long as a page is made, and much wider ones are made up to three times as long.
     pub longest_side: u32,
     /// Larger pictures are refused.
     pub most_pixels: u64,
-    /// The largest are read where there are more.
+    /// The largest are read where there are more; the first, in pictures much taller than a page.
     pub most_lines: usize,
     /// The same for all lines end to end, in pixels once they are as high as the reader wants them. A page of small
     /// print has 200,000; a core reads about as many in two seconds.
@@ -202,9 +205,40 @@ impl Engine {
         Ok(Recognised { left_out, doubtful, ..arrange(&picture, turn, detected.skew, read) })
     }
 
+    /// Finds lines, in a picture longer than a page part by part.
     fn detect(&self, picture: &Picture<'_>, turn: Turn, settings: &Settings) -> Result<Detected, Error> {
-        detect(&self.detection, picture, turn, settings.longest_side.max(32), settings.most_lines)
-            .map_err(|reason| Error::Run { network: DETECTION, reason })
+        let detect = |part: &Picture<'_>, longest_side: u32| {
+            detect(&self.detection, part, turn, longest_side.max(32), settings.most_lines)
+                .map_err(|reason| Error::Run { network: DETECTION, reason })
+        };
+        // Lines of a tall picture that lies on its side run along it, and a cut would divide them.
+        let lines_run_across = matches!(turn, Turn::None | Turn::Half);
+        let bands = if lines_run_across { bands(picture, settings.longest_side) } else { Vec::new() };
+        if bands.len() < 2 {
+            return detect(picture, bands::longest_side(picture, settings.longest_side));
+        }
+        let mut all = Detected::default();
+        for Band { rows, own } in bands {
+            let row = picture.width as usize * 3;
+            let rgb = &picture.rgb[rows.start * row..rows.end * row];
+            let found = detect(&Picture { height: rows.len() as u32, rgb, ..*picture }, settings.longest_side)?;
+            let above = if turn == Turn::Half { picture.height as usize - rows.end } else { rows.start } as f32;
+            let own = match turn {
+                Turn::Half => picture.height as usize - own.end..picture.height as usize - own.start,
+                _ => own,
+            };
+            all.left_out += found.left_out;
+            for place in found.boxes {
+                let centre = Point { y: place.centre.y + above, ..place.centre };
+                if own.contains(&(centre.y.max(0.0) as usize)) {
+                    all.boxes.push(Slanted { centre, ..place });
+                }
+            }
+        }
+        all.left_out += all.boxes.len().saturating_sub(settings.most_lines);
+        all.boxes.truncate(settings.most_lines);
+        all.skew = detect::page_skew(all.boxes.iter());
+        Ok(all)
     }
 
     /// How the page must be turned. `upright` gets the lines that were read without turning it.

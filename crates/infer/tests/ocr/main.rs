@@ -1,6 +1,7 @@
 //! Text in pictures: pages drawn with known text are read.
 
 mod layout;
+mod long;
 mod page;
 mod pages;
 mod strange;

@@ -1,0 +1,132 @@
+//! Pictures much longer than a page, cut into parts about as long as one.
+//!
+//! Text is looked for in a picture that was made smaller, and letters of a screenshot of everything that was scrolled
+//! past would vanish. So a tall picture is looked at part by part, and a wide one, whose lines a cut would divide, is
+//! made less small.
+
+use std::ops::Range;
+
+use super::Picture;
+
+/// How long a page is beside its width.
+const PAGE: f32 = 1.414;
+/// Pictures this many times longer than wide, or wider than long, are no pages.
+const LONG: f32 = 2.6;
+/// How much longer than a page a wide picture may be when text is looked for in it: time and memory grow as much.
+const MOST_TIMES: f32 = 3.0;
+/// A picture that takes more parts than this is a strip too narrow for text; its parts get longer.
+const MOST_BANDS: usize = 128;
+/// How far from the wished place a cut may be, in parts of a band.
+const NEAR: usize = 6;
+/// How much of its neighbours a band shows, in parts of itself: lines that fall to one side cross any cut.
+const SHARED: usize = 16;
+/// Rows above and below a cut that should be empty, too.
+const AROUND: usize = 6;
+
+/// Rows of a picture that are looked at together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Band {
+    /// What is looked at.
+    pub(crate) rows: Range<usize>,
+    /// Lines whose middle is here belong to this band; each row belongs to one.
+    pub(crate) own: Range<usize>,
+}
+
+/// The parts of a picture from the top; one where it is about as long as a page.
+pub(crate) fn bands(picture: &Picture<'_>, longest_side: u32) -> Vec<Band> {
+    let (width, height) = (picture.width as usize, picture.height as usize);
+    // What need not be made smaller need not be cut.
+    let wished = ((PAGE * width as f32) as usize).max(longest_side as usize).max(height.div_ceil(MOST_BANDS));
+    if height as f32 <= LONG * width as f32 || height <= wished {
+        return vec![Band { rows: 0..height, own: 0..height }];
+    }
+    let count = height.div_ceil(wished);
+    let length = height / count;
+    let cut = |index: usize| if index == count { height } else { empty_row(picture, index * length, length / NEAR) };
+    let mut start = 0;
+    let band = |index: usize| {
+        let own = start..cut(index);
+        start = own.end;
+        let rows = own.start.saturating_sub(length / SHARED)..(own.end + length / SHARED).min(height);
+        Band { rows, own }
+    };
+    (1..=count).map(band).collect()
+}
+
+/// How long a picture is when text is looked for in it: a wide one keeps the height of a page.
+pub(crate) fn longest_side(picture: &Picture<'_>, of_a_page: u32) -> u32 {
+    let (long, short) = (picture.width.max(picture.height) as f32, picture.width.min(picture.height).max(1) as f32);
+    if long <= LONG * short {
+        return of_a_page;
+    }
+    (of_a_page as f32 * (long / short / PAGE).min(MOST_TIMES)) as u32
+}
+
+/// The row near the wished one where least is to be seen, and of several the nearest.
+fn empty_row(picture: &Picture<'_>, wished: usize, near: usize) -> usize {
+    let (width, height) = (picture.width as usize, picture.height as usize);
+    let (first, last) = (wished.saturating_sub(near + AROUND), (wished + near + AROUND).min(height));
+    let change = |row: usize| -> u64 {
+        let greens = picture.rgb[row * width * 3..(row + 1) * width * 3].iter().skip(1).step_by(3);
+        greens.clone().zip(greens.skip(1)).map(|(one, next)| u64::from(one.abs_diff(*next))).sum()
+    };
+    let changes: Vec<u64> = (first..last).map(change).collect();
+    let sums = changes.windows(2 * AROUND + 1).map(|around| around.iter().sum::<u64>());
+    let rows = sums.enumerate().map(|(index, sum)| (sum, first + AROUND + index));
+    rows.min_by_key(|(sum, row)| (*sum, row.abs_diff(wished))).map_or(wished, |(_, row)| row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of ink, `ink` high, every `pitch` rows.
+    fn striped(width: usize, height: usize, ink: usize, pitch: usize) -> Vec<u8> {
+        let pixel = |place: usize| if place / width % pitch < ink && place.is_multiple_of(3) { 0 } else { 255 };
+        (0..width * height).flat_map(|place| [pixel(place); 3]).collect()
+    }
+
+    fn cut(width: u32, height: u32, rgb: &[u8]) -> Vec<Band> {
+        bands(&Picture { width, height, rgb }, 100)
+    }
+
+    #[test]
+    fn pages_are_not_cut() {
+        for (width, height) in [(100, 250), (40, 100), (1, 90), (300, 20)] {
+            let found = cut(width, height, &striped(width as usize, height as usize, 8, 30));
+            assert_eq!(found, [Band { rows: 0..height as usize, own: 0..height as usize }], "{width} by {height}");
+        }
+    }
+
+    #[test]
+    fn a_long_picture_is_cut_where_nothing_stands_and_every_row_belongs_to_one_band() {
+        let found = cut(100, 1300, &striped(100, 1300, 14, 31));
+        assert!((9..=10).contains(&found.len()), "{found:?}");
+        let mut end = 0;
+        for band in &found {
+            assert_eq!(band.own.start, end);
+            assert!(band.rows.start <= band.own.start && band.own.end <= band.rows.end, "{band:?}");
+            assert!(band.own.end == 1300 || band.own.end % 31 >= 14, "{band:?}");
+            assert!((90..190).contains(&band.rows.len()), "{band:?}");
+            end = band.own.end;
+        }
+        assert_eq!(end, 1300);
+    }
+
+    #[test]
+    fn a_strip_has_not_many_bands() {
+        let found = cut(1, 64_000, &[255; 3 * 64_000]);
+        assert!(found.len() <= MOST_BANDS, "{}", found.len());
+        assert_eq!(found.last().map(|band| band.own.end), Some(64_000));
+    }
+
+    #[test]
+    fn wide_pictures_are_looked_at_longer_up_to_a_limit() {
+        let side = |width, height| longest_side(&Picture { width, height, rgb: &[] }, 1000);
+        assert_eq!(side(1414, 1000), 1000);
+        assert_eq!(side(2600, 1000), 1000);
+        assert!((2100..2200).contains(&side(3000, 1000)));
+        assert_eq!(side(90_000, 1000), 3000);
+        assert_eq!(side(9, 0), 3000);
+    }
+}
