@@ -1,12 +1,23 @@
-//! Whether what was read is what the picture says.
+//! Whether a picture says more than was read of it.
 //!
 //! The reader knows Latin and Chinese letters and makes something of any other script: strings of both, with little
-//! confidence. What was left out for its confidence counts here, too: on such a page a few lines are always left.
+//! confidence. Such lines are left out, and where they are a considerable part of the picture, its text is doubtful.
 
+use super::nonsense::is_nonsense;
 use super::recognise::Reading;
 
 /// Pages that were read right have 0.95 and more, on poor paper too; those in another script 0.86 and less.
 const LEAST_CONFIDENCE: f32 = 0.9;
+/// Of a page read with less than this, no line that was read with less is kept: it is in another script all over.
+const HOPELESS: f32 = 0.85;
+/// In letters. Less is what shapes are taken for.
+const CONSIDERABLE: f32 = 10.0;
+/// The part of all letters that was left out.
+const CONSIDERABLE_SHARE: f32 = 1.0 / 3.0;
+/// Shapes are taken for letters, and hardly ever for more of them than this in a row.
+const SHORT: usize = 2;
+/// How much more confidence so few letters take.
+const SHORT_SURER: f32 = 0.1;
 
 /// All that was read of a picture.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,37 +25,81 @@ pub(crate) struct Tally {
     letters: f32,
     /// The sum of the confidence in each.
     confidence: f32,
+    /// Letters of lines that were left out.
+    left_out: f32,
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, reading: &Reading) {
-        let letters = reading.text.chars().filter(|letter| !letter.is_whitespace()).count() as f32;
+    /// Whether a line is kept so far.
+    pub(crate) fn keeps(&mut self, reading: &Reading, least_confidence: f32) -> bool {
+        let letters = letters(reading);
         self.letters += letters;
         self.confidence += letters * reading.confidence;
+        let short = reading.text.chars().count() <= SHORT;
+        let least = least_confidence + if short { SHORT_SURER } else { 0.0 };
+        let keeps = letters > 0.0 && reading.confidence >= least && !is_nonsense(reading);
+        if !keeps {
+            self.left_out += letters;
+        }
+        keeps
+    }
+
+    /// Whether a line is kept once all are known.
+    pub(crate) fn still_keeps(&mut self, reading: &Reading) -> bool {
+        let keeps = reading.confidence >= HOPELESS || self.confidence >= HOPELESS * self.letters;
+        if !keeps {
+            self.left_out += letters(reading);
+        }
+        keeps
     }
 
     pub(crate) fn is_doubtful(&self) -> bool {
-        self.confidence < LEAST_CONFIDENCE * self.letters
+        let is_unsure = self.confidence < LEAST_CONFIDENCE * self.letters;
+        let misses_much = self.left_out >= CONSIDERABLE && self.left_out >= CONSIDERABLE_SHARE * self.letters;
+        self.letters >= CONSIDERABLE && is_unsure || misses_much
     }
+}
+
+fn letters(reading: &Reading) -> f32 {
+    reading.text.chars().filter(|letter| !letter.is_whitespace()).count() as f32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn is_doubtful(readings: &[(&str, f32)]) -> bool {
+    /// What is kept, and whether it is doubtful.
+    fn kept<'a>(readings: &[(&'a str, f32)]) -> (Vec<&'a str>, bool) {
         let mut tally = Tally::default();
-        for (text, confidence) in readings {
-            tally.add(&Reading { text: (*text).to_owned(), confidence: *confidence });
-        }
-        tally.is_doubtful()
+        let reading = |text: &str, confidence: f32| Reading { text: text.to_owned(), confidence };
+        let mut kept = readings.to_vec();
+        kept.retain(|(text, confidence)| tally.keeps(&reading(text, *confidence), 0.7));
+        kept.retain(|(text, confidence)| tally.still_keeps(&reading(text, *confidence)));
+        (kept.into_iter().map(|(text, _)| text).collect(), tally.is_doubtful())
+    }
+
+    const GOOD: (&str, f32) = ("The committee met on 14 March", 0.98);
+    const NONSENSE: (&str, f32) = ("To πεpαoμÉvo φθLvóπwpo", 0.86);
+
+    #[test]
+    fn a_considerable_part_that_was_not_read_makes_the_text_doubtful() {
+        assert_eq!(kept(&[NONSENSE, ("2019", 0.99)]), (vec!["2019"], true));
+        assert_eq!(kept(&[GOOD, NONSENSE]), (vec![GOOD.0], true));
+        assert_eq!(kept(&[GOOD, GOOD, GOOD, GOOD, NONSENSE]), (vec![GOOD.0; 4], false));
     }
 
     #[test]
-    fn the_page_is_doubted_and_not_a_line_of_it() {
-        assert!(is_doubtful(&[("To πεpαoμÉvo φθLvóπwpo", 0.81), ("2019", 0.99)]));
-        assert!(!is_doubtful(&[("The committee met on 14 March", 0.98), ("3l", 0.4)]));
-        assert!(!is_doubtful(&[]));
-        assert!(!is_doubtful(&[("", 0.0)]));
+    fn stray_letters_are_left_out_in_silence() {
+        assert_eq!(kept(&[GOOD, ("3l", 0.4)]), (vec![GOOD.0], false));
+        assert_eq!(kept(&[("oO", 0.75), ("xJ7", 0.6)]), (vec![], false));
+        assert_eq!(kept(&[]), (vec![], false));
+        assert_eq!(kept(&[("", 0.0)]), (vec![], false));
+    }
+
+    #[test]
+    fn among_nonsense_a_line_must_be_sure() {
+        let poor = ("a line read poorly", 0.8);
+        assert_eq!(kept(&[GOOD, GOOD, poor]).0, [GOOD.0, GOOD.0, poor.0]);
+        assert_eq!(kept(&[("huuun tnųnL wuquu uhwyųti", 0.72), poor]), (vec![], true));
     }
 }

@@ -12,6 +12,7 @@ mod doubt;
 mod geometry;
 mod margins;
 mod network;
+mod nonsense;
 mod orientation;
 mod paragraph;
 mod reading_order;
@@ -55,7 +56,7 @@ pub struct Settings {
     /// The same for all lines end to end, in pixels once they are as high as the reader wants them. A page of small
     /// print has 200,000; a core reads about as many in two seconds.
     pub most_columns: usize,
-    /// What is read with less confidence is left out; one or two letters alone take a little more.
+    /// What is read with less confidence is left out, and nonsense; one or two letters alone take a little more.
     pub least_confidence: f32,
     /// Whether pages that lie on their side or head are turned.
     pub turn: bool,
@@ -72,8 +73,8 @@ pub struct Recognised {
     pub skew: f32,
     /// Lines that were found and not read, because there were too many.
     pub left_out: usize,
-    /// The text is likely not what the picture says: it is in a script that the networks do not know, such as Cyrillic
-    /// or Arabic, or it is no text.
+    /// The picture says more than was read: a considerable part is in a script that the networks do not know, such as
+    /// Cyrillic or Arabic, or cannot be read. Lines that came out as nonsense are left out.
     pub doubtful: bool,
 }
 
@@ -194,13 +195,11 @@ impl Engine {
                 None => self.read(&picture, place, turn, Turn::None)?,
             };
             let (inner, reading) = self.read_any_way(&picture, place, turn, upright)?;
-            tally.add(&reading);
-            let letters = reading.text.chars().count();
-            let least = settings.least_confidence + if letters <= SHORT { SHORT_SURER } else { 0.0 };
-            if letters > 0 && reading.confidence >= least {
+            if tally.keeps(&reading, settings.least_confidence) {
                 read.push((*place, inner, reading));
             }
         }
+        read.retain(|(_, _, reading)| tally.still_keeps(reading));
         let doubtful = tally.is_doubtful();
         Ok(Recognised { left_out, doubtful, ..arrange(&picture, turn, detected.skew, read) })
     }
@@ -290,11 +289,6 @@ fn ways(place: &Slanted) -> impl Iterator<Item = Turn> {
     let count = if place.aspect() < TALL_ASPECT { 3 } else { 1 };
     [Turn::None, Turn::Quarter, Turn::ThreeQuarters].into_iter().take(count)
 }
-
-/// Shapes are taken for letters, and hardly ever for more of them than this in a row.
-const SHORT: usize = 2;
-/// How much more confidence so few letters take.
-const SHORT_SURER: f32 = 0.1;
 
 /// A box narrower than this beside its height may be a line that runs up or down.
 const TALL_ASPECT: f32 = 0.6;

@@ -26,6 +26,42 @@ fn scripts_that_are_not_known_are_doubted() {
     }
 }
 
+#[test]
+fn lines_of_an_unknown_script_are_left_out_among_others() {
+    let mut page = Page::blank(1000, 400);
+    let lines = [
+        "The ship came from the north",
+        "Корабль прибыл в порт утром",
+        "Груз отправлен на склад",
+        "with timber and salt.",
+    ];
+    for (index, line) in lines.iter().enumerate() {
+        page.line(SANS, 40.0, 60.0, 90.0 + 62.0 * index as f32, line);
+    }
+    let found = read(&page);
+    let texts: Vec<&str> = found.lines.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!((texts, found.doubtful), (vec![lines[0], lines[3]], true));
+}
+
+#[test]
+fn numbers_of_products_code_and_formulas_are_kept() {
+    let lines = [
+        "SKU-8847 and MEDRPT-2024-PAT-3847",
+        "O'Neill, McDonald, iPhone, 3M, H2O",
+        "getElementById(\"fooBar\") in x86_64",
+        "$1,299.00 for j.doe@mail.example.org",
+        "E = mc² and 2πr/λ, 5 kΩ at 20 °C",
+    ];
+    for face in [SANS, SERIF] {
+        let mut page = Page::blank(1200, 500);
+        for (index, line) in lines.iter().enumerate() {
+            page.line(face, 40.0, 60.0, 90.0 + 70.0 * index as f32, line);
+        }
+        let found = read(&page.noisy(40));
+        assert_eq!((found.lines.len(), found.doubtful), (lines.len(), false), "{}", found.text());
+    }
+}
+
 /// A colour for each place of a picture.
 type Texture = fn(f32, f32) -> f32;
 

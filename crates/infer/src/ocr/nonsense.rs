@@ -1,0 +1,120 @@
+//! Lines that say nothing: letters of a script that the reader does not know, told by letters that it does.
+//!
+//! Cyrillic comes out with digits and capitals inside words, Greek and Cyrillic with Greek letters or signs of
+//! mathematics among Latin ones, Armenian as hardly more than `u`, `n`, `m` and `h`. A line that is read well may have
+//! some of this too, such as code, formulas and numbers of products, so it also takes little confidence.
+
+use super::recognise::Reading;
+use super::text::is_unspaced;
+
+/// Lines that were read right have more, but for formulas, in which few words are odd.
+const SURE: f32 = 0.93;
+/// In letters. Less tells nothing.
+const LEAST: usize = 6;
+/// How many of the letters are in odd words. Most lines of Cyrillic and Greek have half and more.
+const ODD_SHARE: f32 = 0.33;
+/// Words that may be meant so take three to be believed, those of two scripts two.
+const LEAST_SIGNS: usize = 3;
+/// How many of the letters are strokes side by side. Armenian has two thirds and more, English a quarter.
+const STROKES_SHARE: f32 = 0.65;
+const LEAST_STROKES: usize = 10;
+
+/// Whether a line is no text, or none that can be read.
+pub(crate) fn is_nonsense(reading: &Reading) -> bool {
+    if reading.confidence >= SURE {
+        return false;
+    }
+    let (mut all, mut odd, mut strokes, mut signs) = (0usize, 0usize, 0usize, 0usize);
+    for word in reading.text.split(|letter: char| !is_letter(letter)) {
+        let letters = word.chars().count();
+        let found = oddity(word);
+        all += letters;
+        odd += if found > 0 { letters } else { 0 };
+        signs += found;
+        strokes += word.chars().filter(|letter| "unmhwyqpųūùúûüñńŋ".contains(*letter)).count();
+    }
+    let share = |part: usize| part as f32 / all.max(1) as f32;
+    all >= LEAST && signs >= LEAST_SIGNS && share(odd) >= ODD_SHARE
+        || all >= LEAST_STROKES && share(strokes) >= STROKES_SHARE
+}
+
+/// How much a word tells that it is none. Scripts in one word are never meant; names and code may be written with
+/// capitals and digits inside, and one of them alone proves nothing.
+fn oddity(word: &str) -> usize {
+    let letters: Vec<char> = word.chars().collect();
+    let count = |is: fn(char) -> bool| letters.iter().filter(|letter| is(**letter)).count();
+    let latin = count(is_latin);
+    if latin > 0 && count(is_unspaced) > 0 || latin > 1 && count(is_mathematical) > 0 {
+        return 2;
+    }
+    // A capital that begins another word inside this one, as in names of products, is followed by small letters.
+    let capital = (2..=letters.len()).any(|end| {
+        letters[end - 2].is_lowercase()
+            && letters[end - 1].is_uppercase()
+            && !letters.get(end).is_some_and(|letter| letter.is_lowercase())
+    });
+    let digit =
+        letters.windows(3).any(|three| three[0].is_lowercase() && three[1].is_ascii_digit() && three[2].is_lowercase());
+    let digit_first = letters.first().is_some_and(char::is_ascii_digit)
+        && letters.iter().skip(1).take(2).filter(|letter| letter.is_lowercase()).count() == 2;
+    usize::from(latin > 1 && letters.len() > 2 && (capital || digit || digit_first))
+}
+
+fn is_letter(letter: char) -> bool {
+    letter.is_alphanumeric() || is_mathematical(letter)
+}
+
+fn is_latin(letter: char) -> bool {
+    letter.is_alphabetic() && letter < '\u{250}'
+}
+
+fn is_mathematical(letter: char) -> bool {
+    matches!(letter, '\u{370}'..='\u{3ff}' | '∏' | '∑' | '∂' | '∆')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nonsense(text: &str, confidence: f32) -> bool {
+        is_nonsense(&Reading { text: text.to_owned(), confidence })
+    }
+
+    #[test]
+    fn other_scripts_are_nonsense() {
+        for text in [
+            "Kopa6b ∏pnÓbI∏ B nopT yTpoM",
+            "「py3 oTnpaBneH Ha 6o∏bWoé CKraA",
+            "BaHTa米 BiA∏paBneHO Ha CKnaA",
+            "To πεpαoμÉvo φθLvóπωpo Ol KátoLKOl TOU Xωploú",
+            "nmfunuhmum hmnmy unnųbnmymhmn ūhmn",
+            "wùquu Áuùuuyuphp ηtuh punup tplyupniu En:",
+        ] {
+            assert!(nonsense(text, 0.9), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_so_stays() {
+        for text in [
+            "SKU-8847, MEDRPT-2024-PAT-3847",
+            "O'Neill and McDonald bought an iPhone from 3M",
+            "E = mc² and ∆t = 2πr/λ, so αβ ≤ ∑ x, 5 kΩ at 20 °C",
+            "j.doe7@mail.example.org, 1,204.50 EUR",
+            "H2O, CO2, C6H12O6 and pH 7.4",
+            "the human hum of Munch",
+            "Zażótć gęślą jaźń, tódź",
+            "适合任何肌肤，尤其适用 A4 毛孔粗大",
+            "3rd of May, 60fps",
+            "PubLayNet [38]",
+            "LaTeX on macOS",
+            "x86_64",
+            "iOS",
+        ] {
+            assert!(!nonsense(text, 0.9), "{text}");
+        }
+        // Code is odd all over, and read well.
+        assert!(!nonsense("getElementById(fooBar) 9f86d081884c7d659a2feaa0c55ad015", 0.95));
+        assert!(!nonsense("", 0.0));
+    }
+}
