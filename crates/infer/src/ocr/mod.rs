@@ -18,6 +18,7 @@ mod paragraph;
 mod reading_order;
 mod recognise;
 mod resize;
+mod signs;
 mod specks;
 mod text;
 

@@ -7,6 +7,7 @@ use rten_vecmath::Exp;
 
 use super::crop::{Crop, HEIGHT};
 use super::network::{Network, Tensor};
+use super::signs;
 
 /// The network that reads, and what its classes mean.
 #[derive(Debug)]
@@ -72,7 +73,8 @@ fn decode(characters: &[char], output: &Tensor) -> Reading {
     }
     let confidence = if count == 0 { 0.0 } else { (sum / count as f32).clamp(0.0, 1.0) };
     // Wide gaps are read as several spaces.
-    Reading { text: text.split_whitespace().map(with_article).collect::<Vec<_>>().join(" "), confidence }
+    let text = text.split_whitespace().map(with_article).collect::<Vec<_>>().join(" ");
+    Reading { text: signs::latin(text), confidence }
 }
 
 /// Whether a space that is likely stands between two letters. Narrow ones are missed behind signs more than elsewhere.
