@@ -20,6 +20,7 @@ mod recognise;
 mod resize;
 mod signs;
 mod specks;
+mod strips;
 mod text;
 
 use std::collections::HashMap;

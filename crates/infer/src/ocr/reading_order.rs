@@ -163,7 +163,10 @@ fn are_columns(boxes: &[Upright], left: &[usize], right: &[usize], height: f32) 
         let rows = rows(boxes, side);
         let width = |row: &Row| row.lines.iter().map(|line| boxes[*line].width()).sum::<f32>();
         let Some(usual) = median(rows.iter().map(width)) else { return false };
-        rows.len() >= LEAST_ROWS && usual >= TEXT_ASPECT * height && usual >= TEXT_FILL * edge.width()
+        // Several cells side by side may fill their side, and each is short.
+        let longest = |row: &Row| row.lines.iter().map(|line| boxes[*line].width()).fold(0.0, f32::max);
+        let usual_part = median(rows.iter().map(longest)).unwrap_or(0.0);
+        rows.len() >= LEAST_ROWS && usual_part >= TEXT_ASPECT * height && usual >= TEXT_FILL * edge.width()
     };
     // They stand side by side for most of their heights.
     let shared = one.bottom.min(other.bottom) - one.top.max(other.top);
@@ -234,6 +237,8 @@ fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<R
             _ => paragraphs.push(Paragraph { rows: vec![row] }),
         }
     }
+    let mut paragraphs: Vec<Paragraph> =
+        paragraphs.into_iter().flat_map(|paragraph| part_tables(boxes, paragraph)).collect();
     for paragraph in &mut paragraphs {
         // In a table the rows without a gap are rows, too.
         let wide = paragraph.rows.iter().filter(|row| has_wide_gap(boxes, row)).count();
@@ -242,6 +247,23 @@ fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<R
         }
     }
     paragraphs
+}
+
+/// A table close to the text above and below it is a paragraph of its own. A row without a gap may be its title, or a
+/// row of it; several are text.
+fn part_tables(boxes: &[Upright], mut paragraph: Paragraph) -> Vec<Paragraph> {
+    let is_wide: Vec<bool> = paragraph.rows.iter().map(|row| has_wide_gap(boxes, row)).collect();
+    let count = is_wide.iter().filter(|is_wide| **is_wide).count();
+    let (first, last) = (is_wide.iter().position(|is_wide| *is_wide), is_wide.iter().rposition(|is_wide| *is_wide));
+    let (Some(first), Some(last)) = (first, last) else { return vec![paragraph] };
+    if count < LEAST_ROWS || 2 * count < last + 1 - first {
+        return vec![paragraph];
+    }
+    let is_text = |rows: usize| rows > 1;
+    let below = if is_text(is_wide.len() - last - 1) { paragraph.rows.split_off(last + 1) } else { Vec::new() };
+    let table = if is_text(first) { paragraph.rows.split_off(first) } else { std::mem::take(&mut paragraph.rows) };
+    let parts = [paragraph.rows, table, below].into_iter();
+    parts.filter(|rows| !rows.is_empty()).map(|rows| Paragraph { rows }).collect()
 }
 
 /// Cells stand apart, words of a line do not.
@@ -304,6 +326,25 @@ mod tests {
             lines.push((500.0, 560.0, 100.0 + row as f32 * 24.0, 1.0));
         }
         assert_eq!(order(&lines), [[[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]]);
+    }
+
+    #[test]
+    fn many_short_cells_are_no_columns() {
+        let lefts = [100.0, 200.0, 300.0, 430.0, 530.0, 630.0];
+        let cells = (0..5).flat_map(|row| lefts.map(|left| (left, left + 85.0, 100.0 + row as f32 * 24.0, 1.0)));
+        let expected: Vec<Vec<usize>> = (0..5).map(|row| (row * 6..row * 6 + 6).collect()).collect();
+        assert_eq!(order(&cells.collect::<Vec<_>>()), [expected]);
+    }
+
+    #[test]
+    fn a_table_close_to_text_is_a_paragraph_of_its_own() {
+        let text = |row: f32| (100.0, 900.0, 100.0 + row * 24.0, 0.1);
+        let cell = |left: f32, row: f32| (left, left + 80.0, 100.0 + row * 24.0, 1.0);
+        let mut lines = vec![text(0.0), text(1.0)];
+        lines.extend((2..5).flat_map(|row| [cell(100.0, row as f32), cell(500.0, row as f32)]));
+        lines.extend([text(5.0), text(6.0)]);
+        let expected = vec![vec![vec![0], vec![1]], vec![vec![2, 3], vec![4, 5], vec![6, 7]], vec![vec![8], vec![9]]];
+        assert_eq!(order(&lines), expected);
     }
 
     #[test]

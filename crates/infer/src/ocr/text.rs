@@ -1,7 +1,7 @@
 //! Lines as one text: paragraphs with an empty line between them.
 
-use super::reading_order::is_wide;
-use super::{Line, Point, Recognised};
+use super::strips::Strips;
+use super::{Line, Recognised};
 
 impl Recognised {
     /// All of the text: that of its [paragraphs](Recognised::paragraphs), with an empty line between them.
@@ -13,12 +13,13 @@ impl Recognised {
 
 /// Lines of one paragraph as one text.
 pub(crate) fn joined(lines: &[Line]) -> String {
+    let strips = Strips::between(lines);
     let mut text = String::new();
     let mut before: Option<&Line> = None;
     for line in lines {
         match before {
             None => {}
-            Some(before) if before.row == line.row => text.push(if stand_apart(before, line) { '\t' } else { ' ' }),
+            Some(before) if before.row == line.row => text.push(if strips.part(before, line) { '\t' } else { ' ' }),
             Some(before) if before.ends => text.push('\n'),
             Some(_) if joins_words(&text, &line.text) => _ = text.pop(),
             Some(_) if text.ends_with(is_unspaced) && line.text.starts_with(is_unspaced) => {}
@@ -33,14 +34,9 @@ pub(crate) fn joined(lines: &[Line]) -> String {
 /// The cells of each row; one where nothing stands apart.
 pub(crate) fn cells(lines: &[Line]) -> Vec<Vec<String>> {
     let cell = |parts: &[Line]| parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join(" ");
-    let row = |parts: &[Line]| parts.chunk_by(|one, next| !stand_apart(one, next)).map(cell).collect();
+    let strips = Strips::between(lines);
+    let row = |parts: &[Line]| parts.chunk_by(|one, next| !strips.part(one, next)).map(cell).collect();
     lines.chunk_by(|one, next| one.row == next.row).map(row).collect()
-}
-
-fn stand_apart(left: &Line, right: &Line) -> bool {
-    let distance = |one: Point, other: Point| one.minus(other).dot(one.minus(other)).sqrt();
-    let height = distance(left.quad.0[0], left.quad.0[3]).min(distance(right.quad.0[0], right.quad.0[3]));
-    is_wide(distance(left.quad.0[1], right.quad.0[0]), height)
 }
 
 /// Whether a hyphen at the end divides a word that goes on.
@@ -63,7 +59,7 @@ pub(crate) fn is_unspaced(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ocr::Quad;
+    use crate::ocr::{Point, Quad};
 
     /// A line from `left` to `right`; rows are 20 pixels high.
     fn line(text: &str, left: f32, right: f32, paragraph: usize, row: usize, ends: bool) -> Line {

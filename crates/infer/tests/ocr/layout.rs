@@ -2,7 +2,7 @@
 
 use corbie_infer::ocr::ParagraphKind;
 
-use crate::page::{BOLD, Page, SANS, SERIF, character_error, points};
+use crate::page::{self, BOLD, Page, SANS, SERIF, character_error, points};
 use crate::texts::{ENGLISH, FRENCH, GARDEN, GERMAN, HARBOUR, SPANISH};
 use crate::{check_words, read};
 
@@ -116,6 +116,39 @@ fn a_table_is_read_row_by_row() {
         let cells = rows.map(|row| row.map(String::from).to_vec()).to_vec();
         assert_eq!(table.kind, ParagraphKind::Table(cells));
     }
+}
+
+#[test]
+fn a_ruled_table_below_text_is_read_row_by_row_and_cell_by_cell() {
+    let rows = [
+        ["No.", "Article", "Date", "Pieces", "Price", "Sum"],
+        ["1", "Wood glue", "07.06.2020", "94", "884.98", "83,188.12"],
+        ["2", "Paint, white", "16.12.2015", "77", "22.18", "1,707.86"],
+        ["3", "Hinge, brass", "28.06.2010", "65", "355.40", "23,101.00"],
+        ["4", "Window putty", "27.08.1999", "45", "932.93", "41,981.85"],
+        ["5", "Copper pipe", "10.12.2013", "24", "789.51", "18,948.24"],
+    ];
+    let edges = [170.0, 280.0, 650.0, 910.0, 1060.0, 1240.0, 1485.0];
+    let mut page = Page::a4();
+    let top = page.text(SANS, points(10.0), 170.0, 1485.0, 250.0, GARDEN) + 10.0;
+    for (index, row) in rows.iter().enumerate() {
+        let baseline = top + 36.0 + 50.0 * index as f32;
+        for ((cell, left), right) in row.iter().zip(edges).zip(&edges[1..]) {
+            let is_number = cell.starts_with(|letter: char| letter.is_ascii_digit()) && cell.len() != 10;
+            let width = page::width_of(SANS, points(10.0), cell);
+            let start = if is_number || *cell == "No." { right - 12.0 - width } else { left + 12.0 };
+            page.line(SANS, points(10.0), start, baseline, cell);
+        }
+    }
+    let bottom = top + 50.0 * rows.len() as f32;
+    for index in 0..=rows.len() {
+        page.rule((edges[0], top + 50.0 * index as f32), (edges[6], top + 50.0 * index as f32 + 2.0));
+    }
+    edges.iter().for_each(|edge| page.rule((*edge, top), (edge + 2.0, bottom)));
+    let found = read(&page).paragraphs();
+    let [text, table] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!(text.kind, ParagraphKind::Text);
+    assert_eq!(table.kind, ParagraphKind::Table(rows.map(|row| row.map(String::from).to_vec()).to_vec()));
 }
 
 #[test]

@@ -91,6 +91,13 @@ impl Page {
         baseline + size * 0.4
     }
 
+    /// Draws a black bar between two corners.
+    pub(crate) fn rule(&mut self, (left, top): (f32, f32), (right, bottom): (f32, f32)) {
+        for y in top as usize..bottom as usize {
+            self.gray[y * self.width + left as usize..y * self.width + right as usize].fill(0);
+        }
+    }
+
     /// The page turned clockwise around its middle.
     pub(crate) fn skewed(&self, degrees: f32) -> Page {
         let (sin, cos) = degrees.to_radians().sin_cos();
@@ -182,7 +189,7 @@ pub(crate) fn picture<'a>(page: &Page, rgb: &'a [u8]) -> Picture<'a> {
     Picture { width: page.width as u32, height: page.height as u32, rgb }
 }
 
-fn width_of(face: Face, size: f32, text: &str) -> f32 {
+pub(crate) fn width_of(face: Face, size: f32, text: &str) -> f32 {
     let font = FontRef::try_from_slice((face.0)()).expect("the font is whole");
     let scaled = font.as_scaled(PxScale::from(size));
     text.chars().map(|letter| scaled.h_advance(scaled.glyph_id(letter))).sum()

@@ -1,0 +1,112 @@
+//! Strips between the cells of a table.
+//!
+//! A wide gap parts two cells. A narrow one does too where there is a gap at the same place in most rows and nothing
+//! crosses it in any: words of running text never stand so.
+
+use super::reading_order::is_wide;
+use super::{Line, Point};
+
+/// Before and behind the letters of a line, in heights of its box.
+const MARGIN: f32 = 0.15;
+/// Gaps in fewer rows than this are chance.
+const LEAST_ROWS: usize = 3;
+
+/// Where nothing stands in any row, along the rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Strips {
+    /// Along the rows.
+    along: Point,
+    middles: Vec<f32>,
+}
+
+impl Strips {
+    /// Strips between the lines of one paragraph.
+    pub(crate) fn between(lines: &[Line]) -> Strips {
+        let length = |line: &Line| distance(line.quad.0[0], line.quad.0[1]);
+        let longest = lines.iter().max_by(|one, other| length(one).total_cmp(&length(other)));
+        let along = longest.map_or(Point::default(), |line| {
+            line.quad.0[1].minus(line.quad.0[0]).times(1.0 / length(line).max(f32::MIN_POSITIVE))
+        });
+        let mut strips = Strips { along, middles: Vec::new() };
+        let rows: Vec<&[Line]> = lines.chunk_by(|one, next| one.row == next.row).collect();
+        let apart = rows.iter().filter(|row| row.len() > 1).count();
+        if apart < LEAST_ROWS || 2 * apart < rows.len() {
+            return strips;
+        }
+        let gaps: Vec<Vec<(f32, f32)>> = rows
+            .iter()
+            .map(|row| row.windows(2).map(|pair| (strips.range(&pair[0]).1, strips.range(&pair[1]).0)).collect())
+            .collect();
+        let mut ranges: Vec<(f32, f32)> = lines.iter().map(|line| strips.range(line)).collect();
+        ranges.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut reached = f32::MAX;
+        for (start, end) in ranges {
+            let middle = (reached + start) / 2.0;
+            let with_gap = gaps.iter().filter(|row| row.iter().any(|gap| gap.0 <= middle && middle <= gap.1)).count();
+            if start > reached && with_gap >= LEAST_ROWS && 2 * with_gap >= rows.len() {
+                strips.middles.push(middle);
+            }
+            reached = if reached == f32::MAX { end } else { reached.max(end) };
+        }
+        strips
+    }
+
+    /// Whether two lines of one row are cells.
+    pub(crate) fn part(&self, left: &Line, right: &Line) -> bool {
+        let height = |line: &Line| distance(line.quad.0[0], line.quad.0[3]);
+        let (end, start) = (self.range(left).1, self.range(right).0);
+        is_wide(distance(left.quad.0[1], right.quad.0[0]), height(left).min(height(right)))
+            || self.middles.iter().any(|middle| (end..=start).contains(middle))
+    }
+
+    /// From where to where the letters of a line reach.
+    fn range(&self, line: &Line) -> (f32, f32) {
+        let (start, end) = (line.quad.0[0].dot(self.along), line.quad.0[1].dot(self.along));
+        let room = (MARGIN * distance(line.quad.0[0], line.quad.0[3])).min((end - start) / 4.0);
+        (start + room, end - room)
+    }
+}
+
+fn distance(one: Point, other: Point) -> f32 {
+    one.minus(other).dot(one.minus(other)).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ocr::Quad;
+
+    /// Lines 20 pixels high: from where to where, and in which row.
+    fn parts(places: &[(f32, f32, usize)], angle: f32) -> Vec<bool> {
+        let (along, down) = (Point::at_angle(angle), Point::at_angle(angle).turned());
+        let line = |(left, right, row): &(f32, f32, usize)| {
+            let top = 30.0 * *row as f32;
+            let corners = [(*left, top), (*right, top), (*right, top + 20.0), (*left, top + 20.0)];
+            let quad = Quad(corners.map(|(x, y)| along.times(x).plus(down.times(y))));
+            Line { text: "cell".into(), confidence: 1.0, quad, paragraph: 0, row: *row, ends: true }
+        };
+        let lines: Vec<Line> = places.iter().map(line).collect();
+        let strips = Strips::between(&lines);
+        lines.windows(2).filter(|pair| pair[0].row == pair[1].row).map(|pair| strips.part(&pair[0], &pair[1])).collect()
+    }
+
+    #[test]
+    fn a_narrow_gap_parts_cells_where_it_goes_through_all_rows() {
+        let mut places = vec![(60.0, 100.0, 0), (106.0, 160.0, 0), (80.0, 100.0, 1), (107.0, 190.0, 1)];
+        places.extend([(70.0, 101.0, 2), (106.0, 180.0, 2), (106.0, 170.0, 3)]);
+        for angle in [0.0, 3.0, -4.0] {
+            assert_eq!(parts(&places, angle), [true; 3], "{angle}");
+        }
+        places.push((60.0, 200.0, 4));
+        assert_eq!(parts(&places, 0.0), [false; 3]);
+    }
+
+    #[test]
+    fn gaps_at_different_places_part_nothing() {
+        let places =
+            [(0.0, 100.0, 0), (106.0, 300.0, 0), (0.0, 160.0, 1), (166.0, 300.0, 1), (0.0, 50.0, 2), (56.0, 300.0, 2)];
+        assert_eq!(parts(&places, 0.0), [false; 3]);
+        assert_eq!(parts(&[(0.0, 100.0, 0), (140.0, 300.0, 0)], 0.0), [true]);
+        assert_eq!(parts(&[(0.0, 100.0, 0), (106.0, 300.0, 0)], 0.0), [false]);
+    }
+}
