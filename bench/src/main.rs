@@ -17,6 +17,7 @@ mod round;
 mod servers;
 mod slo;
 mod stdio;
+mod tree;
 mod verdict;
 mod window;
 mod workload;

@@ -11,7 +11,6 @@ mod peers;
 mod reply;
 mod request;
 mod round;
-mod tree;
 mod verdicts;
 
 use std::process::ExitCode;

@@ -13,10 +13,10 @@ use super::gateways::{Gateway, PROGRAMS};
 use super::load::{self, Connection, Sample};
 use super::reply::Expected;
 use super::request::{self, Shape};
-use super::tree::{self, Cpu};
 use crate::Effort;
 use crate::http;
 use crate::process::{OneCore, Process, pause};
+use crate::tree::{self, Cpu};
 
 /// What one round says; what could not be measured is not a number.
 #[derive(Debug, Clone, Serialize)]

@@ -9,10 +9,10 @@ use anyhow::{Context, Result};
 ///
 /// The scheduler's nanoseconds rather than the clock ticks of `stat`: a slow stream is a few ticks long.
 #[derive(Debug)]
-pub(super) struct Cpu(HashMap<u32, u64>);
+pub(crate) struct Cpu(HashMap<u32, u64>);
 
 impl Cpu {
-    pub(super) fn of(root: u32) -> Result<Cpu> {
+    pub(crate) fn of(root: u32) -> Result<Cpu> {
         let mut threads = HashMap::new();
         for process in processes(root)? {
             for thread in numbers(&format!("/proc/{process}/task"))? {
@@ -27,14 +27,14 @@ impl Cpu {
     }
 
     /// Microseconds since then.
-    pub(super) fn micros_since(&self, before: &Cpu) -> f64 {
+    pub(crate) fn micros_since(&self, before: &Cpu) -> f64 {
         let busy = self.0.iter().map(|(thread, now)| now - before.0.get(thread).copied().unwrap_or(0).min(*now));
         busy.sum::<u64>() as f64 / 1e3
     }
 }
 
 /// Bytes of memory in use.
-pub(super) fn resident(root: u32) -> Result<u64> {
+pub(crate) fn resident(root: u32) -> Result<u64> {
     let mut kilobytes = 0;
     for process in processes(root)? {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
