@@ -9,6 +9,7 @@ mod gateway;
 mod http;
 mod http_reply;
 mod machine;
+mod ocr;
 mod process;
 mod protocol;
 mod report;
@@ -52,7 +53,7 @@ pub(crate) struct Args {
     /// Only workloads whose name contains this text, such as `http, 32`
     #[arg(long, default_value = "")]
     workloads: String,
-    /// The folder with labelled texts for `classify`, or with retrieval sets for `chunk`
+    /// The folder with labelled texts for `classify`, with retrieval sets for `chunk`, or with files for `ocr`
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// The folder with documents and `reference/`, for `extract`
@@ -74,6 +75,8 @@ enum Name {
     Extract,
     /// An OpenAI gateway beside vllm-router, nginx, Portkey, LiteLLM and a bare proxy
     Gateway,
+    /// Text out of pictures beside Tesseract and RapidOCR
+    Ocr,
     /// The targets of contract rows N-01 to N-08 and N-13; fails when one is missed
     Slo,
 }
@@ -89,8 +92,8 @@ pub(crate) struct Effort {
 fn main() -> ExitCode {
     let args = Args::parse();
     let measured = match args.name {
-        name if args.data.is_some() && !matches!(name, Name::Classify | Name::Chunk) => {
-            Err(anyhow::anyhow!("`--data` is for `classify` and `chunk`"))
+        name if args.data.is_some() && !matches!(name, Name::Classify | Name::Chunk | Name::Ocr) => {
+            Err(anyhow::anyhow!("`--data` is for `classify`, `chunk` and `ocr`"))
         }
         name if args.folder.is_some() && name != Name::Extract => Err(anyhow::anyhow!("a folder is for `extract`")),
         Name::Chunk => chunk::run(&args),
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Name::Embed => embed::run(&args),
         Name::Extract => extract::run(&args),
         Name::Gateway => gateway::run(&args),
+        Name::Ocr => ocr::run(&args),
         Name::Slo => slo::run(&args),
     };
     match measured {

@@ -45,7 +45,7 @@ pub(crate) fn resident(root: u32) -> Result<u64> {
 }
 
 /// The process and its descendants.
-fn processes(root: u32) -> Result<Vec<u32>> {
+pub(crate) fn processes(root: u32) -> Result<Vec<u32>> {
     let mut parents = Vec::new();
     for process in numbers("/proc")? {
         let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { continue };

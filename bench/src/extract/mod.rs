@@ -5,7 +5,7 @@
 
 mod extractor;
 mod files;
-mod score;
+pub(crate) mod score;
 mod verdicts;
 mod worker;
 

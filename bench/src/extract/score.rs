@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 /// Between 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub(super) struct F1 {
-    pub(super) words: f64,
+pub(crate) struct F1 {
+    pub(crate) words: f64,
     /// Pairs of neighbours: they tell whether the order is right.
-    pub(super) bigrams: f64,
+    pub(crate) bigrams: f64,
 }
 
 /// Compares what was found with what there is. `None` where there is no word to find.
-pub(super) fn f1(found: &str, reference: &str) -> Option<F1> {
+pub(crate) fn f1(found: &str, reference: &str) -> Option<F1> {
     let (found, reference) = (words(found), words(reference));
     if reference.is_empty() {
         return None;

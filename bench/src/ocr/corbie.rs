@@ -1,0 +1,74 @@
+//! How corbie is asked: one command for all files, with what it loads and the processes it starts counted.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use super::engine::Reading;
+use super::watched::{self, Watched};
+
+/// A line of `corbie extract --json`.
+#[derive(Deserialize)]
+struct Line {
+    /// A file that was not read has none.
+    #[serde(default)]
+    pages: Vec<Page>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    text: String,
+}
+
+const CORBIE: &str = ".tools/bench/target/release/corbie";
+/// Reads pictures too, and nothing else.
+const EXAMPLE: &str = ".tools/bench/target/release/examples/ocr";
+
+/// The texts of files, one for each.
+pub(super) fn read(files: &[&Path]) -> Result<Reading> {
+    if !reads_pictures() {
+        return example(files);
+    }
+    let (pages, reading) = extract(files)?;
+    Ok(Reading { texts: pages.into_iter().map(|pages| pages.join("\n")).collect(), ..reading })
+}
+
+/// The texts of the pages of one file.
+pub(super) fn read_pages(file: &Path) -> Result<Reading> {
+    let (pages, reading) = extract(&[file])?;
+    Ok(Reading { texts: pages.into_iter().flatten().collect(), ..reading })
+}
+
+/// Whether the command reads pictures.
+pub(super) fn reads_pictures() -> bool {
+    let help = Command::new(CORBIE).args(["extract", "--help"]).output();
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--ocr"))
+}
+
+/// The pages of each file.
+fn extract(files: &[&Path]) -> Result<(Vec<Vec<String>>, Reading)> {
+    let mut command = Command::new(CORBIE);
+    command.args(["extract", "--json", "--ocr=force"]).args(files);
+    let watched = watched::run(command)?;
+    let mut texts = Vec::new();
+    for line in watched.output.lines() {
+        let line: Line = serde_json::from_str(line).context("what corbie says")?;
+        texts.push(line.pages.into_iter().map(|page| page.text).collect());
+    }
+    ensure!(texts.len() == files.len(), "corbie has read {} of {} files", texts.len(), files.len());
+    let Watched { cpu_s, wall_s, peak_mb, .. } = watched;
+    Ok((texts, Reading { texts: Vec::new(), cpu_s, wall_s, peak_mb }))
+}
+
+/// Stands in until the command reads pictures: a process for each file, loading included.
+fn example(files: &[&Path]) -> Result<Reading> {
+    let mut reading = Reading::default();
+    for file in files {
+        let mut command = Command::new(EXAMPLE);
+        command.arg(file);
+        reading.add(watched::run(command)?);
+    }
+    Ok(reading)
+}

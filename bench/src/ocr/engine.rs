@@ -1,0 +1,149 @@
+//! Who reads, and how each is asked.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::corbie;
+use super::pages::{PYTHON, Picture};
+use super::watched::{self, Watched};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Engine {
+    Corbie,
+    Tesseract,
+    /// It is told to find out how the page is turned.
+    TesseractOsd,
+    RapidOcr,
+    /// With its classifier of turned lines, which is on if nobody says otherwise, and turns upright lines over.
+    RapidOcrTurned,
+}
+
+/// The texts of some pictures, in their order, and what reading them took.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) texts: Vec<String>,
+    pub(super) cpu_s: f64,
+    pub(super) wall_s: f64,
+    /// Of a single process.
+    pub(super) peak_mb: f64,
+}
+
+pub(super) const ENGINES: [Engine; 3] = [Engine::Corbie, Engine::Tesseract, Engine::RapidOcr];
+
+/// Debian's package, taken apart by `bench/run` where the machine has none.
+const TESSERACT: &str = ".tools/bench/tesseract";
+const SCRIPT: &str = "bench/peers/ocr.py";
+
+/// A line that `ocr.py` prints.
+#[derive(Deserialize)]
+struct Told {
+    text: String,
+    cpu_s: f64,
+    wall_s: f64,
+}
+
+impl Engine {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Engine::Corbie => "corbie",
+            Engine::Tesseract => "Tesseract",
+            Engine::TesseractOsd => "Tesseract, --psm 1",
+            Engine::RapidOcr => "RapidOCR",
+            Engine::RapidOcrTurned => "RapidOCR, use_cls",
+        }
+    }
+
+    /// A peer may not have been installed.
+    pub(super) fn is_there(self) -> bool {
+        match self {
+            Engine::Corbie => true,
+            Engine::Tesseract | Engine::TesseractOsd => {
+                tesseract().arg("--version").output().is_ok_and(|output| output.status.success())
+            }
+            Engine::RapidOcr | Engine::RapidOcrTurned => Path::new(PYTHON).exists(),
+        }
+    }
+
+    /// How it is asked about pages that are turned, where that is another way.
+    pub(super) fn for_turned(self) -> Option<Engine> {
+        match self {
+            Engine::Tesseract => Some(Engine::TesseractOsd),
+            Engine::RapidOcr => Some(Engine::RapidOcrTurned),
+            _ => None,
+        }
+    }
+
+    /// Each on one thread, or a process of one thread for each of several pages.
+    pub(super) fn read(self, pictures: &[Picture]) -> Result<Reading> {
+        match self {
+            Engine::Corbie => {
+                let files: Vec<&Path> = pictures.iter().map(|picture| picture.file.as_path()).collect();
+                corbie::read(&files)
+            }
+            Engine::Tesseract => one_by_one(pictures, |picture| tesseract_of(picture, "3")),
+            Engine::TesseractOsd => one_by_one(pictures, |picture| tesseract_of(picture, "1")),
+            Engine::RapidOcr => rapidocr(1, "upright", pictures.iter().map(|picture| picture.file.as_path())),
+            Engine::RapidOcrTurned => rapidocr(1, "turned", pictures.iter().map(|picture| picture.file.as_path())),
+        }
+    }
+}
+
+/// A process for each picture.
+pub(super) fn one_by_one(pictures: &[Picture], command: impl Fn(&Picture) -> Command) -> Result<Reading> {
+    let mut reading = Reading::default();
+    for picture in pictures {
+        let watched = watched::run(command(picture))?;
+        if !watched.ended_well {
+            eprintln!("  {} was not read", picture.file.display());
+        }
+        reading.add(watched);
+    }
+    Ok(reading)
+}
+
+impl Reading {
+    pub(super) fn add(&mut self, watched: Watched) {
+        self.texts.push(if watched.ended_well { watched.output } else { String::new() });
+        self.cpu_s += watched.cpu_s;
+        self.wall_s += watched.wall_s;
+        self.peak_mb = self.peak_mb.max(watched.peak_mb);
+    }
+}
+
+fn tesseract() -> Command {
+    let unpacked = Path::new(TESSERACT).join("usr");
+    if !unpacked.exists() {
+        return Command::new("tesseract");
+    }
+    let mut command = Command::new(unpacked.join("bin/tesseract"));
+    let libraries = format!("{}/lib/{}-linux-gnu", unpacked.display(), std::env::consts::ARCH);
+    command.env("LD_LIBRARY_PATH", libraries).env("TESSDATA_PREFIX", unpacked.join("share/tesseract-ocr/5/tessdata"));
+    command
+}
+
+pub(super) fn tesseract_of(picture: &Picture, psm: &str) -> Command {
+    let mut command = tesseract();
+    command.env("OMP_THREAD_LIMIT", "1").arg(&picture.file);
+    command.args(["-", "-l", picture.language.name(), "--psm", psm]);
+    command
+}
+
+/// One process. What it says of its pages is without loading; the memory is with it.
+pub(super) fn rapidocr<'a>(threads: i32, turn: &str, files: impl Iterator<Item = &'a Path>) -> Result<Reading> {
+    let mut command = Command::new(PYTHON);
+    command.args([SCRIPT, &threads.to_string(), turn]).args(files);
+    let watched = watched::run(command)?;
+    ensure!(watched.ended_well, "RapidOCR failed; see .tools/bench/logs/ocr.log");
+    let mut reading = Reading { peak_mb: watched.peak_mb, ..Reading::default() };
+    for line in watched.output.lines() {
+        let Told { text, cpu_s, wall_s } = serde_json::from_str(line).context("what RapidOCR says")?;
+        reading.texts.push(text);
+        reading.cpu_s += cpu_s;
+        reading.wall_s += wall_s;
+    }
+    Ok(reading)
+}

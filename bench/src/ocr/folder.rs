@@ -1,0 +1,198 @@
+//! Scans and pictures of a folder of real files. Nobody knows what they say, so the engines are compared with each other.
+//!
+//! A picture counts when Tesseract is sure of ten words in it, and a page of a PDF file when it has no text layer as well.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::engine::{self, Engine};
+use super::pages::{self, LANGUAGES, Language, Picture};
+use super::watched;
+use crate::extract::score::f1;
+use crate::report::Table;
+
+/// What the engines made of one picture.
+#[derive(Debug, Serialize)]
+pub(super) struct Compared {
+    name: String,
+    language: Language,
+    read: Vec<Read>,
+}
+
+#[derive(Debug, Serialize)]
+struct Read {
+    engine: Engine,
+    #[serde(skip)]
+    text: String,
+    words: usize,
+    cpu_s: f64,
+}
+
+/// Nobody knows how they are turned.
+const ENGINES: [Engine; 3] = [Engine::Corbie, Engine::TesseractOsd, Engine::RapidOcr];
+const PAIRS: [(Engine, Engine); 3] = [
+    (Engine::Corbie, Engine::TesseractOsd),
+    (Engine::Corbie, Engine::RapidOcr),
+    (Engine::TesseractOsd, Engine::RapidOcr),
+];
+
+const DRAWN: &str = ".tools/bench/ocr-scans";
+const TEXTS: &str = ".tools/bench/ocr-texts";
+const FEWEST_WORDS: usize = 10;
+/// Tesseract's own measure, of 100.
+const SURE: f64 = 60.0;
+
+pub(super) fn measure(folder: &Path, there: &[Engine], quick: bool) -> Result<Vec<Compared>> {
+    if !there.contains(&Engine::Tesseract) {
+        eprintln!(" nobody says which pictures of {} show text: Tesseract is not there", folder.display());
+        return Ok(Vec::new());
+    }
+    eprintln!(" pictures of {} that show text", folder.display());
+    let mut found = Vec::new();
+    for file in candidates(folder)? {
+        found.extend(with_language(file)?);
+        if quick && found.len() == 2 {
+            break;
+        }
+    }
+    let mut compared = Vec::new();
+    for picture in found {
+        let name = picture.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut read = Vec::new();
+        for engine in ENGINES.into_iter().filter(|engine| engine.is_there()) {
+            let reading = engine.read(std::slice::from_ref(&picture))?;
+            let text = reading.texts.join("\n");
+            fs::write(format!("{TEXTS}/{name}.{}.txt", engine.name()), &text)?;
+            let words = text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count();
+            read.push(Read { engine, text, words, cpu_s: reading.cpu_s });
+        }
+        let file = Compared { name, language: picture.language, read };
+        eprintln!("  {}: agreement {:.3?}", file.name, PAIRS.map(|pair| file.agreement(pair).unwrap_or(f64::NAN)));
+        compared.push(file);
+    }
+    Ok(compared)
+}
+
+/// Pictures, and drawn pages of PDF files that have no text layer, in the order of their names.
+fn candidates(folder: &Path) -> Result<Vec<PathBuf>> {
+    let _ = fs::remove_dir_all(DRAWN);
+    let mut files = Vec::new();
+    for format in ["jpg", "png"] {
+        files.extend(names(&folder.join(format))?);
+    }
+    for file in names(&folder.join("pdf"))? {
+        files.extend(pages::draw_scans(&file, DRAWN));
+    }
+    Ok(files)
+}
+
+fn names(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    if folder.exists() {
+        for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+            files.push(entry?.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// In the language in which Tesseract is sure of most words; none where there are too few.
+fn with_language(file: PathBuf) -> Result<Option<Picture>> {
+    let mut best = None;
+    for language in LANGUAGES {
+        let picture = Picture { file: file.clone(), language };
+        let mut command = engine::tesseract_of(&picture, "1");
+        command.arg("tsv");
+        let sure = sure_words(&watched::run(command)?.output);
+        if sure < FEWEST_WORDS {
+            // Another language would hardly find many where this one finds few.
+            break;
+        }
+        if best.as_ref().is_none_or(|(most, _)| sure > *most) {
+            best = Some((sure, picture));
+        }
+    }
+    Ok(best.map(|(_, picture)| picture))
+}
+
+/// Lines of twelve columns, the last of which are the confidence and the word.
+fn sure_words(lines: &str) -> usize {
+    let words = lines.lines().filter_map(|line| {
+        let mut columns = line.rsplit('\t');
+        let (word, confidence) = (columns.next()?, columns.next()?.parse::<f64>().ok()?);
+        Some((word, confidence))
+    });
+    words
+        .filter(|(word, confidence)| *confidence >= SURE && word.chars().filter(|c| c.is_alphanumeric()).count() > 1)
+        .count()
+}
+
+impl Compared {
+    fn of(&self, engine: Engine) -> Option<&Read> {
+        self.read.iter().find(|read| read.engine == engine)
+    }
+
+    /// The share of words that two have in common.
+    fn agreement(&self, (one, other): (Engine, Engine)) -> Option<f64> {
+        let (one, other) = (self.of(one)?, self.of(other)?);
+        Some(f1(&one.text, &other.text).map_or(0.0, |f1| f1.words))
+    }
+}
+
+pub(super) fn table(files: &[Compared]) -> Table {
+    let mut table = Table::new(
+        "Real files: words that two have in common",
+        &[
+            "picture",
+            "language",
+            "words: corbie",
+            "Tesseract",
+            "RapidOCR",
+            "F1: corbie, Tesseract",
+            "corbie, RapidOCR",
+            "Tesseract, RapidOCR",
+            "CPU s: corbie",
+            "Tesseract",
+            "RapidOCR",
+        ],
+    );
+    for file in files {
+        let mut cells = vec![file.name.clone(), file.language.name().into()];
+        cells.extend(ENGINES.map(|engine| file.of(engine).map(|read| read.words.to_string()).unwrap_or_default()));
+        cells.extend(PAIRS.map(|pair| file.agreement(pair).map(|f1| format!("{f1:.3}")).unwrap_or_default()));
+        cells
+            .extend(ENGINES.map(|engine| file.of(engine).map(|read| format!("{:.2}", read.cpu_s)).unwrap_or_default()));
+        table.rows.push(cells);
+    }
+    if !files.is_empty() {
+        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+        let mut cells = vec!["mean".to_owned(), String::new()];
+        let of = |engine, figure: fn(&Read) -> f64| {
+            mean(files.iter().filter_map(|file| file.of(engine)).map(figure).collect())
+        };
+        cells.extend(ENGINES.map(|engine| format!("{:.0}", of(engine, |read| read.words as f64))));
+        cells.extend(
+            PAIRS.map(|pair| format!("{:.3}", mean(files.iter().filter_map(|file| file.agreement(pair)).collect()))),
+        );
+        cells.extend(ENGINES.map(|engine| format!("{:.2}", of(engine, |read| read.cpu_s))));
+        table.rows.push(cells);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_of_which_tesseract_is_sure_count() {
+        let line = |confidence: &str, word: &str| format!("5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t{confidence}\t{word}\n");
+        let lines =
+            ["level\tpage_num\tconf\ttext\n".into(), line("96.1", "harbour"), line("59", "town"), line("99", "|")];
+        assert_eq!(sure_words(&lines.concat()), 1);
+    }
+}

@@ -1,0 +1,110 @@
+//! A scan of several pages, from the PDF file to its text, with all cores.
+
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+use super::engine::{self, Engine, Reading};
+use super::pages::{self, Page, Pages, Picture};
+use super::{corbie, mean, watched};
+use crate::extract::score::f1;
+use crate::machine;
+use crate::report::{Table, short};
+
+#[derive(Debug, Serialize)]
+pub(super) struct Scan {
+    pub(super) engine: Engine,
+    pages: usize,
+    words: f64,
+    cpu_s: f64,
+    wall_s: f64,
+    peak_mb: f64,
+}
+
+const DRAWN: &str = ".tools/bench/ocr-drawn";
+
+pub(super) fn measure(pages: &Pages, engines: &[Engine]) -> Result<Vec<Scan>> {
+    let scanned = pages.scanned();
+    let file = pages.scan_file();
+    let mut scans = Vec::new();
+    for &engine in engines {
+        let reading = match engine {
+            // The example takes no PDF files.
+            Engine::Corbie if !corbie::reads_pictures() => continue,
+            Engine::Corbie => corbie::read_pages(&file)?,
+            Engine::RapidOcr | Engine::RapidOcrTurned => {
+                // Loading is a part of the way here.
+                let started = Instant::now();
+                let reading = engine::rapidocr(-1, "upright", [file.as_path()].into_iter())?;
+                Reading { wall_s: started.elapsed().as_secs_f64(), ..reading }
+            }
+            Engine::Tesseract | Engine::TesseractOsd => side_by_side(&file)?,
+        };
+        scans.push(Scan::of(engine, &scanned, reading)?);
+    }
+    Ok(scans)
+}
+
+/// PDFium draws the pages, and as many processes as there are cores read them.
+fn side_by_side(file: &std::path::Path) -> Result<Reading> {
+    let started = Instant::now();
+    let _ = fs::remove_dir_all(DRAWN);
+    let drawn = pages::draw(file, DRAWN)?;
+    let names: Vec<String> = drawn.iter().map(|page| page.display().to_string()).collect();
+    let picture = Picture { file: "{}".into(), language: pages::Language::Eng };
+    let asked = engine::tesseract_of(&picture, "3");
+    let mut command = Command::new("xargs");
+    command.args(["-a", &list(&names)?, "-P", &machine::cores().to_string(), "-I", "{}"]);
+    command.arg(asked.get_program());
+    // Into a file beside the picture: on stdout the pages would mix.
+    command.args(asked.get_args().map(|word| if word == "-" { "{}".as_ref() } else { word }));
+    command.envs(asked.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let watched = watched::run(command)?;
+    ensure!(watched.ended_well, "Tesseract failed; see .tools/bench/logs/ocr.log");
+    let mut reading = Reading { cpu_s: watched.cpu_s, peak_mb: watched.peak_mb, ..Reading::default() };
+    for name in names {
+        reading.texts.push(fs::read_to_string(format!("{name}.txt"))?);
+    }
+    Ok(Reading { wall_s: started.elapsed().as_secs_f64(), ..reading })
+}
+
+fn list(names: &[String]) -> Result<String> {
+    let file = format!("{DRAWN}/list");
+    fs::write(&file, names.join("\n"))?;
+    Ok(file)
+}
+
+impl Scan {
+    fn of(engine: Engine, pages: &[&Page], reading: Reading) -> Result<Scan> {
+        let Reading { texts, cpu_s, wall_s, peak_mb } = reading;
+        ensure!(texts.len() == pages.len(), "{} has read {} of {} pages", engine.name(), texts.len(), pages.len());
+        let shares = pages.iter().zip(&texts).map(|(page, text)| f1(text, &page.text).map_or(0.0, |f1| f1.words));
+        Ok(Scan { engine, pages: pages.len(), words: mean(shares), cpu_s, wall_s, peak_mb })
+    }
+
+    pub(super) fn pages_per_second(&self) -> f64 {
+        self.pages as f64 / self.wall_s
+    }
+}
+
+pub(super) fn table(scans: &[Scan]) -> Table {
+    let mut table = Table::new(
+        "A scan from PDF to text, with all cores",
+        &["engine", "pages", "word F1", "CPU s a page", "wall s a page", "pages/s", "peak RSS MB"],
+    );
+    for scan in scans {
+        table.rows.push(vec![
+            scan.engine.name().into(),
+            scan.pages.to_string(),
+            format!("{:.4}", scan.words),
+            format!("{:.2}", scan.cpu_s / scan.pages as f64),
+            format!("{:.2}", scan.wall_s / scan.pages as f64),
+            short(scan.pages_per_second()),
+            short(scan.peak_mb),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,124 @@
+//! A program that runs to its end, and what it and all it started took.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
+
+use crate::process::pause;
+use crate::tree;
+
+/// What was printed, and what that took.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) output: String,
+    pub(super) ended_well: bool,
+    /// In the kernel and out of it, of every process.
+    pub(super) cpu_s: f64,
+    pub(super) wall_s: f64,
+    /// The most memory that a single process had.
+    pub(super) peak_mb: f64,
+}
+
+const FOLDER: &str = ".tools/bench/logs";
+/// How often the memory is looked at. What a process had most is kept by the system until it ends.
+const PAUSE: Duration = Duration::from_millis(20);
+/// A program that takes longer is ended.
+const WALL: Duration = Duration::from_secs(900);
+/// What it leaves behind ends soon, unless the machine is busy.
+const ORPHANS: Duration = Duration::from_secs(60);
+
+/// Runs one program; nothing else may be started meanwhile, because the CPU time is that of all children.
+pub(super) fn run(command: Command) -> Result<Watched> {
+    run_in(Path::new(FOLDER), command)
+}
+
+fn run_in(folder: &Path, mut command: Command) -> Result<Watched> {
+    // A worker whose owner ends first becomes a child of this process, and its time counts.
+    set_child_subreaper(Some(getpid()))?;
+    fs::create_dir_all(folder)?;
+    let log = File::options().create(true).append(true).open(folder.join("ocr.log"))?;
+    // A file, not a pipe: nobody has to empty it.
+    let output = folder.join("ocr-output");
+    command.stdin(Stdio::null()).stdout(File::create(&output)?).stderr(log);
+    let before = cpu_seconds()?;
+    let started = Instant::now();
+    let mut child = command.spawn().with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    let mut peaks = HashMap::new();
+    let status = loop {
+        look(child.id(), &mut peaks);
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if started.elapsed() > WALL {
+            child.kill()?;
+            child.wait()?;
+            bail!("{:?} has not ended after {WALL:?}", command.get_program());
+        }
+        pause(PAUSE);
+    };
+    let wall_s = started.elapsed().as_secs_f64();
+    await_orphans(&mut peaks)?;
+    Ok(Watched {
+        output: String::from_utf8_lossy(&fs::read(output)?).into_owned(),
+        ended_well: status.success(),
+        cpu_s: cpu_seconds()? - before,
+        wall_s,
+        peak_mb: peaks.into_values().max().unwrap_or_default() as f64 * 1024.0 / 1e6,
+    })
+}
+
+/// Waits for what the program has left behind; its owner has ended it, or is gone.
+fn await_orphans(peaks: &mut HashMap<u32, u64>) -> Result<()> {
+    let asked = Instant::now();
+    while asked.elapsed() < ORPHANS {
+        look(std::process::id(), peaks);
+        match wait(WaitOptions::NOHANG) {
+            Ok(None) => pause(PAUSE),
+            Ok(Some(_)) => {}
+            // There is no child any more.
+            Err(_) => return Ok(()),
+        }
+    }
+    bail!("a process that was left behind does not end")
+}
+
+/// Kilobytes at the most, by process, of this one's descendants.
+fn look(root: u32, peaks: &mut HashMap<u32, u64>) {
+    let own = std::process::id();
+    for process in tree::processes(root).unwrap_or_default().into_iter().filter(|process| *process != own) {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+        if let Ok(peak) = line.trim().trim_end_matches("kB").trim().parse() {
+            peaks.insert(process, peak);
+        }
+    }
+}
+
+fn cpu_seconds() -> Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    Ok((usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_worker_that_outlives_its_owner_counts() {
+        let scratch = std::env::temp_dir().join(format!("bench-ocr-{}", std::process::id()));
+        let mut command = Command::new("bash");
+        // The worker counts for a while after the owner has ended.
+        command.args(["-c", "(for ((i = 0; i < 100000; i++)); do :; done) & echo text"]);
+        let watched = run_in(&scratch, command).expect("bash runs");
+        assert_eq!((watched.output.as_str(), watched.ended_well), ("text\n", true));
+        assert!(watched.cpu_s > 0.02, "{watched:?}");
+        assert!(watched.peak_mb > 0.5, "{watched:?}");
+    }
+}
