@@ -52,14 +52,18 @@ fn extract(files: &[&Path]) -> Result<(Vec<Vec<String>>, Reading)> {
     let mut command = Command::new(CORBIE);
     command.args(["extract", "--json", "--ocr=force"]).args(files);
     let watched = watched::run(command)?;
-    let mut texts = Vec::new();
-    for line in watched.output.lines() {
-        let line: Line = serde_json::from_str(line).context("what corbie says")?;
-        texts.push(line.pages.into_iter().map(|page| page.text).collect());
-    }
+    let texts = pages_of_each(&watched.output)?;
     ensure!(texts.len() == files.len(), "corbie has read {} of {} files", texts.len(), files.len());
     let Watched { cpu_s, wall_s, peak_mb, .. } = watched;
     Ok((texts, Reading { texts: Vec::new(), cpu_s, wall_s, peak_mb }))
+}
+
+fn pages_of_each(lines: &str) -> Result<Vec<Vec<String>>> {
+    let pages = lines.lines().map(|line| {
+        let line: Line = serde_json::from_str(line).context("what corbie says")?;
+        Ok(line.pages.into_iter().map(|page| page.text).collect())
+    });
+    pages.collect()
 }
 
 /// Stands in until the command reads pictures: a process for each file, loading included.
@@ -71,4 +75,18 @@ fn example(files: &[&Path]) -> Result<Reading> {
         reading.add(watched::run(command)?);
     }
     Ok(reading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_not_read_has_no_pages() {
+        let lines = r#"{"file": "a.pdf", "format": "pdf", "pages": [{"number": 1, "text": "one"}, {"text": "two"}]}
+{"file": "b.png", "error": {"error": "corrupted_file", "message": "broken"}}
+"#;
+        let pages = pages_of_each(lines).expect("as corbie prints it");
+        assert_eq!(pages, [vec!["one".to_owned(), "two".to_owned()], vec![]]);
+    }
 }

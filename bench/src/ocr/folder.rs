@@ -63,7 +63,14 @@ pub(super) fn measure(folder: &Path, there: &[Engine], quick: bool) -> Result<Ve
         let name = picture.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut read = Vec::new();
         for engine in ENGINES.into_iter().filter(|engine| engine.is_there()) {
-            let reading = engine.read(std::slice::from_ref(&picture))?;
+            // What one cannot read is left out; another may.
+            let reading = match engine.read(std::slice::from_ref(&picture)) {
+                Ok(reading) => reading,
+                Err(error) => {
+                    eprintln!("  {name}, {}: {error:#}", engine.name());
+                    continue;
+                }
+            };
             let text = reading.texts.join("\n");
             fs::write(format!("{TEXTS}/{name}.{}.txt", engine.name()), &text)?;
             let words = text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count();

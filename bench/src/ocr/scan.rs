@@ -43,7 +43,7 @@ pub(super) fn measure(pages: &Pages, engines: &[Engine]) -> Result<Vec<Scan>> {
             }
             Engine::Tesseract | Engine::TesseractOsd => side_by_side(&file)?,
         };
-        scans.push(Scan::of(engine, &scanned, reading)?);
+        scans.push(Scan::of(engine, &scanned, reading));
     }
     Ok(scans)
 }
@@ -78,11 +78,12 @@ fn list(names: &[String]) -> Result<String> {
 }
 
 impl Scan {
-    fn of(engine: Engine, pages: &[&Page], reading: Reading) -> Result<Scan> {
-        let Reading { texts, cpu_s, wall_s, peak_mb } = reading;
-        ensure!(texts.len() == pages.len(), "{} has read {} of {} pages", engine.name(), texts.len(), pages.len());
+    fn of(engine: Engine, pages: &[&Page], reading: Reading) -> Scan {
+        let Reading { mut texts, cpu_s, wall_s, peak_mb } = reading;
+        // Pages that were not read are nothing found.
+        texts.resize(pages.len(), String::new());
         let shares = pages.iter().zip(&texts).map(|(page, text)| f1(text, &page.text).map_or(0.0, |f1| f1.words));
-        Ok(Scan { engine, pages: pages.len(), words: mean(shares), cpu_s, wall_s, peak_mb })
+        Scan { engine, pages: pages.len(), words: mean(shares), cpu_s, wall_s, peak_mb }
     }
 
     pub(super) fn pages_per_second(&self) -> f64 {
