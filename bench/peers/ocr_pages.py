@@ -12,6 +12,7 @@ import json
 import pathlib
 import random
 import sys
+import time
 
 import numpy
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
@@ -42,7 +43,8 @@ def make(fonts, folder):
         if group in ("clean", "skewed"):
             scans.append((name, image.convert("RGB")))
     images = [image for _, image in scans]
-    images[0].save(folder / "scan.pdf", save_all=True, append_images=images[1:], resolution=DPI, quality=75)
+    made = {"creationDate": time.gmtime(0), "modDate": time.gmtime(0)}
+    images[0].save(folder / "scan.pdf", save_all=True, append_images=images[1:], resolution=DPI, quality=75, **made)
     document = {"pages": told, "scan": [name for name, _ in scans]}
     (folder / "pages.json").write_text(json.dumps(document, ensure_ascii=False, indent=1))
 
