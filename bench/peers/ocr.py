@@ -14,6 +14,10 @@ import resource
 import sys
 import time
 
+import numpy
+import pypdfium2
+from PIL import Image
+
 # What a library prints must not come between the answers.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
@@ -37,10 +41,9 @@ def main():
 
 def pages(file):
     if not file.endswith(".pdf"):
-        yield file
+        # Not by its name: of a picture with a palette it would take the numbers of the colours for the colours.
+        yield numpy.asarray(Image.open(file).convert("RGB"))[:, :, ::-1]
         return
-    import pypdfium2
-
     for page in pypdfium2.PdfDocument(file):
         yield page.render(scale=200 / 72).to_numpy()
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::corbie;
-use super::pages::{PYTHON, Picture};
+use super::pages::{Group, PYTHON, Picture};
 use super::watched::{self, Watched};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -68,12 +68,12 @@ impl Engine {
         }
     }
 
-    /// How it is asked about pages that are turned, where that is another way.
-    pub(super) fn for_turned(self) -> Option<Engine> {
-        match self {
-            Engine::Tesseract => Some(Engine::TesseractOsd),
-            Engine::RapidOcr => Some(Engine::RapidOcrTurned),
-            _ => None,
+    /// How it is asked about such pages: about turned ones, to find out how they are turned.
+    pub(super) fn for_group(self, group: Group) -> Engine {
+        match (self, group) {
+            (Engine::Tesseract, Group::Turned) => Engine::TesseractOsd,
+            (Engine::RapidOcr, Group::Turned) => Engine::RapidOcrTurned,
+            (engine, _) => engine,
         }
     }
 

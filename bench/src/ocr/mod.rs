@@ -66,8 +66,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         for &engine in &engines {
             rows.push(measure(group, engine, &chosen)?);
-            if let Some(engine) = engine.for_turned().filter(|_| group == Group::Turned) {
-                rows.push(measure(group, engine, &chosen)?);
+            if engine.for_group(group) != engine {
+                rows.push(measure(group, engine.for_group(group), &chosen)?);
             }
         }
     }
@@ -155,9 +155,9 @@ fn find(rows: &[Row], group: Group, engine: Engine) -> Option<&Row> {
     rows.iter().find(|row| row.group == group && row.engine == engine)
 }
 
-/// The rows of an engine, one for each group.
+/// The rows of an engine, one for each group: of turned pages, those where it was asked to find out how they are turned.
 fn rows_of(rows: &[Row], engine: Engine) -> Vec<&Row> {
-    rows.iter().filter(|row| row.engine == engine).collect()
+    GROUPS.into_iter().filter_map(|group| find(rows, group, engine.for_group(group))).collect()
 }
 
 /// The mean over all pages of all groups.
@@ -238,7 +238,8 @@ fn worst(rows: &[Row]) -> Table {
     for (row, done) in own.into_iter().take(WORST) {
         let mut cells = vec![done.page.clone()];
         for engine in ENGINES {
-            let told = find(rows, row.group, engine).and_then(|row| row.pages.iter().find(|one| one.page == done.page));
+            let told = find(rows, row.group, engine.for_group(row.group))
+                .and_then(|row| row.pages.iter().find(|one| one.page == done.page));
             cells.push(told.map(|done| format!("{:.4}", done.words)).unwrap_or_default());
             cells.push(told.map(|done| format!("{:.2} %", 100.0 * done.character_error)).unwrap_or_default());
         }
