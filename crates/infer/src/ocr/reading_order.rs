@@ -32,6 +32,8 @@ const LEAST_GUTTER: f32 = 0.4;
 const TEXT_ASPECT: f32 = 6.0;
 /// How much of its column running text fills.
 const TEXT_FILL: f32 = 0.55;
+/// How much of its side a table fills that is not a part of one across both.
+const TABLE_FILL: f32 = 0.66;
 /// Fewer rows than this side by side are no columns.
 const LEAST_ROWS: usize = 3;
 /// Letters of one paragraph, beside those of the row before.
@@ -163,10 +165,12 @@ fn are_columns(boxes: &[Upright], left: &[usize], right: &[usize], height: f32) 
         let rows = rows(boxes, side);
         let width = |row: &Row| row.lines.iter().map(|line| boxes[*line].width()).sum::<f32>();
         let Some(usual) = median(rows.iter().map(width)) else { return false };
-        // Several cells side by side may fill their side, and each is short.
+        // Several short cells side by side are a part of a table, unless they fill their side: then it is one of two
+        // tables.
         let longest = |row: &Row| row.lines.iter().map(|line| boxes[*line].width()).fold(0.0, f32::max);
-        let usual_part = median(rows.iter().map(longest)).unwrap_or(0.0);
-        rows.len() >= LEAST_ROWS && usual_part >= TEXT_ASPECT * height && usual >= TEXT_FILL * edge.width()
+        let is_long = median(rows.iter().map(longest)).is_some_and(|longest| longest >= TEXT_ASPECT * height);
+        let fill = if is_long { TEXT_FILL } else { TABLE_FILL };
+        rows.len() >= LEAST_ROWS && usual >= TEXT_ASPECT * height && usual >= fill * edge.width()
     };
     // They stand side by side for most of their heights.
     let shared = one.bottom.min(other.bottom) - one.top.max(other.top);
@@ -331,7 +335,7 @@ mod tests {
     #[test]
     fn many_short_cells_are_no_columns() {
         let lefts = [100.0, 200.0, 300.0, 430.0, 530.0, 630.0];
-        let cells = (0..5).flat_map(|row| lefts.map(|left| (left, left + 85.0, 100.0 + row as f32 * 24.0, 1.0)));
+        let cells = (0..5).flat_map(|row| lefts.map(|left| (left, left + 55.0, 100.0 + row as f32 * 24.0, 1.0)));
         let expected: Vec<Vec<usize>> = (0..5).map(|row| (row * 6..row * 6 + 6).collect()).collect();
         assert_eq!(order(&cells.collect::<Vec<_>>()), [expected]);
     }
