@@ -32,6 +32,9 @@ pub struct Page {
     /// It shows what cannot be read as text, and may be read as a picture.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scanned: bool,
+    /// How sure those are who read it as a picture, from 0 to 1; none where it was read as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f32>,
 }
 
 /// A piece of a page that stands by itself.
@@ -71,6 +74,8 @@ pub enum Kind {
     Comment,
     /// The value of a form field.
     Field,
+    /// Words in a picture that stands on the page.
+    Picture,
 }
 
 /// Cells by row. Rows may differ in length.

@@ -5,11 +5,31 @@ pub(crate) const FEWEST: usize = 100;
 /// Text is made of letters, digits and spaces, at least to this share.
 const SHARE: f64 = 0.7;
 
+/// So many of the same mark in a row lead the eye, as in a table of contents, and say nothing.
+const LEADERS: usize = 4;
+
 /// Whether a text is worth having, or a picture of it should be read instead (K-33).
 pub fn is_legible(text: &str) -> bool {
+    text.chars().count() >= FEWEST && is_made_of_words(text)
+}
+
+/// Whether a text is made of words, however few they are.
+pub fn is_made_of_words(text: &str) -> bool {
     let all = text.chars().count();
-    let usual = text.chars().filter(|letter| letter.is_alphanumeric() || letter.is_whitespace()).count();
-    all >= FEWEST && usual as f64 >= SHARE * all as f64
+    let usual = |letter: char| letter.is_alphanumeric() || letter.is_whitespace();
+    let (mut good, mut run, mut before) = (0, 0, None);
+    for letter in text.chars() {
+        run = if before == Some(letter) { run + 1 } else { 1 };
+        before = Some(letter);
+        good += match (usual(letter), run) {
+            (true, _) => 1,
+            (false, _) if !matches!(letter, '.' | '_' | '-' | '·') => 0,
+            // Those before it are known for what they are only now.
+            (false, LEADERS) => LEADERS,
+            (false, run) => usize::from(run > LEADERS),
+        };
+    }
+    all > 0 && good as f64 >= SHARE * all as f64
 }
 
 #[cfg(test)]
@@ -24,5 +44,12 @@ mod tests {
         let odd = |letters: usize| format!("{}{}", "a".repeat(letters), "#".repeat(100 - letters));
         assert!(is_legible(&odd(70)) && !is_legible(&odd(69)));
         assert!(!is_legible(""));
+    }
+
+    #[test]
+    fn leaders_in_a_table_of_contents_are_no_odd_text() {
+        let line = format!("Introduction{}7\n", ".".repeat(60));
+        assert!(is_legible(&line.repeat(3)));
+        assert!(!is_legible(&"Intro...#?!..;".repeat(20)));
     }
 }

@@ -31,7 +31,7 @@ pub use about::about;
 pub use document::{Block, Document, Image, Kind, Metadata, Method, Page, Raster, Table, Warning};
 pub use error::Error;
 pub use format::Format;
-pub use legible::is_legible;
+pub use legible::{is_legible, is_made_of_words};
 pub use limits::Limits;
 pub use markdown::markdown;
 pub use pdf::PdfPages;

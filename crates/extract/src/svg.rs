@@ -13,7 +13,7 @@ use resvg::usvg;
 use roxmltree::{Node, ParsingOptions};
 
 use crate::{
-    Block, Error, Format, Kind, Limits, Metadata, Method, Options, Page, Raster, Sink, Summary, Warning, encoding,
+    Block, Error, Format, Kind, Limits, Metadata, Method, Options, Page, Raster, Sink, Summary, encoding,
     html::attributes, picture, sniff,
 };
 
@@ -25,8 +25,6 @@ const PREFIXES: usize = 32;
 const READABLE: f32 = 1000.0;
 /// As many dots as letters need: filters may pass over every one of them many times.
 const DOTS: u64 = 4_000_000;
-/// What a picture without any text is said to be.
-const NO_TEXT: &str = "the picture has no text of its own";
 
 pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
     let text = encoding::decode_xml(bytes);
@@ -35,12 +33,11 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
     let root = document.root_element();
     let blocks = blocks(root, &options.limits)?;
     let metadata = metadata(root);
-    let warnings = if blocks.is_empty() { vec![Warning::on(1, NO_TEXT)] } else { Vec::new() };
     // Letters may be drawn as shapes.
     let scanned = blocks.is_empty();
     sink.pages(1);
     sink.page(Page { number: 1, blocks, scanned, ..Page::default() });
-    Ok(Summary { metadata, method: Method::ImageAnalysis, warnings })
+    Ok(Summary { metadata, method: Method::ImageAnalysis, warnings: Vec::new() })
 }
 
 /// Draws the picture on white, so large that small letters can be read. Nothing outside the file is opened, and letters

@@ -29,6 +29,10 @@ pub(super) struct Drawing {
     pub(super) pictures: Vec<Picture>,
     /// How much of the page all pictures cover, in square points.
     pub(super) pictured: f64,
+    /// Whether a picture has lost its end.
+    pub(super) ends_early: bool,
+    /// How many glyphs nobody sees: they are invisible, or a picture lies over them.
+    pub(super) hidden: usize,
     /// How many shapes are drawn beside text.
     pub(super) shapes: usize,
     /// Whether glyphs were left out because the file has too much text.
@@ -136,7 +140,7 @@ impl<'l, 'p> Collector<'l, 'p> {
 }
 
 impl<'a> Device<'a> for Collector<'_, '_> {
-    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
+    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
         let glyphs = run.glyphs();
         self.count(glyphs.len());
         let scales = Scales::of(run, props.transform);
@@ -185,6 +189,9 @@ impl<'a> Device<'a> for Collector<'_, '_> {
                 artifact,
             });
         }
+        if matches!(mode, DrawMode::Invisible) {
+            self.drawing.hidden += self.drawing.glyphs.len() - first;
+        }
         let placed = &mut self.drawing.glyphs[first..];
         let drawn_by_itself = matches!(glyphs.first().map(|glyph| &**glyph), Some(Drawn::Type3(_)));
         let resized = if drawn_by_itself { size_by_advance(placed) } else { None };
@@ -224,6 +231,9 @@ impl<'a> Device<'a> for Collector<'_, '_> {
         let dots = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
         let place = props.transform.transform_rect_bbox(dots).intersect(self.bounds);
         self.drawing.picture(&image, place);
+        if place.area() > self.bounds.area() / 2.0 {
+            self.drawing.hidden = self.drawing.glyphs.len();
+        }
     }
 
     fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {

@@ -41,7 +41,7 @@ use hayro_interpret::{
 
 use crate::{Error, Limits, Method, Options, Page, Sink, Summary, Warning};
 use finish::{Draft, Finish};
-use glyphs::{Collector, Drawing};
+use glyphs::Collector;
 use outline::Outline;
 use pictures::Seen;
 use unicode::Letters;
@@ -109,6 +109,9 @@ impl Reader<'_> {
             } else if drawn.is_none() || parts.is_none() || laid_over.is_none() {
                 warnings.push(Warning::on(number, "a part of the page is damaged and was left out"));
             }
+            if drawing.ends_early {
+                warnings.push(Warning::on(number, "a picture on the page ends too early, and a part of it is lost"));
+            }
             let texts = laid_over.iter().flatten().map(|block| block.text.as_str()).chain([drawing.text.as_str()]);
             let said: usize = texts.map(|text| text.chars().count()).sum();
             let most = self.limits.characters;
@@ -117,9 +120,7 @@ impl Reader<'_> {
             let height = bounds.height() as f32;
             let parts = parts.unwrap_or_default();
             let scanned = drawing.is_scan(&parts, bounds);
-            // Those on a page that is read as a picture are read with it.
-            let shown = if scanned { &Drawing::default() } else { &drawing };
-            let images = self.seen.images(shown, &parts, number, self.limits, warnings);
+            let images = self.seen.images(&drawing, &parts, number, scanned, self.limits, warnings);
             let page = Page { number, scanned, images, ..Page::default() };
             let draft = Draft { page, height, parts, laid_over: laid_over.unwrap_or_default() };
             if let Some(page) = self.finish.push(draft) {

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use hayro::vello_cpu::color::palette::css::WHITE;
 use hayro::{PixmapSettings, RenderCache, RenderSettings};
 use hayro_interpret::hayro_syntax::Pdf;
 use hayro_interpret::hayro_syntax::page::Page as Source;
-use hayro_interpret::{InterpreterCache, InterpreterSettings};
+use hayro_interpret::{InterpreterCache, InterpreterSettings, InterpreterWarning};
 
 use super::decoded::Decoder;
 use super::{PAGES_AT_ONCE, bounds, broken, draw, of_page_alone, open, shielded};
@@ -25,6 +26,8 @@ pub struct PdfPages {
     pdf: Pdf,
     /// How many pages were looked at since it was opened.
     seen: usize,
+    /// Whether a picture on the page drawn last could not be decoded.
+    undecoded: Arc<AtomicBool>,
 }
 
 // === impl ===
@@ -33,13 +36,31 @@ impl PdfPages {
     pub fn open(bytes: impl Into<Arc<Vec<u8>>>) -> Result<PdfPages, Error> {
         let bytes = bytes.into();
         let pdf = shielded(|| open(Arc::clone(&bytes))).ok_or_else(broken)??;
-        Ok(PdfPages { bytes, pdf, seen: 0 })
+        Ok(PdfPages { bytes, pdf, seen: 0, undecoded: Arc::default() })
+    }
+
+    /// The longer side of a page, counted from 1, in points.
+    pub fn length(&self, number: u32) -> Option<f32> {
+        let page = self.pdf.pages().get((number as usize).checked_sub(1)?)?;
+        let (width, height) = page.render_dimensions();
+        Some(width.max(height))
     }
 
     /// Draws a page, counted from 1, with so many dots per inch. A page that would have more dots than the limit allows is
     /// drawn with fewer per inch.
     pub fn raster(&mut self, number: u32, dpi: f32, limits: &Limits) -> Result<Raster, Error> {
-        self.look(number, |source| drawn(source, number, dpi, limits))?
+        self.undecoded.store(false, Relaxed);
+        let undecoded = Arc::clone(&self.undecoded);
+        let warning_sink = Arc::new(move |warning| {
+            undecoded.fetch_or(matches!(warning, InterpreterWarning::ImageDecodeFailure), Relaxed);
+        });
+        let settings = InterpreterSettings { warning_sink, ..of_page_alone() };
+        self.look(number, |source| drawn(source, number, dpi, limits, &settings))?
+    }
+
+    /// Whether the page drawn last lacks a picture that could not be decoded.
+    pub fn lacks_a_picture(&self) -> bool {
+        self.undecoded.load(Relaxed)
     }
 
     /// Hands over the pictures that a page lists, by their index there, each upright as it is shown on the page. One that
@@ -90,7 +111,13 @@ impl fmt::Debug for PdfPages {
     }
 }
 
-fn drawn<'s>(source: &'s Source<'s>, number: u32, dpi: f32, limits: &Limits) -> Result<Raster, Error> {
+fn drawn<'s>(
+    source: &'s Source<'s>,
+    number: u32,
+    dpi: f32,
+    limits: &Limits,
+    settings: &InterpreterSettings,
+) -> Result<Raster, Error> {
     let (width, height) = source.render_dimensions();
     let area = f64::from(width) * f64::from(height);
     let fits = (limits.pixels as f64 / area).sqrt() as f32;
@@ -102,7 +129,7 @@ fn drawn<'s>(source: &'s Source<'s>, number: u32, dpi: f32, limits: &Limits) -> 
     let pixmap = hayro::render(
         source,
         &RenderCache::new(),
-        &InterpreterSettings::default(),
+        settings,
         &RenderSettings::default(),
         &PixmapSettings { x_scale: scale, y_scale: scale, bg_color: WHITE },
     );

@@ -18,6 +18,8 @@ use crate::{Image, Limits, Warning};
 const SHOWN: (f64, f64) = (40.0, 10.0);
 /// The same in dots.
 const DOTS: (u32, u32) = (64, 16);
+/// As many pictures as a scanned page with stamps on it has.
+const SHEETS: usize = 4;
 /// As many pictures of one page as are looked at.
 const MOST: usize = 200;
 /// So many letters on a picture are words over it. One or two may be a stray mark.
@@ -56,15 +58,17 @@ impl Drawing {
     pub(super) fn picture(&mut self, image: &Drawn<'_, '_>, place: Rect) {
         self.pictured += place.area();
         if self.pictures.len() < MOST && is_readable(image, place) {
+            let stream = match image {
+                Drawn::Raster(image) => image.stream(),
+                Drawn::Stencil(image) => image.stream(),
+            };
+            self.ends_early |= ends_early(stream);
             self.pictures.push(Picture {
                 key: image.cache_key(),
                 place,
                 width: image.width(),
                 height: image.height(),
-                media_type: media_type(match image {
-                    Drawn::Raster(image) => image.stream(),
-                    Drawn::Stencil(image) => image.stream(),
-                }),
+                media_type: media_type(stream),
             });
         }
     }
@@ -80,21 +84,29 @@ impl Drawing {
 }
 
 impl Seen {
-    /// The pictures of a page that may hold words and that no page before it has listed.
+    /// The pictures of a page that may hold words and that no page before it has listed; of a page that is `scanned`, only
+    /// where they can be read beside its text.
     pub(super) fn images(
         &mut self,
         drawing: &Drawing,
         parts: &[Part],
         number: u32,
+        scanned: bool,
         limits: &Limits,
         warnings: &mut Vec<Warning>,
     ) -> Vec<Image> {
         let mut images = Vec::new();
+        // A sheet cut into strips is drawn as a whole, and so is one that says what a layer of hidden text says as well.
+        let is_layer = drawing.hidden * 2 >= drawing.glyphs.len();
+        if scanned && (is_layer || drawing.pictures.len() > SHEETS) {
+            return images;
+        }
         // They are drawn in any order, and read in that of the text, or from above.
         let mut pictures: Vec<&Picture> = drawing.pictures.iter().collect();
         pictures.sort_by(|one, other| one.place.y0.total_cmp(&other.place.y0));
         for picture in pictures {
-            if self.keys.contains(&picture.key) || drawing.has_letters_on(picture.place) {
+            // Letters on a scan are stamps; on other pictures they are what those are the background of.
+            if self.keys.contains(&picture.key) || (!scanned && drawing.has_letters_on(picture.place)) {
                 continue;
             }
             if self.keys.len() >= limits.images {
@@ -116,6 +128,12 @@ impl Seen {
         images.sort_by_key(|image: &Image| image.after);
         images
     }
+}
+
+/// Whether a JPEG has lost its end. It is drawn without a word, as far as it goes.
+fn ends_early(stream: &Stream<'_>) -> bool {
+    stream.filters().as_slice() == [Filter::DctDecode]
+        && memchr::memmem::rfind(&stream.raw_data(), b"\xff\xd9").is_none()
 }
 
 /// The kind of file that the picture would be by itself. Most are none: only their dots are packed.

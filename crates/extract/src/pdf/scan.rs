@@ -13,6 +13,11 @@ const COVERED: f64 = 0.03;
 const SHAPES: usize = 50;
 const SHAPES_BESIDE_TEXT: usize = 300;
 
+/// Stamps and headers on a scan have fewer characters than this. A layer of text has as many as the page, and is not seen.
+const STAMPS: usize = 300;
+/// The sheet that was scanned covers more of the page than this.
+const SHEET: f64 = 0.6;
+
 // === impl ===
 
 impl Drawing {
@@ -24,6 +29,7 @@ impl Drawing {
         let by_text = match text.chars().count() {
             0 => shows(SHAPES),
             1..FEWEST => shows(SHAPES_BESIDE_TEXT),
+            FEWEST..STAMPS if self.pictured / bounds.area() > SHEET && self.hidden * 2 < self.glyphs.len() => true,
             _ => !is_legible(&text),
         };
         let said = self.glyphs.iter().filter(|glyph| glyph.end > glyph.start).count();

@@ -97,7 +97,7 @@ fn raster(bytes: &[u8], coding: ImageFormat, limits: &Limits) -> Result<Raster, 
         picture.apply_orientation(orientation);
     }
     let (width, height) = (picture.width(), picture.height());
-    let rgb = if picture.color().has_alpha() { on_white(picture) } else { picture.into_rgb8().into_raw() };
+    let rgb = if picture.color().has_alpha() { on_paper(picture) } else { picture.into_rgb8().into_raw() };
     Ok(Raster { width, height, rgb })
 }
 
@@ -112,15 +112,24 @@ fn broken(error: ImageError, limits: &Limits) -> Error {
     }
 }
 
-fn on_white(picture: DynamicImage) -> Vec<u8> {
+/// What is transparent is white, as on paper; black behind letters that are white themselves.
+fn on_paper(picture: DynamicImage) -> Vec<u8> {
+    let dots = picture.into_rgba8().into_raw();
+    let paper = if is_white(&dots) { 0 } else { 255 };
     let blend = |colour: u8, alpha: u8| {
         let (colour, alpha) = (u32::from(colour), u32::from(alpha));
-        ((colour * alpha + 255 * (255 - alpha)) / 255) as u8
+        ((colour * alpha + paper * (255 - alpha)) / 255) as u8
     };
-    let dots = picture.into_rgba8().into_raw();
     let mut rgb = Vec::with_capacity(dots.len() / 4 * 3);
     for dot in dots.chunks_exact(4) {
         rgb.extend([0, 1, 2].map(|part| blend(dot[part], dot[3])));
     }
     rgb
+}
+
+/// Whether all that is not transparent is nearly white, and some of it is transparent.
+fn is_white(dots: &[u8]) -> bool {
+    let mut dots = dots.chunks_exact(4);
+    let is_light = |dot: &[u8]| dot[3] < 128 || dot[..3].iter().all(|part| *part > 200);
+    dots.clone().any(|dot| dot[3] < 128) && dots.all(is_light)
 }

@@ -25,7 +25,8 @@ impl Texts {
             let Some(data) = after.get(..length) else { break };
             if let Some((keyword, text)) = text(&head[4..], data, room) {
                 room = room.saturating_sub(keyword.len() + text.len());
-                texts.push((keyword, text));
+                let text = text.trim().to_owned();
+                texts.extend((!text.is_empty()).then_some((keyword, text)));
             }
             rest = after.get(length + 4..).unwrap_or_default();
         }
@@ -47,7 +48,7 @@ impl Texts {
     }
 }
 
-/// The keyword and the text of a chunk, if it is one of text and says anything.
+/// The keyword and the text of a chunk, if it is one of text.
 fn text(kind: &[u8], data: &[u8], room: usize) -> Option<(String, String)> {
     // Keywords have 79 bytes at most.
     let end = data.iter().take(80).position(|&byte| byte == 0)?;
@@ -64,8 +65,7 @@ fn text(kind: &[u8], data: &[u8], room: usize) -> Option<(String, String)> {
         }
         _ => return None,
     };
-    let text = text.trim().to_owned();
-    (!text.is_empty()).then_some((keyword, text))
+    Some((keyword, text))
 }
 
 /// What is packed, up to so many bytes; of something broken, what comes before the break.
