@@ -23,6 +23,7 @@ mod layers;
 pub mod limits;
 pub mod log;
 pub mod mcp_server;
+pub mod ocr;
 pub mod policy;
 mod problem;
 pub mod providers;
@@ -72,6 +73,7 @@ pub struct Config {
     pub defaults: providers::Defaults,
     pub router: router::Router,
     pub documents: documents::Documents,
+    pub ocr: ocr::Ocr,
     pub log: log::Log,
     #[serde(skip_serializing_if = "classifier::Classifier::is_absent")]
     pub classifier: classifier::Classifier,

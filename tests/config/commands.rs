@@ -97,6 +97,11 @@ documents:
   max_cells: 2000000
   max_unpacked: 512MiB
   max_pixels: 50000000
+ocr:
+  engine: builtin
+  language: eng
+  tesseract: tesseract
+  page_timeout: 30s
 log:
   level: info
 "
