@@ -6,6 +6,7 @@ pub mod app;
 pub mod classify;
 pub mod cli;
 pub mod config;
+pub mod describe;
 pub mod evaluate;
 pub mod inference;
 mod locked;

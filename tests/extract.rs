@@ -16,6 +16,11 @@ mod formats;
 mod limits;
 #[path = "extract/made.rs"]
 mod made;
+#[path = "extract/ocr/mod.rs"]
+mod ocr;
+#[allow(dead_code, reason = "the tests of the crate use more of it")]
+#[path = "../crates/infer/tests/ocr/page.rs"]
+mod page;
 #[allow(dead_code, reason = "the tests of the crate use more of it")]
 #[path = "../crates/extract/tests/pdf_builder/mod.rs"]
 mod pdf_builder;

@@ -139,7 +139,9 @@ pub fn run(cli: Cli) -> End {
         Some(Command::Classify(command)) => classify::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Eval(command)) => eval::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Embed(command)) => embed::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
-        Some(Command::Extract(command)) => extract::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Extract(command)) => {
+            extract::run(&command, &load_for(sources, extract::TOLD)?, &mut std::io::stdout().lock())
+        }
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Worker { .. }) => unreachable!("it has its own way"),
         Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut std::io::stdout().lock())?),

@@ -53,7 +53,7 @@ pub(super) fn run(command: &Models, loaded: &Loaded, out: &mut dyn Write) -> End
 fn describe(card: &Card, out: &mut dyn Write) -> std::io::Result<()> {
     let source = &card.source;
     writeln!(out, "{}", card.id)?;
-    writeln!(out, "  {}; text to {} numbers, reads {} tokens", card.name, card.dimension, card.max_tokens)?;
+    writeln!(out, "  {}; {}", card.name, card.does())?;
     writeln!(out, "  languages {}", card.languages.join(", "))?;
     writeln!(out, "  made by {}, licence {}", source.publisher, source.model_licence)?;
     writeln!(out, "  taken from {} {}, licence {}", source.package, source.version, source.package_licence)?;

@@ -1,49 +1,58 @@
 //! The worker itself: confined, it reads documents until nobody has any more.
 
-use std::io::{self, Read, Write};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::{Arc, Barrier};
 
-use corbie_extract::{Error, Options, Page, Sink};
+use corbie_extract::{Error, Options};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::confine;
-use super::message::{Job, LARGEST, Said, framed, length};
+use super::eyes::{self, Eyes};
+use super::message::{Job, LARGEST, Ocr, Said};
+use super::seeing::Seeing;
+use super::wire::Wire;
 
 /// Runs until stdin ends. It dies with whoever started it, also in the middle of a document.
 pub fn run(memory: u64) -> Result<ExitCode, Box<dyn std::error::Error>> {
     // Its words would be lost among those of whoever started it.
     std::panic::set_hook(Box::new(|_| {}));
-    let mut wire = Wire { out: io::stdout().lock(), too_large: false };
-    if let Err(error) = confine(memory) {
-        wire.say(&Said::Unfit { why: error.to_string() })?;
-        return Ok(ExitCode::FAILURE);
-    }
+    let mut wire = Wire::new();
+    let eyes = match confine(memory) {
+        Ok(eyes) => eyes,
+        Err(error) => {
+            wire.say(&Said::Unfit { why: error.to_string() })?;
+            return Ok(ExitCode::FAILURE);
+        }
+    };
     wire.say(&Said::Ready)?;
-    let mut stdin = io::stdin().lock();
-    while let Some(job) = next(&mut stdin)? {
+    while let Some((job, bytes)) = wire.next()? {
         confine::processor(job.cpu_seconds)?;
-        let mut bytes = Vec::with_capacity(usize::try_from(job.length)?);
-        (&mut stdin).take(job.length).read_to_end(&mut bytes)?;
-        let said = read(&bytes, &job, &mut wire);
+        let said = read(&Arc::new(bytes), &job, &eyes, &mut wire);
         wire.say(&said)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Gives everything up, before a byte of a document is there.
-fn confine(memory: u64) -> Result<(), Box<dyn std::error::Error>> {
-    confine::memory(memory)?;
+fn confine(memory: u64) -> Result<Eyes, Box<dyn std::error::Error>> {
+    // Both ask the system by its files.
+    let (mapped, count) = (confine::Mapped::open(), eyes::count());
+    // What binds a thread binds those that it starts, but none that are there.
     confine::files()?;
     // A thread that begins needs more than one that runs.
-    let begun = Arc::new(Barrier::new(2));
+    let begun = Arc::new(Barrier::new(2 + count));
+    let eyes = Eyes::open(count, &begun)?;
     let other = begun.clone();
     std::thread::Builder::new().name("parent".into()).spawn(move || {
         other.wait();
         end_with_parent();
     })?;
     begun.wait();
-    confine::calls()
+    confine::memory(memory, mapped)?;
+    confine::calls()?;
+    Ok(eyes)
 }
 
 /// The other end of stdin is closed when whoever started this is gone.
@@ -58,34 +67,34 @@ fn end_with_parent() {
     }
 }
 
-fn next(stdin: &mut impl Read) -> io::Result<Option<Job>> {
-    let mut head = [0; 4];
-    match stdin.read_exact(&mut head) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        Err(error) => return Err(error),
+/// Reads one document. A parser that panics fails this document alone, and pages before that are kept.
+fn read(bytes: &Arc<Vec<u8>>, job: &Job, eyes: &Eyes, wire: &mut Wire<'_>) -> Said {
+    let (format, warning) = match corbie_extract::resolve(job.named, bytes) {
+        Ok(resolved) => resolved,
+        Err(error) => return failed(&error),
+    };
+    wire.tell(&Said::Began { format });
+    let options = Options { limits: job.limits.clone(), full: job.full, pictures: job.sight.ocr != Ocr::Off };
+    let mut seeing = Seeing::new(bytes, format, job, eyes, wire);
+    let read = catch_unwind(AssertUnwindSafe(|| corbie_extract::read(bytes, format, &options, &mut seeing)));
+    let read = read.unwrap_or_else(|_| Err(Error::Corrupted("reading it failed in a way nobody expected".into())));
+    let seen = seeing.end(read.as_ref().ok());
+    if std::mem::take(&mut wire.too_large) {
+        return failed(&Error::TooMuch { what: "bytes of text and tables on one page", most: LARGEST as u64 });
     }
-    let mut text = vec![0; length(head)?];
-    stdin.read_exact(&mut text)?;
-    Ok(Some(serde_json::from_slice(&text)?))
+    match (read, seen.broken) {
+        (Ok(mut summary), None) => {
+            summary.method = seen.method;
+            summary.warnings.extend(seen.warnings);
+            summary.warnings.extend(warning);
+            Said::Done { summary: Box::new(summary), unread: seen.unread, wordless: seen.wordless }
+        }
+        (Ok(_), Some(error)) | (Err(error), _) => failed(&error),
+    }
 }
 
-/// Reads one document. A parser that panics fails this document alone.
-fn read(bytes: &[u8], job: &Job, wire: &mut Wire<'_>) -> Said {
-    let options = Options { limits: job.limits.clone(), full: job.full, ..Options::default() };
-    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let (format, warning) = corbie_extract::resolve(job.named, bytes)?;
-        wire.tell(&Said::Began { format });
-        let mut summary = corbie_extract::read(bytes, format, &options, wire)?;
-        summary.warnings.extend(warning);
-        Ok::<_, Error>(summary)
-    }));
-    let read = read.unwrap_or_else(|_| Err(Error::Corrupted("reading it failed in a way nobody expected".into())));
-    let too_large = Error::TooMuch { what: "bytes of text and tables on one page", most: LARGEST as u64 };
-    match if std::mem::take(&mut wire.too_large) { Err(too_large) } else { read } {
-        Ok(summary) => Said::Done { summary },
-        Err(error) => Said::Failed { kind: error.kind().into(), message: message(&error) },
-    }
+fn failed(error: &Error) -> Said {
+    Said::Failed { kind: error.kind().into(), message: message(error) }
 }
 
 /// With the setting that can be raised, where there is one.
@@ -98,41 +107,4 @@ fn message(error: &Error) -> String {
         _ => return error.to_string(),
     };
     format!("{error}, or raise `documents.{setting}`")
-}
-
-/// What is written goes out at once: a page that is done must not be lost with the next.
-struct Wire<'a> {
-    out: io::StdoutLock<'a>,
-    /// A page was larger than anything that is said.
-    too_large: bool,
-}
-
-impl Wire<'_> {
-    fn say(&mut self, said: &Said) -> io::Result<()> {
-        self.out.write_all(&framed(said)?)?;
-        self.out.flush()
-    }
-
-    /// In the middle of a document. Nothing comes after a page that is missing, and without anybody who listens there is
-    /// nothing left to do.
-    fn tell(&mut self, said: &Said) {
-        if self.too_large {
-            return;
-        }
-        match self.say(said) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => self.too_large = true,
-            Err(_) => std::process::exit(1),
-        }
-    }
-}
-
-impl Sink for Wire<'_> {
-    fn pages(&mut self, count: u32) {
-        self.tell(&Said::Pages { count });
-    }
-
-    fn page(&mut self, page: Page) {
-        self.tell(&Said::Page { page });
-    }
 }

@@ -2,21 +2,33 @@
 
 use std::io;
 
+/// What is mapped, as the system tells it. Opened while files can be.
+#[derive(Debug)]
+pub(super) struct Mapped(Option<std::fs::File>);
+
+impl Mapped {
+    pub(super) fn open() -> Mapped {
+        Mapped(std::fs::File::open("/proc/self/statm").ok())
+    }
+
+    /// In bytes. This program has its models inside, and its threads have room of their own.
+    fn now(mut self) -> u64 {
+        use std::io::Read;
+        let mut text = String::new();
+        let read = self.0.as_mut().and_then(|file| file.read_to_string(&mut text).ok());
+        let pages = read.and_then(|_| text.split_whitespace().next()?.parse::<u64>().ok());
+        pages.unwrap_or_default() * rustix::param::page_size() as u64
+    }
+}
+
 /// How much memory it may map from now on, in bytes.
-pub(super) fn memory(bytes: u64) -> io::Result<()> {
+pub(super) fn memory(bytes: u64, mapped: Mapped) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let most = |number| Rlimit { current: Some(number), maximum: Some(number) };
-    setrlimit(Resource::As, most(mapped().saturating_add(bytes)))?;
+    setrlimit(Resource::As, most(mapped.now().saturating_add(bytes)))?;
     // What was in memory when it crashed is nobody's business, and it has nothing to write.
     setrlimit(Resource::Core, most(0))?;
     Ok(setrlimit(Resource::Fsize, most(0))?)
-}
-
-/// How much is mapped already: this program has its models inside.
-fn mapped() -> u64 {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok();
-    let pages = pages.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
-    pages.unwrap_or_default() * rustix::param::page_size() as u64
 }
 
 /// How much more of a processor it may take from now on. Beyond it, the system ends it.
@@ -28,6 +40,14 @@ pub(super) fn processor(seconds: u64) -> io::Result<()> {
     let wanted = used.saturating_add(seconds).saturating_add(1);
     let most = limits.maximum.map_or(wanted, |most| most.min(wanted));
     Ok(setrlimit(Resource::Cpu, Rlimit { current: Some(most), ..limits })?)
+}
+
+/// Lets it take so many seconds of a processor more than that, or fewer.
+pub(super) fn longer(seconds: i64) -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limits = getrlimit(Resource::Cpu);
+    let longer = |current: u64| limits.maximum.unwrap_or(u64::MAX).min(current.saturating_add_signed(seconds));
+    Ok(setrlimit(Resource::Cpu, Rlimit { current: limits.current.map(longer), ..limits })?)
 }
 
 /// No files, by Landlock, as far as this kernel has it; whether it has. What is open already stays open.

@@ -1,21 +1,48 @@
 //! What is said between corbie and a worker: a length, and that many bytes of JSON. A document's own bytes follow its
-//! job as they are.
+//! job as they are, and so do the dots of a picture.
 
 use std::io;
 
 use corbie_extract::{Format, Limits, Page, Summary};
 use serde::{Deserialize, Serialize};
 
+use super::words::Words;
+
 /// A document to read. Its bytes follow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Job {
     /// What its name says it is.
     pub(super) named: Option<Format>,
+    /// Its name, if it has one.
+    pub(super) name: Option<String>,
     pub(super) full: bool,
     pub(super) limits: Limits,
+    pub(super) sight: Sight,
     /// How many seconds of a processor it may take.
     pub(super) cpu_seconds: u64,
     pub(super) length: u64,
+}
+
+/// How a worker reads what is there as a picture.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Sight {
+    pub(super) ocr: Ocr,
+    /// It asks whoever gave it the document, instead of reading itself.
+    pub(super) asks: bool,
+    /// How many more seconds of a processor each look may take.
+    pub(super) look_seconds: u64,
+}
+
+/// When text is read from pictures of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ocr {
+    Off,
+    /// Where there is no other text, or hardly any (K-33).
+    #[default]
+    Auto,
+    /// Also where there is (K-22).
+    Force,
 }
 
 /// What a worker says.
@@ -36,12 +63,27 @@ pub(super) enum Said {
     Pages {
         count: u32,
     },
+    /// It begins to read a page, or a picture on it, by looking.
+    Looking {
+        page: u32,
+    },
+    /// What it looked at first, of what it still looks at, is read.
+    Looked,
+    /// A picture that it cannot read itself. Its dots follow, a byte of gray each, and then it waits for [`Words`].
+    Show {
+        width: u32,
+        height: u32,
+    },
     Page {
         page: Page,
     },
     /// All pages are done.
     Done {
-        summary: Summary,
+        summary: Box<Summary>,
+        /// Why some pictures were not read, if so.
+        unread: Option<String>,
+        /// The file is a picture, and it was looked at for words in vain.
+        wordless: bool,
     },
     /// It cannot be read; `kind` stays the same, `message` is for people.
     Failed {
@@ -49,6 +91,9 @@ pub(super) enum Said {
         message: String,
     },
 }
+
+/// What is answered to [`Said::Show`].
+pub(super) type Shown = Result<Words, String>;
 
 /// Nothing that is said is larger.
 pub(super) const LARGEST: usize = 128 << 20;

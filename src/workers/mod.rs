@@ -3,11 +3,21 @@
 //! A worker is this same program, started with a hidden command. Before it sees a byte it gives up files, the network and
 //! starting programs, and bounds its own memory; then it takes one document after the other on stdin and says on stdout
 //! what it found, page by page. Whoever waits for it ends it when its time is up, and keeps the pages that were done.
+//!
+//! What is there only as a picture is drawn and read in the worker as well. Where Tesseract is to read it, the worker
+//! hands the picture back, since it cannot start programs.
 
 pub mod child;
 mod confine;
+mod eyes;
 mod message;
 mod pool;
 mod process;
+mod reading;
+mod seeing;
+mod tesseract;
+mod wire;
+mod words;
 
-pub use pool::{Error, Pool, Read, Told};
+pub use message::Ocr;
+pub use pool::{Error, File, Pool, Read, Told};

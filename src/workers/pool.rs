@@ -4,14 +4,16 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use corbie_extract::{Document, Format, Options, Page, Summary};
+use corbie_extract::{Document, Format};
 use rustix::process::Signal;
-use tokio::process::ChildStdout;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
-use super::message::{Job, LARGEST_DOCUMENT, Said};
+use super::message::{Job, Ocr, Sight};
 use super::process::Worker;
-use crate::config::documents as config;
+use super::reading::{Heard, Reading};
+use crate::config::documents::Documents;
+use crate::config::ocr::{self, Engine};
 use crate::locked::locked;
 
 /// The workers of one program. Cheap to clone; all clones are the same. They are started when they are needed.
@@ -20,17 +22,33 @@ pub struct Pool(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    settings: config::Documents,
+    settings: Documents,
+    ocr: ocr::Ocr,
     room: Semaphore,
     idle: Mutex<Vec<Worker>>,
+}
+
+/// A document to read.
+#[derive(Debug, Clone, Copy)]
+pub struct File<'a> {
+    pub bytes: &'a [u8],
+    /// Its name, if it has one. A picture without words is known by it.
+    pub name: Option<&'a str>,
+    /// What its name says it is.
+    pub named: Option<Format>,
+    /// Everything an HTML page says, and not only its main part.
+    pub full: bool,
+    pub ocr: Ocr,
 }
 
 /// A document that was read.
 #[derive(Debug)]
 pub struct Read {
     pub document: Document,
-    /// Why it ended before all pages were done, if it did.
+    /// Why not all of it was read, if so.
     pub partial: Option<Error>,
+    /// It is a picture, and was looked at for words in vain.
+    pub wordless: bool,
 }
 
 /// What is told while a document is read.
@@ -38,6 +56,8 @@ pub struct Read {
 pub enum Told {
     /// How many pages there are.
     Pages(u32),
+    /// This one is read as a picture, or a picture on it.
+    Looking(u32),
     /// So many are done.
     Done(u32),
 }
@@ -48,6 +68,9 @@ pub enum Error {
     /// The document is at fault; the worker says how.
     #[error("{message}")]
     Document { kind: String, message: String },
+    /// What is there as a picture could not be read.
+    #[error("OCR processing failed: {0}")]
+    Ocr(String),
     #[error("reading took longer than {0:?}; raise `documents.timeout`, or split the file")]
     TimeLimit(Duration),
     #[error("reading took more of a processor than it may; raise `documents.cpu`, or split the file")]
@@ -62,13 +85,14 @@ pub enum Error {
 
 /// After so many documents a worker is replaced: what one of them may have left behind is gone with it.
 const JOBS: usize = 64;
-/// After a document of more bytes it is replaced too: it may keep the memory that took.
+/// After a document of more bytes it is replaced too, and after one with more to look at: it may keep the memory that took.
 const SMALL: usize = 8 << 20;
+const FEW_LOOKS: usize = 4;
 
 impl Pool {
-    pub fn new(settings: config::Documents) -> Pool {
+    pub fn new(settings: Documents, ocr: ocr::Ocr) -> Pool {
         let room = Semaphore::new(settings.workers());
-        Pool(Arc::new(Shared { settings, room, idle: Mutex::default() }))
+        Pool(Arc::new(Shared { settings, ocr, room, idle: Mutex::default() }))
     }
 
     /// A worker that has nothing to do. One that was ended while it waited is forgotten.
@@ -77,103 +101,63 @@ impl Pool {
         std::iter::from_fn(|| idle.pop()).find_map(|mut worker| worker.is_there().then_some(worker))
     }
 
-    /// Reads a document; `named` is what its name says it is. Dropping the future ends the work.
-    pub async fn read(
-        &self,
-        bytes: &[u8],
-        named: Option<Format>,
-        options: &Options,
-        mut tell: impl FnMut(Told),
-    ) -> Result<Read, Error> {
-        let Shared { settings, room, idle } = &*self.0;
-        let _room = room.acquire().await.map_err(|error| Error::Start(error.to_string()))?;
-        let mut worker = match self.waiting() {
-            Some(worker) => worker,
-            None => Worker::start(settings.memory()).map_err(|error| Error::Start(error.to_string()))?,
+    /// Reads a document. Dropping the future ends the work.
+    pub async fn read(&self, file: File<'_>, mut tell: impl FnMut(Told)) -> Result<Read, Error> {
+        let job = self.job(&file)?;
+        let _room = self.0.room.acquire().await.map_err(|error| Error::Start(error.to_string()))?;
+        let (mut heard, error) = self.attempt(&file, &job, &mut tell).await;
+        if heard.looks > 0 && error.as_ref().is_some_and(Error::is_of_the_worker) {
+            // A picture that is too much for a worker must not cost the text around it.
+            let sight = Sight { ocr: Ocr::Off, ..job.sight };
+            let (again, _) = self.attempt(&file, &Job { sight, ..job }, &mut |_| {}).await;
+            heard.complete(again);
+        }
+        heard.end(error)
+    }
+
+    /// Has one worker read it; why not all was read, if so.
+    async fn attempt(&self, file: &File<'_>, job: &Job, tell: &mut dyn FnMut(Told)) -> (Heard, Option<Error>) {
+        let Shared { settings, ocr, idle, .. } = &*self.0;
+        let worker = self.waiting().map_or_else(|| Worker::start(settings.memory()), Ok);
+        let mut worker = match worker {
+            Ok(worker) => worker,
+            Err(error) => return (Heard::default(), Some(Error::Start(error.to_string()))),
         };
-        let job = Job {
-            named,
-            full: options.full,
-            limits: options.limits.clone(),
-            cpu_seconds: settings.cpu.get().as_secs().max(1),
-            length: bytes.len() as u64,
-        };
-        let mut reading = Reading::default();
-        let timeout = settings.timeout.get();
-        let result = tokio::time::timeout(timeout, reading.follow(&mut worker, &job, bytes, &mut tell)).await;
-        let result = match result {
-            Ok(Ok(result)) => {
+        let begun = Instant::now();
+        let mut reading = Reading::new(job, ocr, begun + settings.timeout.get(), tell);
+        let error = match reading.follow(&mut worker, file.bytes).await {
+            Ok(error) => {
                 worker.jobs += 1;
-                if worker.jobs < JOBS && bytes.len() < SMALL {
+                if worker.jobs < JOBS && file.bytes.len() < SMALL && reading.heard.looks < FEW_LOOKS {
                     locked(idle).push(worker);
                 }
-                result
+                error
             }
-            Ok(Err(_)) => Err(how_it_ended(&mut worker).await),
-            Err(_) => Err(Error::TimeLimit(timeout)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Some(Error::TimeLimit(reading.deadline - begun)),
+            Err(_) => Some(how_it_ended(&mut worker).await),
         };
-        reading.end(named, result)
-    }
-}
-
-/// What has been said of a document so far.
-#[derive(Debug, Default)]
-struct Reading {
-    format: Option<Format>,
-    pages: Vec<Page>,
-}
-
-impl Reading {
-    /// Hands the document over and listens to the end of it.
-    async fn follow(
-        &mut self,
-        worker: &mut Worker,
-        job: &Job,
-        bytes: &[u8],
-        tell: &mut impl FnMut(Told),
-    ) -> io::Result<Result<Summary, Error>> {
-        let (stdin, stdout) = worker.ends();
-        let (summary, ()) = tokio::try_join!(self.listen(stdout, tell), Worker::give(stdin, job, bytes))?;
-        Ok(summary)
+        (reading.heard, error)
     }
 
-    async fn listen(
-        &mut self,
-        stdout: &mut ChildStdout,
-        tell: &mut impl FnMut(Told),
-    ) -> io::Result<Result<Summary, Error>> {
-        let mut heard = 0;
-        loop {
-            let (said, length) = Worker::hear(stdout).await?;
-            heard += length;
-            if heard > LARGEST_DOCUMENT {
-                return Err(io::ErrorKind::InvalidData.into());
-            }
-            match said {
-                Said::Ready => {}
-                Said::Unfit { why } => return Ok(Err(Error::Start(why))),
-                Said::Began { format } => self.format = Some(format),
-                Said::Pages { count } => tell(Told::Pages(count)),
-                Said::Page { page } => {
-                    self.pages.push(page);
-                    tell(Told::Done(u32::try_from(self.pages.len()).unwrap_or(u32::MAX)));
-                }
-                Said::Done { summary } => return Ok(Ok(summary)),
-                Said::Failed { kind, message } => return Ok(Err(Error::Document { kind, message })),
-            }
-        }
-    }
-
-    /// The document, or as much of it as there is.
-    fn end(self, named: Option<Format>, result: Result<Summary, Error>) -> Result<Read, Error> {
-        let (summary, partial) = match result {
-            Ok(summary) => (summary, None),
-            Err(error) if self.pages.is_empty() => return Err(error),
-            Err(error) => (Summary::default(), Some(error)),
+    /// What a worker is told of a document.
+    fn job(&self, file: &File<'_>) -> Result<Job, Error> {
+        let Shared { settings, ocr, .. } = &*self.0;
+        let when = match (ocr.engine, file.ocr) {
+            (Engine::Off, Ocr::Force) => return Err(Error::Ocr("`ocr.engine` is `off`; set it to `builtin`".into())),
+            (Engine::Off, _) => Ocr::Off,
+            (_, when) => when,
         };
-        let Summary { metadata, method, warnings } = summary;
-        let format = self.format.or(named).unwrap_or(Format::Text);
-        Ok(Read { document: Document { format, pages: self.pages, metadata, method, warnings }, partial })
+        let look_seconds = ocr.page_timeout.get().as_secs().max(1);
+        let sight = Sight { ocr: when, asks: ocr.engine == Engine::Tesseract, look_seconds };
+        Ok(Job {
+            named: file.named,
+            name: file.name.map(str::to_owned),
+            full: file.full,
+            limits: settings.limits(),
+            sight,
+            cpu_seconds: settings.cpu.get().as_secs().max(1),
+            length: file.bytes.len() as u64,
+        })
     }
 }
 
@@ -191,10 +175,16 @@ async fn how_it_ended(worker: &mut Worker) -> Error {
 }
 
 impl Error {
+    /// Whether the worker gave up, and not on the document.
+    fn is_of_the_worker(&self) -> bool {
+        matches!(self, Error::TimeLimit(_) | Error::ProcessorLimit | Error::Memory | Error::Crashed)
+    }
+
     /// A word that stays the same, for programs.
     pub fn kind(&self) -> &str {
         match self {
             Error::Document { kind, .. } => kind,
+            Error::Ocr(_) => "ocr_failed",
             Error::TimeLimit(_) => "time_limit",
             Error::ProcessorLimit => "processor_limit",
             Error::Memory => "memory_limit",

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 /// A folder with files to read.
 pub(crate) struct Files {
     folder: TempDir,
-    variables: Vec<(&'static str, String)>,
+    variables: Vec<(String, String)>,
 }
 
 /// A command that ran.
@@ -31,8 +31,17 @@ impl Files {
     }
 
     /// A setting of `documents`.
-    pub(crate) fn with(mut self, setting: &'static str, value: &str) -> Files {
-        self.variables.push((setting, value.to_owned()));
+    pub(crate) fn with(self, setting: &str, value: &str) -> Files {
+        self.variable(&format!("CORBIE_DOCUMENTS__{}", setting.to_uppercase()), value)
+    }
+
+    /// A setting of `ocr`.
+    pub(crate) fn with_ocr(self, setting: &str, value: &str) -> Files {
+        self.variable(&format!("CORBIE_OCR__{}", setting.to_uppercase()), value)
+    }
+
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Files {
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -44,9 +53,7 @@ impl Files {
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_corbie"));
         command.arg("extract").args(arguments.split_whitespace()).current_dir(self.folder()).env_clear();
-        for (setting, value) in &self.variables {
-            command.env(format!("CORBIE_DOCUMENTS__{}", setting.to_uppercase()), value);
-        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -48,7 +48,7 @@ fn s12_a_worker_takes_no_more_of_a_processor_than_it_may() {
 
 #[test]
 fn s12_a_worker_takes_no_more_memory_than_it_may() {
-    let long = "word ".repeat(12 << 20);
+    let long = "word ".repeat(9 << 20);
     let files = Files::of([("a.txt", long.as_bytes())]).with("memory", "64 MiB");
     assert_eq!(files.json("a.txt")["error"], "memory_limit");
 }

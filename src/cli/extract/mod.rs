@@ -8,14 +8,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
-use corbie_extract::Options;
+use clap::{Args, ValueEnum};
 use futures_util::{StreamExt, stream};
 
 use super::progress::Progress;
 use super::{End, one_line};
+use crate::app;
 use crate::config::Loaded;
-use crate::workers::{Pool, Read, Told};
+use crate::describe::Describer;
+use crate::workers::{self, Ocr, Pool, Read, Told};
 use file::Failure;
 use output::Output;
 
@@ -33,20 +34,41 @@ pub(super) struct Extract {
     /// Everything an HTML page says, and not only its main part
     #[arg(long)]
     full: bool,
+    /// Read text in pictures: where there is no other (auto, as without this flag), everywhere (force, as with the flag
+    /// alone), or nowhere (off)
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true)]
+    #[arg(
+        default_value = "auto",
+        default_missing_value = "force",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    ocr: When,
 }
 
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum When {
+    Auto,
+    Force,
+    Off,
+}
+
+/// What this command tells by itself, so that the log need not.
+pub(super) const TOLD: &[&str] = super::ask::TOLD;
+
 pub(super) fn run(command: &Extract, loaded: &Loaded, out: &mut dyn Write) -> End {
+    command.check()?;
     let settings = loaded.config.documents.clone();
-    let options = Options { limits: settings.limits(), full: command.full, ..Options::default() };
     let (together, most) = (settings.workers(), settings.max_file.bytes() as u64);
-    let pool = Pool::new(settings);
+    let pool = Pool::new(settings, loaded.config.ocr.clone());
     let output = Output { markdown: command.markdown, json: command.json, named: command.files.len() > 1 };
     let shown = RefCell::new(Shown { progress: Progress::new(), ended: 0, files: command.files.len() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        let describer = Describer::new(&loaded.config.ocr, || Ok(app::build(&loaded.config)?.router))?;
         let reads = command.files.iter().map(|file| {
-            let (pool, options, shown) = (&pool, &options, &shown);
-            async move { (file, read(file, most, pool, options, shown).await) }
+            let reader = Reader { command, most, pool: &pool, describer: describer.as_ref(), shown: &shown };
+            async move { (file, reader.read(file).await) }
         });
         let mut reads = stream::iter(reads).buffered(together);
         let mut all = true;
@@ -58,17 +80,51 @@ pub(super) fn run(command: &Extract, loaded: &Loaded, out: &mut dyn Write) -> En
     })
 }
 
-async fn read(file: &Path, most: u64, pool: &Pool, options: &Options, shown: &RefCell<Shown>) -> Result<Read, Failure> {
-    let path = file.to_owned();
-    // A pipe may let us wait, and the other files need not.
-    let opened = tokio::task::spawn_blocking(move || file::open(&path, most)).await;
-    let (bytes, named) = opened.map_err(|error| Failure::Unreadable(error.into()))??;
-    let mut pages = None;
-    let tell = |told| match told {
-        Told::Pages(count) => pages = Some(count),
-        Told::Done(page) => shown.borrow().page(file, page, pages),
-    };
-    Ok(pool.read(&bytes, named, options, tell).await?)
+impl Extract {
+    /// A value of `--ocr` without `=` would be taken for a file.
+    fn check(&self) -> Result<(), String> {
+        let is_value = |file: &&PathBuf| When::from_str(&file.to_string_lossy(), false).is_ok() && !file.exists();
+        match self.files.iter().find(is_value) {
+            Some(value) => Err(format!("`{0}` is no file; did you mean `--ocr={0}`?", value.display())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads one file after the other.
+struct Reader<'r> {
+    command: &'r Extract,
+    /// The largest file.
+    most: u64,
+    pool: &'r Pool,
+    describer: Option<&'r Describer>,
+    shown: &'r RefCell<Shown>,
+}
+
+impl Reader<'_> {
+    async fn read(&self, file: &Path) -> Result<Read, Failure> {
+        let (path, most) = (file.to_owned(), self.most);
+        // A pipe may let us wait, and the other files need not.
+        let opened = tokio::task::spawn_blocking(move || file::open(&path, most)).await;
+        let (bytes, named) = opened.map_err(|error| Failure::Unreadable(error.into()))??;
+        let mut far = Far::default();
+        let tell = |told| {
+            match told {
+                Told::Pages(count) => far.of = Some(count),
+                Told::Looking(page) => far.looking = page,
+                Told::Done(pages) => far.pages = pages,
+            }
+            self.shown.borrow().page(file, far);
+        };
+        let name = file.file_name().map(|name| name.to_string_lossy()).filter(|name| name != "-");
+        let (full, ocr) = (self.command.full, self.command.ocr.into());
+        let file = workers::File { bytes: &bytes, name: name.as_deref(), named, full, ocr };
+        let mut read = self.pool.read(file, tell).await?;
+        if let Some(describer) = self.describer {
+            describer.describe(&bytes, &mut read).await;
+        }
+        Ok(read)
+    }
 }
 
 /// How far all files together are.
@@ -78,22 +134,43 @@ struct Shown {
     files: usize,
 }
 
+/// How far one file is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Far {
+    /// So many are done.
+    pages: u32,
+    of: Option<u32>,
+    /// The last that is read as a picture, or has one that is.
+    looking: u32,
+}
+
 impl Shown {
-    fn page(&self, file: &Path, page: u32, of: Option<u32>) {
+    fn page(&self, file: &Path, Far { pages, of, looking }: Far) {
         const WIDTH: u32 = 20;
-        let filled = of.map_or(0, |of| (page * WIDTH).checked_div(of).unwrap_or_default().min(WIDTH)) as usize;
+        let filled = of.map_or(0, |of| (pages * WIDTH).checked_div(of).unwrap_or_default().min(WIDTH)) as usize;
         let bar = format!("{:.<width$}", "#".repeat(filled), width = WIDTH as usize);
         let of = of.map(|of| format!(" of {of}")).unwrap_or_default();
+        let looking = if looking > pages { format!(", looking at page {looking}") } else { String::new() };
         let files = match self.files {
             1 => String::new(),
             files => format!(" ({} of {files} files done)", self.ended),
         };
         let name = one_line(&file.file_name().unwrap_or_default().to_string_lossy());
-        self.progress.tell(&format!("[{bar}] {name}: page {page}{of}{files}"));
+        self.progress.tell(&format!("[{bar}] {name}: {pages}{of} pages{looking}{files}"));
     }
 
     fn end_file(&mut self) {
         self.ended += 1;
         self.progress.tell("");
+    }
+}
+
+impl From<When> for Ocr {
+    fn from(when: When) -> Ocr {
+        match when {
+            When::Auto => Ocr::Auto,
+            When::Force => Ocr::Force,
+            When::Off => Ocr::Off,
+        }
     }
 }

@@ -9,6 +9,9 @@ use super::super::{harmless, one_line};
 use super::file::Failure;
 use crate::workers::{Error, Read};
 
+/// What to do where pictures could not be read. The error itself has words that programs may know (K-31).
+const NO_OCR: &str = "install Tesseract, or name it in `ocr.tesseract`; `ocr.engine: builtin` needs nothing";
+
 pub(super) struct Output {
     pub(super) markdown: bool,
     pub(super) json: bool,
@@ -20,8 +23,8 @@ impl Output {
     /// Whether everything was read.
     pub(super) fn write(&self, file: &str, result: Result<Read, Failure>, out: &mut dyn Write) -> io::Result<bool> {
         let (read, error) = match result {
-            Ok(Read { document, partial }) => {
-                let error = partial.or_else(|| without_text(&document)).map(Failure::Worker);
+            Ok(Read { document, partial, .. }) => {
+                let error = partial.map(Failure::Worker);
                 (Some(document), error)
             }
             Err(failure) => (None, Some(failure)),
@@ -37,13 +40,12 @@ impl Output {
 
     fn text(&self, file: &str, read: Option<Document>, error: Option<Failure>, out: &mut dyn Write) -> io::Result<()> {
         let mut notes = Vec::new();
-        let pages = read.as_ref().map_or(0, |document| document.pages.len());
+        let pages =
+            read.as_ref().filter(|document| says_something(document)).map_or(0, |document| document.pages.len());
         if let Some(document) = read {
-            // That there is no text at all says it all.
-            if !error.as_ref().is_some_and(is_no_text) {
-                notes.extend(pictures(&document));
-                notes.extend(document.warnings.iter().map(|warning| warning.message.clone()));
-            }
+            // That there is no text at all says the first of these as well.
+            notes.extend(pictures(&document).filter(|_| !error.as_ref().is_some_and(is_no_text)));
+            notes.extend(document.warnings.iter().map(|warning| note(warning, document.pages.len())));
             let text = if self.markdown { corbie_extract::markdown(&document) } else { document.printed() };
             let text = text.trim_end();
             // A terminal does what is written to it says, and a document may say anything.
@@ -55,10 +57,13 @@ impl Output {
             }
         }
         out.flush()?;
+        let next =
+            error.as_ref().filter(|error| matches!(error, Failure::Worker(Error::Ocr(_)))).map(|_| NO_OCR.to_owned());
         notes.extend(error.map(|error| match pages {
-            1.. if !is_no_text(&error) => format!("{pages} pages were read, but not all: {error}"),
+            2.. if !is_no_text(&error) => format!("{pages} pages were read, but not all: {error}"),
             _ => error.to_string(),
         }));
+        notes.extend(next);
         for note in notes {
             writeln!(io::stderr(), "corbie: {}: {}", one_line(file), one_line(&note))?;
         }
@@ -71,18 +76,24 @@ fn is_no_text(failure: &Failure) -> bool {
     failure.kind() == corbie_extract::Error::NoText.kind()
 }
 
-/// A document that says nothing is not what anybody has asked for.
-fn without_text(document: &Document) -> Option<Error> {
-    let says = document.pages.iter().flat_map(|page| &page.blocks).any(|block| !block.text.trim().is_empty());
-    let message = "no text was found in the file: what it shows is a picture";
-    (!says).then(|| Error::Document { kind: corbie_extract::Error::NoText.kind().into(), message: message.into() })
+/// A warning, with the page where there are several.
+fn note(warning: &Warning, pages: usize) -> String {
+    match warning.page.filter(|_| pages > 1) {
+        Some(page) => format!("page {page}: {}", warning.message),
+        None => warning.message.clone(),
+    }
+}
+
+fn says_something(document: &Document) -> bool {
+    document.pages.iter().flat_map(|page| &page.blocks).any(|block| !block.text.trim().is_empty())
 }
 
 /// Pages that were not read beside those that were.
 fn pictures(document: &Document) -> Option<String> {
-    let pages = document.pages.iter().filter(|page| page.scanned && !is_legible(&page.text()));
-    let pages: Vec<String> = pages.map(|page| page.number.to_string()).collect();
-    (!pages.is_empty()).then(|| format!("pages that are pictures, which are not read: {}", pages.join(", ")))
+    let unread = |page: &&Page| page.scanned && page.confidence.is_none() && !is_legible(&page.text());
+    let pages: Vec<String> = document.pages.iter().filter(unread).map(|page| page.number.to_string()).collect();
+    let is_picture = document.method == Method::ImageAnalysis;
+    (!pages.is_empty() && !is_picture).then(|| format!("pages that show more than was read: {}", pages.join(", ")))
 }
 
 /// What `--json` says about one file.
@@ -137,7 +148,7 @@ fn write_line(file: &str, read: Option<&Document>, error: Option<&Failure>, out:
     let error = error.map(|error| Told {
         error: error.kind(),
         message: error.to_string(),
-        partial: read.is_some() && !is_no_text(error),
+        partial: read.is_some_and(says_something),
     });
     serde_json::to_writer(&mut *out, &Line { file, document, error })?;
     writeln!(out)?;

@@ -1,0 +1,75 @@
+//! Pictures without words, described by a model that can see them.
+//!
+//! Documents stay on this machine unless the operator names such a model (K-10). Its words are put before what is known
+//! of the picture anyway.
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use corbie_extract::{Block, Format, Kind, Warning};
+
+use crate::config::ocr::Ocr;
+use crate::providers::Chat;
+use crate::providers::chat::{Image, Message, Part, Role};
+use crate::route::{self, Ask, Router};
+use crate::workers::Read;
+
+/// Whom to ask.
+#[derive(Debug, Clone)]
+pub struct Describer {
+    router: Router,
+    model: String,
+}
+
+const PROMPT: &str = "Describe this picture in two or three plain sentences, so that somebody who looks for it finds it: \
+                      what it shows, where it is, what stands out. No introduction.";
+/// What such models take.
+const MOST_BYTES: usize = 5 << 20;
+/// Enough for a few sentences; models that think first need most of it for that.
+const MOST_TOKENS: u32 = 2000;
+/// As many characters of an answer are kept.
+const MOST_CHARACTERS: usize = 4000;
+
+impl Describer {
+    /// None unless the operator allows it.
+    pub fn new(
+        settings: &Ocr,
+        router: impl FnOnce() -> Result<Router, crate::app::Error>,
+    ) -> Result<Option<Describer>, crate::app::Error> {
+        let Some(model) = settings.vision_model.clone() else { return Ok(None) };
+        Ok(Some(Describer { router: router()?, model }))
+    }
+
+    /// Adds a description to a picture in which no words were found. Where there is none to be had, a warning says why.
+    pub async fn describe(&self, bytes: &[u8], read: &mut Read) {
+        let media_type = match read.document.format {
+            Format::Jpg => "image/jpeg",
+            Format::Png => "image/png",
+            _ => return,
+        };
+        // One in which nobody has looked for words, or not all could be read, may hold what must not leave the machine.
+        let [page] = read.document.pages.as_mut_slice() else { return };
+        if !read.wordless {
+            return;
+        }
+        if bytes.len() > MOST_BYTES {
+            let message = format!("the picture is too large to be described: more than {} MiB", MOST_BYTES >> 20);
+            return read.document.warnings.push(Warning::on(1, message));
+        }
+        match self.ask(bytes, media_type).await {
+            Ok(text) if text.is_empty() => {}
+            Ok(text) => page.blocks.insert(0, Block::new(Kind::Caption, text)),
+            Err(error) => {
+                read.document.warnings.push(Warning::on(1, format!("the picture was not described: {error}")))
+            }
+        }
+    }
+
+    async fn ask(&self, bytes: &[u8], media_type: &str) -> Result<String, route::Error> {
+        let image = Image::Inline { media_type: media_type.into(), base64: BASE64_STANDARD.encode(bytes) };
+        let parts = vec![Part::Image { image }, Part::Text { text: PROMPT.into() }];
+        let messages = vec![Message { role: Role::User, parts }];
+        let chat = Chat { messages, max_tokens: Some(MOST_TOKENS), ..Chat::default() };
+        let ask = Ask { question: chat.into(), model: Some(self.model.clone()), caller: None };
+        let answer = self.router.ask(ask).await?.completion.text();
+        Ok(answer.trim().chars().take(MOST_CHARACTERS).collect())
+    }
+}

@@ -1,0 +1,175 @@
+//! What a worker says of one document, from its beginning to its end.
+
+use std::collections::VecDeque;
+use std::io;
+
+use corbie_extract::{Block, Document, Format, Kind, Method, Page, Summary, Warning};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::time::{Instant, timeout_at};
+
+use super::message::{Job, LARGEST_DOCUMENT, Said};
+use super::pool::{Error, Read, Told};
+use super::process::Worker;
+use super::tesseract;
+use crate::config::ocr::Ocr;
+
+pub(super) struct Reading<'r> {
+    job: &'r Job,
+    ocr: &'r Ocr,
+    tell: &'r mut dyn FnMut(Told),
+    /// A look at a picture puts it off for as long as the look takes, within a bound.
+    pub(super) deadline: Instant,
+    /// When the looks began that are not done.
+    looking: VecDeque<Instant>,
+    pub(super) heard: Heard,
+}
+
+/// What has been said so far.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    format: Option<Format>,
+    pages: Vec<Page>,
+    summary: Summary,
+    wordless: bool,
+    pub(super) looks: usize,
+}
+
+impl<'r> Reading<'r> {
+    pub(super) fn new(job: &'r Job, ocr: &'r Ocr, deadline: Instant, tell: &'r mut dyn FnMut(Told)) -> Reading<'r> {
+        let heard = Heard { format: job.named, ..Heard::default() };
+        Reading { job, ocr, tell, deadline, looking: VecDeque::new(), heard }
+    }
+
+    /// Hands the document over and listens to the end of it; why not all was read, if so.
+    pub(super) async fn follow(&mut self, worker: &mut Worker, bytes: &[u8]) -> io::Result<Option<Error>> {
+        let (stdin, stdout) = worker.ends();
+        // One that could not be confined takes no document, and says why.
+        let given = timeout_at(self.deadline, Worker::give(stdin, self.job, bytes)).await?;
+        match self.listen(stdin, stdout).await {
+            Err(error) => Err(given.err().unwrap_or(error)),
+            heard => heard,
+        }
+    }
+
+    async fn listen(&mut self, stdin: &mut ChildStdin, stdout: &mut ChildStdout) -> io::Result<Option<Error>> {
+        let mut heard = 0;
+        loop {
+            let (said, length) = timeout_at(self.deadline, Worker::hear(stdout)).await??;
+            heard += length;
+            if heard > LARGEST_DOCUMENT {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            match said {
+                Said::Ready => {}
+                Said::Unfit { why } => return Ok(Some(Error::Start(why))),
+                Said::Began { format } => self.heard.format = Some(format),
+                Said::Pages { count } => (self.tell)(Told::Pages(count)),
+                Said::Looking { page } => self.looking(page)?,
+                Said::Looked => self.looked(),
+                Said::Show { width, height } => self.show(width, height, stdin, stdout).await?,
+                Said::Page { page } => {
+                    self.heard.pages.push(page);
+                    (self.tell)(Told::Done(u32::try_from(self.heard.pages.len()).unwrap_or(u32::MAX)));
+                }
+                Said::Done { summary, unread, wordless } => {
+                    (self.heard.summary, self.heard.wordless) = (*summary, wordless && unread.is_none());
+                    return Ok(unread.map(Error::Ocr));
+                }
+                Said::Failed { kind, message } => return Ok(Some(Error::Document { kind, message })),
+            }
+        }
+    }
+
+    /// A worker looks at each page once, or at the pictures that documents may have.
+    fn looking(&mut self, page: u32) -> io::Result<()> {
+        self.heard.looks += 1;
+        if self.heard.looks > self.job.limits.pages as usize + self.job.limits.images {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        self.looking.push_back(Instant::now());
+        self.deadline += self.ocr.page_timeout.get();
+        (self.tell)(Told::Looking(page));
+        Ok(())
+    }
+
+    /// Takes back the time that a look has not needed.
+    fn looked(&mut self) {
+        if let Some(begun) = self.looking.pop_front() {
+            self.deadline -= self.ocr.page_timeout.get().saturating_sub(begun.elapsed());
+        }
+    }
+
+    /// Has Tesseract read a picture.
+    async fn show(
+        &mut self,
+        width: u32,
+        height: u32,
+        stdin: &mut ChildStdin,
+        stdout: &mut ChildStdout,
+    ) -> io::Result<()> {
+        let dots = u64::from(width) * u64::from(height);
+        if dots > self.job.limits.pixels {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let picture = timeout_at(self.deadline, Worker::see(stdout, dots as usize)).await??;
+        let shown = tesseract::read(self.ocr, width, height, &picture).await;
+        timeout_at(self.deadline, Worker::answer(stdin, &shown)).await?
+    }
+}
+
+impl Heard {
+    /// Adds the pages that another worker, which looked at nothing, has read beyond these.
+    pub(super) fn complete(&mut self, again: Heard) {
+        let done = self.pages.len();
+        self.format = again.format.or(self.format);
+        self.pages.extend(again.pages.into_iter().skip(done));
+        self.summary = again.summary;
+        let first = self.pages.get(done).map(|page| page.number);
+        let message = "from here on, nothing was read as a picture";
+        self.summary.warnings.extend(first.map(|first| Warning::on(first, message)));
+    }
+
+    /// The document, or as much of it as there is.
+    pub(super) fn end(self, error: Option<Error>) -> Result<Read, Error> {
+        let Summary { metadata, method, warnings } = self.summary;
+        let format = self.format.unwrap_or(Format::Text);
+        // A worker that gave up has told nobody.
+        let method = if error.is_some() { method_of(format, &self.pages) } else { method };
+        let document = Document { format, pages: self.pages, metadata, method, warnings };
+        let says = document.pages.iter().flat_map(|page| &page.blocks).any(says);
+        match error {
+            Some(error) if document.pages.is_empty() => Err(error),
+            Some(error) => Ok(Read { document, partial: Some(error), wordless: false }),
+            None => Ok(Read { document, partial: (!says).then(|| no_text(self.looks)), wordless: self.wordless }),
+        }
+    }
+}
+
+fn says(block: &Block) -> bool {
+    !block.text.trim().is_empty()
+}
+
+/// How the text of these pages was found (K-32).
+fn method_of(format: Format, pages: &[Page]) -> Method {
+    if matches!(format, Format::Jpg | Format::Png | Format::Svg) {
+        return Method::ImageAnalysis;
+    }
+    let seen = |page: &&Page| page.confidence.is_some() || page.blocks.iter().any(|block| block.kind == Kind::Picture);
+    let told = |page: &&Page| {
+        page.confidence.is_none() && page.blocks.iter().any(|block| block.kind != Kind::Picture && says(block))
+    };
+    match (pages.iter().any(|page| told(&page)), pages.iter().any(|page| seen(&page))) {
+        (_, false) => Method::TextExtraction,
+        (false, true) => Method::Ocr,
+        (true, true) => Method::Hybrid,
+    }
+}
+
+/// A document that says nothing is not what anybody has asked for.
+fn no_text(looks: usize) -> Error {
+    let message = match looks {
+        0 => "no text was found in the file: what it shows is a picture, and pictures were not read",
+        _ => "no text was found in the file: what it shows is a picture, and no words were found in it",
+    };
+    Error::Document { kind: corbie_extract::Error::NoText.kind().into(), message: message.into() }
+}

@@ -1,0 +1,175 @@
+//! Puts the words that were seen where they belong.
+
+use corbie_extract::{Block, Format, Kind, Method, Page, is_made_of_words};
+
+use crate::workers::message::Ocr;
+use crate::workers::words::{HEADING, Words, letters};
+
+/// What a picture shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// All of the page.
+    Page,
+    /// The sheet that was scanned, with words of the page over it.
+    Sheet,
+    /// Something on it, after so many of its blocks.
+    After(usize),
+}
+
+/// Where the text of a document comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Origin {
+    text: bool,
+    sight: bool,
+}
+
+/// Adds what was read in pictures to the text of their page, or puts it in its place.
+pub(super) fn merge(page: &mut Page, mut read: Vec<(Place, Words)>, format: Format, ocr: Ocr, origin: &mut Origin) {
+    // Where much of a page could not be read, its own text is better.
+    let has_text = own(&page.blocks).next().is_some();
+    read.retain(|(place, words)| words.says_anything() && !(*place == Place::Page && words.doubtful && has_text));
+    read.sort_by_key(|(place, _)| *place);
+    let mut kept = true;
+    // From the last on, so that the places of the others stay true.
+    for (place, words) in read.into_iter().rev() {
+        match place {
+            Place::After(place) => insert(page, place, &words),
+            Place::Page | Place::Sheet if place == Place::Sheet || format != Format::Pdf => {
+                page.confidence = Some(words.confidence);
+                page.blocks.extend(words.blocks);
+            }
+            Place::Page if ocr == Ocr::Force || says_more(&words, page) => {
+                kept = false;
+                page.confidence = Some(words.confidence);
+                replace(page, words.blocks);
+            }
+            Place::Page | Place::Sheet => continue,
+        }
+        origin.sight = true;
+    }
+    let says = |block: &Block| block.kind != Kind::Picture && !block.text.trim().is_empty();
+    origin.text |= kept && page.blocks.iter().any(says);
+}
+
+/// Whether what was seen is worth more than the text that is there, which is little, or odd, or a stamp.
+fn says_more(words: &Words, page: &Page) -> bool {
+    let text: String = own(&page.blocks).map(|block| block.text.as_str()).collect();
+    let readable = text.chars().filter(|letter| letter.is_alphanumeric()).count();
+    !is_made_of_words(&text) || letters(&words.blocks) > readable + readable / 5
+}
+
+/// Those that a picture of the page shows as well.
+fn own(blocks: &[Block]) -> impl Iterator<Item = &Block> {
+    blocks.iter().filter(|block| !is_laid_over(block) && !block.text.trim().is_empty())
+}
+
+fn is_laid_over(block: &Block) -> bool {
+    matches!(block.kind, Kind::Comment | Kind::Field)
+}
+
+/// What lies over the page is not drawn with it, and stays.
+fn replace(page: &mut Page, blocks: Vec<Block>) {
+    page.blocks.retain(is_laid_over);
+    page.blocks.splice(..0, blocks);
+}
+
+/// Under the headings of what stands before it.
+fn insert(page: &mut Page, place: usize, words: &Words) {
+    let place = place.min(page.blocks.len());
+    let before = place.checked_sub(1).and_then(|before| page.blocks.get(before));
+    let mut path = before.map(|before| before.path.clone()).unwrap_or_default();
+    let heading = before.filter(|before| matches!(before.kind, Kind::Heading { .. }));
+    path.extend(heading.map(|heading| heading.text.chars().take(HEADING).collect()));
+    page.blocks.insert(place, Block { path, ..Block::new(Kind::Picture, words.text()) });
+}
+
+impl Origin {
+    /// Whether anything is known but what a file says about itself.
+    pub(super) fn says_something(self, format: Format) -> bool {
+        // The text of other pictures is what they say about themselves.
+        self.sight || (self.text && format == Format::Svg)
+    }
+
+    /// As K-32 names them.
+    pub(super) fn method(self) -> Method {
+        match self {
+            Origin { sight: false, .. } => Method::TextExtraction,
+            Origin { text: false, .. } => Method::Ocr,
+            Origin { .. } => Method::Hybrid,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(blocks: &[Block]) -> Page {
+        Page { number: 1, blocks: blocks.to_vec(), ..Page::default() }
+    }
+
+    fn words(text: &str) -> Words {
+        Words { blocks: vec![Block::paragraph(text)], confidence: 0.9, ..Words::default() }
+    }
+
+    /// The texts of the page, and how they were found.
+    fn merged(mut page: Page, read: Vec<(Place, Words)>, ocr: Ocr) -> (Vec<String>, Method) {
+        let mut origin = Origin::default();
+        merge(&mut page, read, Format::Pdf, ocr, &mut origin);
+        (page.blocks.into_iter().map(|block| block.text).collect(), origin.method())
+    }
+
+    #[test]
+    fn k33_what_says_more_is_kept() {
+        let stamp = page(&[Block::paragraph("Page 1"), Block::new(Kind::Comment, "why?")]);
+        let (texts, method) = merged(stamp.clone(), vec![(Place::Page, words("A letter. Page 1"))], Ocr::Auto);
+        assert_eq!((texts, method), (vec!["A letter. Page 1".to_owned(), "why?".into()], Method::Ocr));
+        let (texts, method) = merged(stamp.clone(), vec![(Place::Page, words("Pag"))], Ocr::Auto);
+        assert_eq!((texts, method), (vec!["Page 1".to_owned(), "why?".into()], Method::TextExtraction));
+        let odd = page(&[Block::paragraph("\u{e001}\u{e002}\u{e003} a \u{e004}\u{e005}")]);
+        assert_eq!(merged(odd, vec![(Place::Page, words("be"))], Ocr::Auto).0, ["be"]);
+    }
+
+    #[test]
+    fn k22_what_was_seen_counts_where_that_is_forced_if_it_is_anything() {
+        let long = page(&[Block::paragraph("long text")]);
+        let (texts, method) = merged(long.clone(), vec![(Place::Page, words("text"))], Ocr::Force);
+        assert_eq!((texts, method), (vec!["text".to_owned()], Method::Ocr));
+        let (texts, method) = merged(long, vec![(Place::Page, words(" . "))], Ocr::Force);
+        assert_eq!((texts, method), (vec!["long text".to_owned()], Method::TextExtraction));
+    }
+
+    #[test]
+    fn k35_words_in_pictures_stand_where_the_pictures_do() {
+        let heading = Block { path: vec!["Book".into()], ..Block::heading(2, "Chapter") };
+        let mut page = page(&[heading, Block::paragraph("below")]);
+        let read = vec![
+            (Place::After(9), words("last")),
+            (Place::After(1), words("second")),
+            (Place::After(0), words("first")),
+            (Place::After(1), words("third")),
+            (Place::After(1), words("--")),
+        ];
+        let mut origin = Origin::default();
+        merge(&mut page, read, Format::Docx, Ocr::Auto, &mut origin);
+        let texts: Vec<&str> = page.blocks.iter().map(|block| block.text.as_str()).collect();
+        assert_eq!(texts, ["first", "Chapter", "second", "third", "below", "last"]);
+        assert_eq!(page.blocks[2].kind, Kind::Picture);
+        assert_eq!(page.blocks[2].path, ["Book", "Chapter"]);
+        assert_eq!(origin.method(), Method::Hybrid);
+    }
+
+    #[test]
+    fn what_was_read_in_part_replaces_no_text() {
+        let doubtful =
+            || vec![(Place::Page, Words { doubtful: true, ..words("a part of it, and all that could be read") })];
+        assert_eq!(merged(page(&[]), doubtful(), Ocr::Auto).0.len(), 1);
+        assert_eq!(merged(page(&[Block::paragraph("text")]), doubtful(), Ocr::Force).0, ["text"]);
+    }
+
+    #[test]
+    fn k32_a_page_without_anything_leaves_no_trace() {
+        let (texts, method) = merged(page(&[]), vec![(Place::Page, Words::default())], Ocr::Auto);
+        assert_eq!((texts.len(), method), (0, Method::TextExtraction));
+    }
+}

@@ -1,0 +1,205 @@
+//! Pages on their way out: those that must be read as pictures are, and all stay in order.
+//!
+//! Reading goes on while pictures are looked at, so a page waits here until its pictures and all pages before it are
+//! done.
+
+mod easel;
+mod look;
+mod merge;
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use corbie_extract::{Block, Error, Format, Kind, Method, Page, Raster, Sink, Summary, Warning, is_made_of_words};
+
+use super::eyes::Eyes;
+use super::message::{Job, Ocr, Said};
+use super::wire::Wire;
+use easel::Easel;
+use look::{Gaze, Look};
+use merge::{Origin, Place, merge};
+
+pub(super) struct Seeing<'s, 'w> {
+    format: Format,
+    job: &'s Job,
+    easel: Easel<'s>,
+    gaze: Gaze<'s, 'w>,
+    waiting: VecDeque<Waiting>,
+    /// The only page of a picture waits for what the picture says about itself.
+    held: Option<Page>,
+    /// The pictures on pages so far, by their dots: a logo is looked at once, however often it is stored.
+    known: HashSet<u64>,
+    origin: Origin,
+    seen: Seen,
+}
+
+/// What came of it once all pages are out.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) method: Method,
+    pub(super) warnings: Vec<Warning>,
+    /// Why some pages were not read, if so.
+    pub(super) unread: Option<String>,
+    /// Why the file, which is a picture, cannot be looked at.
+    pub(super) broken: Option<Error>,
+    /// The file is a picture, and it was looked at for words in vain.
+    pub(super) wordless: bool,
+}
+
+/// A page and what is being read on it.
+struct Waiting {
+    page: Page,
+    looks: Vec<(Place, Look)>,
+}
+
+impl<'s, 'w> Seeing<'s, 'w> {
+    pub(super) fn new(
+        bytes: &'s Arc<Vec<u8>>,
+        format: Format,
+        job: &'s Job,
+        eyes: &'s Eyes,
+        wire: &'s mut Wire<'w>,
+    ) -> Self {
+        let easel = Easel::new(bytes, format, &job.limits);
+        let gaze = Gaze { sight: job.sight, eyes, wire, took: Duration::ZERO };
+        let (waiting, seen, origin) = (VecDeque::new(), Seen::default(), Origin::default());
+        Seeing { format, job, easel, gaze, waiting, held: None, known: HashSet::new(), origin, seen }
+    }
+
+    /// Hands over all pages that wait still; `summary` is none if the file could not be read to its end.
+    pub(super) fn end(mut self, summary: Option<&Summary>) -> Seen {
+        self.advance(true);
+        if let Some(mut page) = self.held.take().filter(|_| self.seen.broken.is_none()) {
+            if let Some(summary) = summary.filter(|_| !self.origin.says_something(self.format)) {
+                let about = corbie_extract::about(self.job.name.as_deref(), self.format, &summary.metadata);
+                // It has those words of the picture that say what it shows.
+                page.blocks.retain(|block| !about.contains(block.text.as_str()));
+                page.blocks.push(Block::new(Kind::Caption, about));
+            }
+            self.gaze.wire.tell(&Said::Page { page });
+        }
+        let method = if self.is_picture() { Method::ImageAnalysis } else { self.origin.method() };
+        Seen { method, ..self.seen }
+    }
+
+    fn is_picture(&self) -> bool {
+        matches!(self.format, Format::Jpg | Format::Png | Format::Svg)
+    }
+
+    /// Whether all of a page is read as a picture. A scan with words on it is not: those are known already, and better.
+    fn is_looked_at(&self, page: &Page) -> bool {
+        match (self.job.sight.ocr, self.format) {
+            (Ocr::Force | Ocr::Auto, Format::Jpg | Format::Png) | (Ocr::Force, Format::Pdf | Format::Svg) => true,
+            (Ocr::Auto, Format::Pdf | Format::Svg) => {
+                page.scanned && (page.images.is_empty() || !is_made_of_words(&page.text()))
+            }
+            _ => false,
+        }
+    }
+
+    /// Hands over pages that are done; all of them, if it is to `wait`.
+    fn advance(&mut self, wait: bool) {
+        while let Some(mut waiting) = self.waiting.pop_front() {
+            if !waiting.looks.iter_mut().all(|(_, look)| look.is_done(wait, &mut self.gaze)) {
+                self.waiting.push_front(waiting);
+                return;
+            }
+            self.hand_over(waiting);
+        }
+    }
+
+    fn hand_over(&mut self, Waiting { mut page, looks }: Waiting) {
+        let mut read = Vec::with_capacity(looks.len());
+        let looked = !looks.is_empty();
+        for (place, look) in looks {
+            match look {
+                Look::Done(Ok(words)) => {
+                    self.seen.warnings.extend(words.warning().map(|warning| Warning::on(page.number, warning)));
+                    self.seen.wordless = !words.doubtful && !words.says_anything();
+                    read.push((place, words));
+                }
+                Look::Done(Err(why)) => self.fail(page.number, why),
+                Look::Undrawn(error) => match (place, self.format) {
+                    (Place::Page, Format::Pdf) => self.fail(page.number, error.to_string()),
+                    (Place::Page, Format::Jpg | Format::Png) => self.seen.broken = Some(error),
+                    _ => self.warn_of(page.number, &error),
+                },
+                Look::Awaited(_) => {}
+            }
+        }
+        let failed = self.seen.warnings.iter().any(|warning| warning.page == Some(page.number));
+        merge(&mut page, read, self.format, self.job.sight.ocr, &mut self.origin);
+        if looked && page.confidence.is_none() && !failed && self.format == Format::Pdf && page.text().is_empty() {
+            self.seen.warnings.push(Warning::on(page.number, "no words were found in what the page shows"));
+        }
+        match self.is_picture() {
+            true => self.held = Some(page),
+            false => self.gaze.wire.tell(&Said::Page { page }),
+        }
+    }
+
+    fn fail(&mut self, page: u32, why: String) {
+        self.warn(page, &why);
+        self.seen.unread.get_or_insert(why);
+    }
+
+    fn warn_of(&mut self, page: u32, error: &Error) {
+        match error {
+            Error::TooMuch { what: what @ "dots", most } => {
+                self.warn(page, &format!("it has more than {most} {what}; raise `documents.max_pixels`"));
+            }
+            Error::TooMuch { what, most } => self.warn(page, &format!("it has more than {most} {what}")),
+            error => self.warn(page, &error.to_string()),
+        }
+    }
+
+    fn warn(&mut self, page: u32, why: &str) {
+        self.seen.warnings.push(Warning::on(page, format!("a picture was not read: {why}")));
+    }
+}
+
+/// Pictures with the same one are the same picture.
+fn fingerprint(picture: &Raster) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (picture.width, picture.height).hash(&mut hasher);
+    picture.rgb.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Sink for Seeing<'_, '_> {
+    fn pages(&mut self, count: u32) {
+        self.gaze.wire.tell(&Said::Pages { count });
+    }
+
+    fn page(&mut self, mut page: Page) {
+        let mut looks = Vec::new();
+        if self.is_looked_at(&page) {
+            self.gaze.begin(page.number);
+            let drawn = self.easel.page(page.number);
+            if self.easel.lacks_a_picture() {
+                self.warn(page.number, "it cannot be decoded");
+            }
+            looks.push((Place::Page, self.gaze.look(drawn)));
+        } else if self.job.sight.ocr != Ocr::Off && !page.images.is_empty() {
+            let (number, is_sheet) = (page.number, page.scanned);
+            let places: Vec<usize> = page.images.iter().map(|image| image.after).collect();
+            let (easel, gaze, known) = (&mut self.easel, &mut self.gaze, &mut self.known);
+            // Decoding them is a part of it.
+            gaze.begin(number);
+            easel.pictures(&mut page, &mut |index, drawn| {
+                if drawn.as_ref().is_ok_and(|picture| !known.insert(fingerprint(picture))) {
+                    return;
+                }
+                gaze.begin(number);
+                let place = places.get(index).copied().unwrap_or(usize::MAX);
+                let place = if is_sheet { Place::Sheet } else { Place::After(place) };
+                looks.push((place, gaze.look(drawn)));
+            });
+            gaze.end(Duration::ZERO);
+        }
+        self.waiting.push_back(Waiting { page, looks });
+        self.advance(false);
+    }
+}

@@ -1,0 +1,187 @@
+//! Tesseract, for those who have it and want it: a program of its own, asked once for each picture.
+
+use std::io;
+use std::process::{Output, Stdio};
+
+use corbie_extract::Block;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::message::Shown;
+use super::process::end_group;
+use super::words::Words;
+use crate::config::ocr::Ocr;
+
+/// More than any page says.
+const MOST_OUTPUT: u64 = 16 << 20;
+/// Asks for a table of words. There is a file of that meaning as well, which not every folder of languages has.
+const TABLE: &str = "tessedit_create_tsv=1";
+/// What of our environment it needs to find itself and its languages.
+const VARIABLES: [&str; 3] = ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH"];
+
+/// Reads a picture with a byte of gray for each dot.
+pub(super) async fn read(settings: &Ocr, width: u32, height: u32, gray: &[u8]) -> Shown {
+    let limit = settings.page_timeout.get();
+    let head = format!("P5 {width} {height} 255\n");
+    let output = match timeout(limit, run(settings, head.as_bytes(), gray)).await {
+        Ok(Ok(output)) => output,
+        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Err("Tesseract not found".into()),
+        Ok(Err(error)) => return Err(format!("Tesseract cannot be run: {error}")),
+        Err(_) => return Err(format!("Tesseract took longer than {limit:?}; raise `ocr.page_timeout`")),
+    };
+    if !output.status.success() {
+        return Err(format!("Tesseract failed: {}", complaint(&output.stderr)));
+    }
+    Ok(words(&String::from_utf8_lossy(&output.stdout)))
+}
+
+async fn run(settings: &Ocr, head: &[u8], gray: &[u8]) -> io::Result<Output> {
+    let mut command = Command::new(&settings.tesseract);
+    // Pages are turned as needed; words come as a table.
+    command.args(["stdin", "stdout", "-l", &settings.language, "--psm", "1", "--dpi", "200", "-c", TABLE]);
+    command.env_clear().envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    // Its threads wait for each other more than they help.
+    command.env("OMP_THREAD_LIMIT", "1").process_group(0).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let _all = Family(child.id());
+    let stdin = child.stdin.take();
+    let give = async {
+        if let Some(mut stdin) = stdin {
+            // One that does not start does not listen either, and says why.
+            let _ = stdin.write_all(head).await;
+            let _ = stdin.write_all(gray).await;
+        }
+    };
+    let ((), output) = tokio::join!(give, hear(child));
+    output
+}
+
+async fn hear(mut child: Child) -> io::Result<Output> {
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let (out, err) = out.zip(err).ok_or(io::ErrorKind::BrokenPipe)?;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (mut out, mut err) = (out.take(MOST_OUTPUT), err.take(MOST_OUTPUT));
+    tokio::try_join!(out.read_to_end(&mut stdout), err.read_to_end(&mut stderr))?;
+    // One that says more is ended.
+    drop((out, err));
+    let status = child.wait().await?;
+    Ok(Output { status, stdout, stderr })
+}
+
+/// It and all it has started end with this: it may be a script around the program.
+struct Family(Option<u32>);
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        end_group(self.0);
+    }
+}
+
+/// What it says of its failure, in one line.
+fn complaint(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let complaint: String = lines.take(3).collect::<Vec<_>>().join("; ").chars().take(300).collect();
+    if complaint.is_empty() { "it did not say why".into() } else { complaint }
+}
+
+/// The words of its table, with their paragraphs.
+fn words(table: &str) -> Words {
+    let mut paragraphs: Vec<(Place, String)> = Vec::new();
+    let (mut sure, mut letters) = (0.0, 0.0);
+    for word in table.lines().filter_map(Word::of) {
+        let weight = word.text.chars().count() as f32;
+        sure += word.confidence * weight;
+        letters += weight;
+        match paragraphs.last_mut() {
+            Some((place, text)) if place.paragraph == word.place.paragraph => {
+                join(text, word.text, place.line != word.place.line);
+                *place = word.place;
+            }
+            _ => paragraphs.push((word.place, word.text.to_owned())),
+        }
+    }
+    let blocks = paragraphs.into_iter().map(|(_, text)| Block::paragraph(text)).collect();
+    let confidence = if letters > 0.0 { sure / letters / 100.0 } else { 0.0 };
+    Words { blocks, confidence, ..Words::default() }
+}
+
+/// A word that is divided at the end of a line is joined.
+fn join(text: &mut String, word: &str, is_new_line: bool) {
+    let divided = text.strip_suffix('-').filter(|rest| rest.ends_with(char::is_alphabetic));
+    match divided {
+        Some(rest) if is_new_line && word.starts_with(char::is_lowercase) => text.truncate(rest.len()),
+        _ => text.push(' '),
+    }
+    text.push_str(word);
+}
+
+/// A row of the table that is a word.
+struct Word<'t> {
+    place: Place,
+    confidence: f32,
+    text: &'t str,
+}
+
+struct Place {
+    paragraph: (u32, u32, u32),
+    line: u32,
+}
+
+/// The level of rows that are words, and not the page, a block, a paragraph or a line.
+const WORD: &str = "5";
+
+impl Word<'_> {
+    /// Level, page, block, paragraph, line, word, left, top, width, height, confidence, text.
+    fn of(row: &str) -> Option<Word<'_>> {
+        let mut cells = row.splitn(12, '\t');
+        if cells.next() != Some(WORD) {
+            return None;
+        }
+        let mut number = || cells.next()?.parse::<u32>().ok();
+        let paragraph = (number()?, number()?, number()?);
+        let place = Place { paragraph, line: number()? };
+        let confidence = cells.nth(5)?.parse().ok()?;
+        let text = cells.next()?.trim();
+        (!text.is_empty()).then_some(Word { place, confidence, text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_in_paragraphs_and_divided_ones_are_joined() {
+        let table = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n\
+            1\t1\t0\t0\t0\t0\t0\t0\t900\t420\t-1\t\n\
+            5\t1\t1\t1\t1\t1\t80\t60\t60\t20\t90.0\tA\n\
+            5\t1\t1\t1\t1\t2\t80\t60\t60\t20\t90.0\tdivi-\n\
+            5\t1\t1\t1\t2\t1\t80\t90\t60\t20\t90.0\tded\n\
+            5\t1\t1\t1\t2\t2\t80\t90\t60\t20\t90.0\tword\n\
+            5\t1\t1\t2\t1\t1\t80\t90\t60\t20\t50.0\tSecond-\n\
+            5\t1\t1\t2\t2\t1\t80\t90\t60\t20\t50.0\tHand\n\
+            5\t1\t1\t2\t2\t2\t80\t90\t60\t20\t95\t \n";
+        let words = words(table);
+        let texts: Vec<&str> = words.blocks.iter().map(|block| block.text.as_str()).collect();
+        assert_eq!(texts, ["A divided word", "Second- Hand"]);
+        assert!((words.confidence - 0.70).abs() < 0.02, "{}", words.confidence);
+    }
+
+    #[test]
+    fn rows_that_are_no_words_are_passed_over() {
+        assert_eq!(words("").blocks, []);
+        assert_eq!(words("5\t1\n5\tx\t1\t1\t1\t1\t1\t1\t1\t1\t1\tword\n\u{0}").blocks, []);
+    }
+
+    #[test]
+    fn a_failure_is_told_in_its_own_words() {
+        assert_eq!(
+            complaint(b"Error opening data file\n\nFailed loading language 'xyz'\n"),
+            "Error opening data file; Failed loading language 'xyz'"
+        );
+        assert_eq!(complaint(b""), "it did not say why");
+    }
+}

@@ -1,0 +1,77 @@
+//! The worker's end of the wire.
+
+use std::io::{self, Read, StdinLock, StdoutLock, Write};
+
+use corbie_extract::Raster;
+
+use super::message::{Job, Said, Shown, framed, length};
+
+/// What is written goes out at once: a page that is done must not be lost with the next.
+pub(super) struct Wire<'a> {
+    input: StdinLock<'a>,
+    out: StdoutLock<'a>,
+    /// A page was larger than anything that is said.
+    pub(super) too_large: bool,
+}
+
+impl Wire<'_> {
+    pub(super) fn new() -> Wire<'static> {
+        Wire { input: io::stdin().lock(), out: io::stdout().lock(), too_large: false }
+    }
+
+    /// The next document, until there are no more.
+    pub(super) fn next(&mut self) -> io::Result<Option<(Job, Vec<u8>)>> {
+        let mut head = [0; 4];
+        match self.input.read_exact(&mut head) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let job: Job = self.message(head)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(job.length).map_err(io::Error::other)?);
+        (&mut self.input).take(job.length).read_to_end(&mut bytes)?;
+        Ok(Some((job, bytes)))
+    }
+
+    pub(super) fn say(&mut self, said: &Said) -> io::Result<()> {
+        self.out.write_all(&framed(said)?)?;
+        self.out.flush()
+    }
+
+    /// In the middle of a document. Nothing comes after a page that is missing, and without anybody who listens there is
+    /// nothing left to do.
+    pub(super) fn tell(&mut self, said: &Said) {
+        if self.too_large {
+            return;
+        }
+        match self.say(said) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => self.too_large = true,
+            Err(_) => std::process::exit(1),
+        }
+    }
+
+    /// Has a picture read by whoever gave the document.
+    pub(super) fn show(&mut self, picture: &Raster) -> io::Result<Shown> {
+        let Raster { width, height, rgb } = picture;
+        self.say(&Said::Show { width: *width, height: *height })?;
+        let gray: Vec<u8> = rgb.chunks_exact(3).map(|dot| gray([dot[0], dot[1], dot[2]])).collect();
+        self.out.write_all(&gray)?;
+        self.out.flush()?;
+        let mut head = [0; 4];
+        self.input.read_exact(&mut head)?;
+        self.message(head)
+    }
+
+    fn message<T: serde::de::DeserializeOwned>(&mut self, head: [u8; 4]) -> io::Result<T> {
+        let mut text = vec![0; length(head)?];
+        self.input.read_exact(&mut text)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+}
+
+/// As bright as the eye has it.
+fn gray([red, green, blue]: [u8; 3]) -> u8 {
+    let sum = u32::from(red) * 77 + u32::from(green) * 150 + u32::from(blue) * 29;
+    (sum >> 8) as u8
+}

@@ -1,0 +1,126 @@
+//! Tesseract instead of what is built in.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::made::{On, SAYS, TYPED, pdf};
+use crate::command::{Files, texts};
+
+fn files(pages: &[On<'_>]) -> Files {
+    Files::of([("scan.pdf", &pdf(pages) as &[u8])]).with_ocr("engine", "tesseract")
+}
+
+/// A program that is asked as Tesseract is.
+fn stand_in(folder: &Path, script: &str) -> String {
+    let program = folder.join("tesseract");
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    program.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn k31_ocr_failed_says_that_tesseract_is_missing() {
+    let read = files(&[On::Scan(SAYS)]).variable("PATH", "/nowhere").json("scan.pdf");
+    assert_eq!(
+        (&read["error"], &read["message"]),
+        (&json!("ocr_failed"), &json!("OCR processing failed: Tesseract not found"))
+    );
+    let ended = files(&[On::Scan(SAYS)]).variable("PATH", "/nowhere").run("scan.pdf");
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains("OCR processing failed: Tesseract not found"), "{ended:?}");
+    assert!(ended.err.contains("ocr.engine"), "no next step in {ended:?}");
+}
+
+#[test]
+fn k31_pages_with_text_are_kept_where_others_cannot_be_read() {
+    let read = files(&[On::Text(&TYPED), On::Scan(SAYS)]).variable("PATH", "/nowhere").json("scan.pdf");
+    assert_eq!((&read["error"], &read["partial"]), (&json!("ocr_failed"), &json!(true)), "{read}");
+    assert!(texts(&read)[0].starts_with(TYPED[0]));
+    assert_eq!(read["warnings"][0]["page"], 2);
+}
+
+#[test]
+fn it_is_told_the_languages_and_its_words_become_the_text() {
+    let files = files(&[On::Scan(SAYS), On::Text(&TYPED)]).with_ocr("language", "deu+eng");
+    let folder = files.folder().to_owned();
+    // It says what it was told, the head of the picture, and how much of it there was.
+    let script = r#"echo "$@" > "$(dirname "$0")/told"
+head -c 18 > "$(dirname "$0")/head"; wc -c > "$(dirname "$0")/rest"
+env | cut -d= -f1 > "$(dirname "$0")/environment"
+printf '5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t80\tdivi-\n5\t1\t1\t1\t2\t1\t0\t0\t9\t9\t90\tded\n5\t1\t2\t1\t1\t1\t0\t0\t9\t9\t90\tAgain\n'"#;
+    let program = stand_in(&folder, script);
+    let files = files.with_ocr("tesseract", &program).variable("PATH", "/usr/bin:/bin").variable("SECRET", "1");
+    let read = files.json("scan.pdf");
+    assert_eq!(texts(&read)[0], "divided\n\nAgain", "{read}");
+    assert_eq!(read["processing_method"], "hybrid");
+    let text = |name: &str| String::from_utf8_lossy(&fs::read(folder.join(name)).unwrap()).into_owned();
+    assert_eq!(text("told").trim(), "stdin stdout -l deu+eng --psm 1 --dpi 200 -c tessedit_create_tsv=1");
+    let head = text("head");
+    let size: Vec<usize> = head.split(' ').skip(1).take(2).map(|number| number.parse().unwrap()).collect();
+    assert!(head.starts_with("P5 ") && head.lines().next().unwrap().ends_with(" 255"), "{head:?}");
+    let rest: usize = text("rest").trim().parse().unwrap();
+    assert_eq!(rest + 18 - head.lines().next().unwrap().len() - 1, size[0] * size[1]);
+    assert!(!text("environment").contains("SECRET"));
+}
+
+#[test]
+fn k31_ocr_failed_has_the_words_of_a_program_that_fails_or_takes_too_long() {
+    for (script, words) in [
+        ("echo \"Failed loading language 'xyz'\" >&2; exit 1", "Tesseract failed: Failed loading language 'xyz'"),
+        ("kill -9 $$", "Tesseract failed: it did not say why"),
+        ("sleep 60", "Tesseract took longer than 1s; raise `ocr.page_timeout`"),
+    ] {
+        let files = files(&[On::Scan(SAYS)]).with_ocr("page_timeout", "1s").variable("PATH", "/usr/bin:/bin");
+        let program = stand_in(files.folder(), script);
+        let read = files.with_ocr("tesseract", &program).json("scan.pdf");
+        assert_eq!(read["message"], format!("OCR processing failed: {words}"), "{read}");
+        assert_eq!(read["error"], "ocr_failed");
+    }
+}
+
+#[test]
+fn a_language_cannot_be_a_flag() {
+    for language in ["--help", "eng --psm", "", "eng+", "../x"] {
+        let ended = files(&[On::Scan(SAYS)]).with_ocr("language", language).run("scan.pdf");
+        assert_ne!(ended.code, Some(0), "{language}");
+        assert!(ended.err.contains("ocr.language"), "{language}: {ended:?}");
+    }
+    assert_eq!(
+        Value::Null,
+        files(&[On::Text(&TYPED)]).with_ocr("language", "script/Latin+eng").json("scan.pdf")["error"]
+    );
+}
+
+#[test]
+fn looking_at_pages_gives_a_file_more_time_and_no_more_than_they_take() {
+    // Each page takes a second, and all of them longer than a file may take.
+    let says = r"sleep 1; printf '5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t80\twords\n'";
+    let pages: Vec<On<'_>> = (0..6).map(|_| On::Scan(SAYS)).collect();
+    let files = files(&pages).variable("PATH", "/usr/bin:/bin").with("timeout", "5s").with_ocr("page_timeout", "20s");
+    let program = stand_in(files.folder(), says);
+    let read = files.with_ocr("tesseract", &program).json("scan.pdf");
+    assert_eq!((&read["error"], texts(&read)), (&Value::Null, vec!["words"; 6]), "{read}");
+}
+
+#[test]
+fn what_it_starts_ends_with_it() {
+    let files = files(&[On::Scan(SAYS)]).with_ocr("page_timeout", "1s").variable("PATH", "/usr/bin:/bin");
+    let folder = files.folder().to_owned();
+    let program = stand_in(&folder, "sleep 97 & echo $! > \"$(dirname \"$0\")/id\"; wait");
+    let files = files.with_ocr("tesseract", &program);
+    assert_eq!(files.json("scan.pdf")["error"], "ocr_failed");
+    let id = fs::read_to_string(folder.join("id")).unwrap();
+    let state = fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "{state}");
+}
+
+#[test]
+fn it_is_found_beside_the_documents_too() {
+    let files = files(&[On::Scan(SAYS)]).variable("PATH", "/usr/bin:/bin");
+    stand_in(files.folder(), r"printf '5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t80\twords\n'");
+    let read = files.with_ocr("tesseract", "./tesseract").json("scan.pdf");
+    assert_eq!(texts(&read), ["words"], "{read}");
+}
