@@ -16,7 +16,7 @@ from documents_scans import saved
 
 # What each library takes. A TIFF is packed as faxes are, or in bytes.
 WORD = {"PNG": "Albatross", "JPEG": "Bittern", "GIF": "Cormorant", "BMP": "Dunlin", "TIFF": "Egret"}
-SHEET = {"PNG": "Fulmar", "JPEG": "Gannet", "GIF": "Heron", "WEBP": "Ibis"}
+SHEET = {"PNG": "Fulmar", "JPEG": "Gannet", "GIF": "Heron", "WEBP": "Osprey"}
 XLSXWRITER = {"PNG": "Jackdaw", "JPEG": "Kestrel", "GIF": "Lapwing", "BMP": "Merlin"}
 
 

@@ -20,11 +20,11 @@ def main() -> None:
     checks = Checks()
     with tempfile.TemporaryDirectory() as folder:
         corbie = Corbie(parser.parse_args().program, Path(folder))
-        for part in [scanned, turned, by_matrix, in_pieces, beside_text, layers, figures]:
+        for part in [scanned, turned, by_matrix, in_pieces, dense, spoilt, beside_text, layers, figures]:
             converse(checks, corbie, part)
-        for part in [pictures.office, pictures.orientations, pictures.stored, pictures.wordless, pictures.known]:
+        for part in [pictures.office, pictures.orientations, pictures.stored, pictures.scrolled, pictures.wordless]:
             converse(checks, corbie, part)
-        for part in [pictures.huge, pictures.cut, engines.flags, engines.stdin, engines.scripts]:
+        for part in [pictures.known, pictures.huge, pictures.cut, engines.flags, engines.stdin, engines.scripts]:
             converse(checks, corbie, part)
         for part in [engines.tesseract, engines.without_tesseract, engines.interrupted, engines.killed]:
             converse(checks, corbie, part)
@@ -63,8 +63,24 @@ def in_pieces(checks: Checks, corbie: Corbie) -> None:
     path = corbie.folder / "pieces.pdf"
     scans.in_strips(path, "Merlin", strips=24)
     reads(checks, "a page in 24 strips", corbie.opened(path)["pages"][0], scans.lines("Merlin"))
-    scans.stencil(path, "Ibis")
-    reads(checks, "paint through a mask", corbie.opened(path)["pages"][0], scans.lines("Ibis"))
+    scans.stencil(path, "Osprey")
+    reads(checks, "paint through a mask", corbie.opened(path)["pages"][0], scans.lines("Osprey"))
+
+
+def dense(checks: Checks, corbie: Corbie) -> None:
+    path = corbie.folder / "dense.pdf"
+    scans.dense(path)
+    text = said(corbie.read(path)["pages"][0])
+    missing = [ship for ship in SHIPS if " ".join(scans.lines(ship)) not in text]
+    same(checks, "a picture of many dots on a small page (K-33)", missing, [])
+
+
+def spoilt(checks: Checks, corbie: Corbie) -> None:
+    path = corbie.folder / "spoilt.pdf"
+    for unknown, what in [(False, "a picture that ends too early"), (True, "a picture packed in an unknown way")]:
+        scans.spoilt(path, "Heron", unknown=unknown)
+        told = [warning.get("page") for warning in corbie.read(path)["warnings"]]
+        same(checks, f"{what} is a warning (K-37)", told, [1])
 
 
 def beside_text(checks: Checks, corbie: Corbie) -> None:

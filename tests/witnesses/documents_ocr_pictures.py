@@ -78,6 +78,13 @@ def stored(checks: Checks, corbie: Corbie) -> None:
         same(checks, f"{path.name}: the method (K-32)", read["processing_method"], "image_analysis")
 
 
+def scrolled(checks: Checks, corbie: Corbie) -> None:
+    path = corbie.folder / "scrolled.png"
+    photos.scrolled(path)
+    text = said(corbie.opened(path)["pages"][0])
+    same(checks, "a page of 720 by 10,800 dots", [row for row in photos.ROWS if row not in text], [])
+
+
 def wordless(checks: Checks, corbie: Corbie) -> None:
     folder = corbie.folder
     photos.gradient().save(folder / "evening_over-the_pier.jpg")

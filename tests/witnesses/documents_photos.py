@@ -26,6 +26,15 @@ ORIENTATIONS = {
 }
 RUSSIAN = ["Корабль прибыл в порт утром", "Груз отправлен на большой склад"]
 GERMAN = ["Das Schiff läuft früh aus", "Größe und Öffnung prüfen"]
+# Scripts that the networks inside do not know.
+UNKNOWN = {
+    "Russian": RUSSIAN,
+    "Greek": ["Το πλοίο έφτασε στο λιμάνι", "νωρίς το πρωί με φορτίο"],
+    "Hebrew": ["האונייה הגיעה לנמל בבוקר", "המטען נשלח למחסן הגדול"],
+    "Arabic": ["وصلت السفينة إلى الميناء صباحا", "تم إرسال البضائع إلى المستودع"],
+    "Armenian": ["Նավը նավահանգիստ հասավ առավոտյան", "Բեռը ուղարկվել է պահեստ"],
+}
+ROWS = [f"Row {number} of a page to scroll" for number in range(1, 61)]
 KEYWORDS = ["lighthouse", "fog"]
 SYNTAX, CORE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://purl.org/dc/elements/1.1/"
 LISTED = "".join(f"<rdf:li>{word}</rdf:li>" for word in KEYWORDS)
@@ -125,9 +134,18 @@ STORED: dict[str, tuple[str, Callable[[Image.Image], bytes]]] = {
 
 def in_script(path: Path, lines: list[str]) -> None:
     """Letters that Pillow's own font lacks."""
-    image = Image.new("RGB", (900, 300), "white")
+    image = Image.new("RGB", (1000, 400), "white")
     font = ImageFont.truetype("DejaVuSans.ttf", 40)
     ImageDraw.Draw(image).multiline_text((60, 60), "\n".join(lines), "black", font, spacing=24)
+    image.save(path)
+
+
+def scrolled(path: Path) -> None:
+    """A long page as browsers save it, fifteen times as high as it is wide."""
+    image = Image.new("RGB", (720, 10_800), "white")
+    font = ImageFont.load_default(size=30)
+    for number, row in enumerate(ROWS):
+        ImageDraw.Draw(image).text((60, 60 + 178 * number), row, "black", font)
     image.save(path)
 
 

@@ -17,7 +17,7 @@ SIZE = (1000, 1414)
 # Of these, no two pages show the same line.
 SHIPS = [
     *["Albatross", "Bittern", "Cormorant", "Dunlin", "Egret", "Fulmar", "Gannet"],
-    *["Heron", "Ibis", "Jackdaw", "Kestrel", "Lapwing", "Merlin", "Nightjar"],
+    *["Heron", "Osprey", "Jackdaw", "Kestrel", "Lapwing", "Merlin", "Nightjar"],
 ]
 TYPED = [f"Line {number} of this page was typed, and says that the tide was low." for number in range(1, 6)]
 LAYER = [f"Layer line {number} is what somebody read on this page before." for number in range(1, 6)]
@@ -211,4 +211,20 @@ def stencil(path: Path, ship: str) -> None:
         page = document.pages[0]
         page.Resources.XObject["/Mask"] = mask
         page.contents_add(f"q 0.1 g {WIDTH} 0 0 {HEIGHT} 0 0 cm /Mask Do Q".encode())
+        document.save(path)
+
+
+def dense(path: Path) -> None:
+    """A page whose picture claims 1,200 dots an inch, as cameras do: it is no larger than a matchbox."""
+    page = drawn((line for ship in SHIPS for line in lines(ship)), (1654, 2339), 32)
+    path.write_bytes(img2pdf.convert(BytesIO(saved(page, "JPEG", dpi=(1200, 1200)))))
+
+
+def spoilt(path: Path, ship: str, *, unknown: bool) -> None:
+    """A scan whose picture ends too early, or is packed in a way that nobody knows."""
+    made = BytesIO(img2pdf.convert(BytesIO(saved(drawn(lines(ship)), "JPEG"))))
+    with pikepdf.open(made) as document:
+        (image,) = document.pages[0].images.values()
+        content = image.read_raw_bytes()
+        image.write(content[: len(content) // 2], filter=pikepdf.Name("/UnknownDecode" if unknown else "/DCTDecode"))
         document.save(path)
