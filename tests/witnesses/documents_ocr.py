@@ -20,7 +20,7 @@ def main() -> None:
     checks = Checks()
     with tempfile.TemporaryDirectory() as folder:
         corbie = Corbie(parser.parse_args().program, Path(folder))
-        for part in [scanned, turned, by_matrix, in_pieces, dense, spoilt, beside_text, layers, figures]:
+        for part in [scanned, turned, by_matrix, in_pieces, dense, spoilt, beside_text, layers, stamped, figures]:
             converse(checks, corbie, part)
         for part in [pictures.office, pictures.orientations, pictures.stored, pictures.scrolled, pictures.wordless]:
             converse(checks, corbie, part)
@@ -124,6 +124,14 @@ def layers(checks: Checks, corbie: Corbie) -> None:
         same(checks, f"a layer of {len(layer)} lines: each line once (K-33)", counts, [1, 1, 1])
 
 
+def stamped(checks: Checks, corbie: Corbie) -> None:
+    path = corbie.folder / "stamped.pdf"
+    scans.with_stamp(path, "Heron")
+    text = said(corbie.opened(path)["pages"][0])
+    for what, lines in {"the scan": scans.lines("Heron"), "the stamp": scans.STAMP}.items():
+        same(checks, f"{what} is told once (K-35)", text.count(" ".join(lines)), 1)
+
+
 def figures(checks: Checks, corbie: Corbie) -> None:
     path = corbie.folder / "figure.pdf"
     scans.with_figure(path)
@@ -139,6 +147,9 @@ def figures(checks: Checks, corbie: Corbie) -> None:
     read = corbie.opened(path)
     same(checks, "a logo on every page is read once", list(map(said, blocks(read, "picture"))), [" ".join(scans.LOGO)])
     same(checks, "the text of all its pages", len(blocks(read, "paragraph")), 4)
+    scans.with_copies_of_logo(path, copies := corbie.folder / "copies.pdf")
+    found = list(map(said, blocks(corbie.opened(copies), "picture")))
+    same(checks, "and so it is if each page has a copy", found, [" ".join(scans.LOGO)])
 
 
 if __name__ == "__main__":

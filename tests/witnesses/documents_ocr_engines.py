@@ -113,6 +113,12 @@ def tesseract(checks: Checks, corbie: Corbie) -> None:
         reads(checks, f"{name}: words in a picture (K-35)", found[0], words)
     both = corbie.opened(folder / "german.png", **TESSERACT, CORBIE_OCR__LANGUAGE="deu+eng")
     reads(checks, "two languages", both["pages"][0], photos.GERMAN)
+    # Where Tesseract says it has its languages.
+    languages = Path(listed.partition('"')[2].partition('"')[0])
+    shutil.copy(languages / "deu.traineddata", folder / "mine.traineddata")
+    mine = TESSERACT | {"CORBIE_OCR__LANGUAGE": "mine", "TESSDATA_PREFIX": str(folder)}
+    read = corbie.read(folder / "german.png", **mine)
+    reads(checks, "a language where TESSDATA_PREFIX says", read["pages"][0], photos.GERMAN)
 
 
 def without_tesseract(checks: Checks, corbie: Corbie) -> None:

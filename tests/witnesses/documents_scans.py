@@ -21,6 +21,9 @@ SHIPS = [
 ]
 TYPED = [f"Line {number} of this page was typed, and says that the tide was low." for number in range(1, 6)]
 LAYER = [f"Layer line {number} is what somebody read on this page before." for number in range(1, 6)]
+# Longer than what is too little text for a page, as the marks of archives and signatures are.
+STAMP = ["Signed under number 0123456789 by Ada Quay on 1 March 2024 at half past nine,", "received on Monday."]
+STAMP += ["Kept by the harbour office for ten years."]
 FIGURE, LOGO = ["Depth of the basin", "seven fathoms"], ["Harbour Company", "founded 1871"]
 
 
@@ -163,6 +166,14 @@ def with_layer(path: Path, layer: Iterable[str], ship: str) -> None:
     canvas.save()
 
 
+def with_stamp(path: Path, ship: str) -> None:
+    """A scan with words typed below what it shows."""
+    canvas = Canvas(str(path), pagesize=A4)
+    scan_page(canvas, ship)
+    type_page(canvas, STAMP, top=60)
+    canvas.save()
+
+
 def with_figure(path: Path) -> None:
     """Text, a figure, and text below it."""
     canvas = Canvas(str(path), pagesize=A4)
@@ -180,6 +191,18 @@ def with_logo(path: Path, pages: int) -> None:
         type_page(canvas, [f"{line} That was page {number}." for line in TYPED], top=700)
         canvas.showPage()
     canvas.save()
+
+
+def with_copies_of_logo(source: Path, path: Path) -> None:
+    """As when files are put together: each page has a logo of its own, and all are the same."""
+    with pikepdf.open(source) as document:
+        for page in document.pages:
+            ((name, logo),) = page.images.items()
+            copy = document.make_stream(logo.read_raw_bytes())
+            for key in logo.keys() - {"/Length"}:
+                copy[key] = logo[key]
+            page.Resources.XObject = pikepdf.Dictionary({name: copy})
+        document.save(path)
 
 
 def in_strips(path: Path, ship: str, strips: int) -> None:
