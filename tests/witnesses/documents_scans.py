@@ -197,7 +197,7 @@ def with_copies_of_logo(source: Path, path: Path) -> None:
     """As when files are put together: each page has a logo of its own, and all are the same."""
     with pikepdf.open(source) as document:
         for page in document.pages:
-            ((name, logo),) = page.images.items()
+            ((name, logo),) = page.get_images().items()
             copy = document.make_stream(logo.read_raw_bytes())
             for key in logo.keys() - {"/Length"}:
                 copy[key] = logo[key]
@@ -247,7 +247,7 @@ def spoilt(path: Path, ship: str, *, unknown: bool) -> None:
     """A scan whose picture ends too early, or is packed in a way that nobody knows."""
     made = BytesIO(img2pdf.convert(BytesIO(saved(drawn(lines(ship)), "JPEG"))))
     with pikepdf.open(made) as document:
-        (image,) = document.pages[0].images.values()
+        (image,) = document.pages[0].get_images().values()
         content = image.read_raw_bytes()
         image.write(content[: len(content) // 2], filter=pikepdf.Name("/UnknownDecode" if unknown else "/DCTDecode"))
         document.save(path)
