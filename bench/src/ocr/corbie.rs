@@ -23,14 +23,9 @@ struct Page {
 }
 
 const CORBIE: &str = ".tools/bench/target/release/corbie";
-/// Reads pictures too, and nothing else.
-const EXAMPLE: &str = ".tools/bench/target/release/examples/ocr";
 
 /// The texts of files, one for each.
 pub(super) fn read(files: &[&Path]) -> Result<Reading> {
-    if !reads_pictures() {
-        return example(files);
-    }
     let (pages, reading) = extract(files)?;
     Ok(Reading { texts: pages.into_iter().map(|pages| pages.join("\n")).collect(), ..reading })
 }
@@ -39,12 +34,6 @@ pub(super) fn read(files: &[&Path]) -> Result<Reading> {
 pub(super) fn read_pages(file: &Path) -> Result<Reading> {
     let (pages, reading) = extract(&[file])?;
     Ok(Reading { texts: pages.into_iter().flatten().collect(), ..reading })
-}
-
-/// Whether the command reads pictures.
-pub(super) fn reads_pictures() -> bool {
-    let help = Command::new(CORBIE).args(["extract", "--help"]).output();
-    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--ocr"))
 }
 
 /// The pages of each file.
@@ -64,17 +53,6 @@ fn pages_of_each(lines: &str) -> Result<Vec<Vec<String>>> {
         Ok(line.pages.into_iter().map(|page| page.text).collect())
     });
     pages.collect()
-}
-
-/// Stands in until the command reads pictures: a process for each file, loading included.
-fn example(files: &[&Path]) -> Result<Reading> {
-    let mut reading = Reading::default();
-    for file in files {
-        let mut command = Command::new(EXAMPLE);
-        command.arg(file);
-        reading.add(watched::run(command)?);
-    }
-    Ok(reading)
 }
 
 #[cfg(test)]

@@ -89,8 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
              system time of a process and all it starts, one thread a page: corbie's and Tesseract's with loading, \
              RapidOCR's without; memory is the most that a single process had; Tesseract is told the language, and \
              RapidOCR leaves out its classifier of turned lines, which turns upright lines over, except where \
-             `use_cls` stands{}",
-            if corbie::reads_pictures() { "" } else { "; corbie is its library alone, in an example" }
+             `use_cls` stands"
         ),
         tables: vec![
             table(&rows),

@@ -32,8 +32,6 @@ pub(super) fn measure(pages: &Pages, engines: &[Engine]) -> Result<Vec<Scan>> {
     let mut scans = Vec::new();
     for &engine in engines {
         let reading = match engine {
-            // The example takes no PDF files.
-            Engine::Corbie if !corbie::reads_pictures() => continue,
             Engine::Corbie => corbie::read_pages(&file)?,
             Engine::RapidOcr | Engine::RapidOcrTurned => {
                 // Loading is a part of the way here.
