@@ -13,6 +13,7 @@ use crate::metrics::Metrics;
 use crate::prompt::Prompt;
 use crate::registry::Registry;
 use crate::resource::{Resource, ResourceTemplate};
+use crate::resource_lister::ResourceLister;
 use crate::seal::StateKey;
 use crate::server::{Health, HealthCheck, Inner, Method, MethodHandler, Server};
 use crate::tasks::{MemoryTasks, TaskStore};
@@ -41,6 +42,7 @@ pub struct ServerBuilder {
     discovery_ttl: Option<Duration>,
     resources: Vec<Resource>,
     templates: Vec<Result<ResourceTemplate, RegistrationError>>,
+    lister: Option<ResourceLister>,
     prompts: Vec<Prompt>,
     completers: HashMap<(String, String), Completer>,
     methods: HashMap<String, Method>,
@@ -95,6 +97,14 @@ impl ServerBuilder {
 
     pub fn resource_template(mut self, template: Result<ResourceTemplate, RegistrationError>) -> Self {
         self.templates.push(template);
+        self
+    }
+
+    /// Lists resources that come and go after the fixed ones; they are read through the templates.
+    ///
+    /// When some come or go, clients hear of it by [`Event::ResourcesChanged`](crate::Event).
+    pub fn resource_lister(mut self, lister: ResourceLister) -> Self {
+        self.lister = Some(lister);
         self
     }
 
@@ -204,6 +214,7 @@ impl ServerBuilder {
             last_scan: Mutex::default(),
             resources: ArcSwap::from_pointee(resources),
             templates: self.templates.into_iter().collect::<Result<_, _>>()?,
+            lister: self.lister,
             prompts: ArcSwap::from_pointee(prompts),
             completers: self.completers,
             capabilities: self.capabilities,
@@ -213,6 +224,7 @@ impl ServerBuilder {
             tasks: self.tasks.unwrap_or_else(|| Arc::new(MemoryTasks::new(self.limits.max_tasks))),
             running_tasks: Mutex::default(),
             task_turn: Mutex::default(),
+            task_news: Mutex::default(),
             requests: Arc::new(Semaphore::new(self.limits.max_requests.max(1))),
             metrics: Metrics::new(KNOWN.into_iter().chain(self.methods.keys().map(String::as_str))),
             audit: AuditLog::new(self.limits.max_audit),

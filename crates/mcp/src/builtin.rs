@@ -103,7 +103,7 @@ fn inspect(context: &Context) -> Value {
         "protocol_versions": Version::ALL,
         "capabilities": capabilities,
         "tools_count": server.registry().len(),
-        "resources_count": server.resources().len(),
+        "resources_count": server.resources_count(),
         "prompts_count": server.prompts().len(),
         "trust": context.caller().trust,
         "via": context.caller().via,

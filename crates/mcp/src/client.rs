@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::error::Error;
 use crate::message::{Id, Params};
 use crate::object;
+use crate::progress::Reached;
 use crate::version::{Era, Version};
 
 /// Capabilities as declared, kept whole: unknown ones are for extensions.
@@ -42,13 +43,15 @@ pub enum LogLevel {
 }
 
 /// `_meta` of a request, with the members we act on taken out.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct RequestMeta {
     /// The revision this request is in, if it says so: then it is modern.
     pub version: Option<String>,
     pub capabilities: Option<Arc<ClientCapabilities>>,
     pub log_level: Option<LogLevel>,
     pub progress_token: Option<Id>,
+    /// What was told under that token, in the call and after it.
+    pub reached: Reached,
     /// Everything as sent; few handlers look at it.
     text: Box<str>,
     all: OnceLock<Map<String, Value>>,
@@ -146,8 +149,8 @@ impl RequestMeta {
             Some(token) => Some(serde_json::from_str(token).ok()?),
         };
         // Copied: it may be kept for as long as a task, and must not keep a large body with it.
-        let (text, all) = (meta.into(), OnceLock::new());
-        Some(RequestMeta { version, capabilities, log_level, progress_token, text, all })
+        let (text, all, reached) = (meta.into(), OnceLock::new(), Reached::default());
+        Some(RequestMeta { version, capabilities, log_level, progress_token, reached, text, all })
     }
 
     /// Everything as sent.
@@ -187,8 +190,8 @@ impl RequestMeta {
                     .map_err(|_| Error::invalid_params("`_meta.progressToken` must be a string or an integer"))?,
             ),
         };
-        let (text, all) = (Box::default(), OnceLock::from(all));
-        Ok(RequestMeta { version, capabilities, log_level, progress_token, text, all })
+        let (text, all, reached) = (Box::default(), OnceLock::from(all), Reached::default());
+        Ok(RequestMeta { version, capabilities, log_level, progress_token, reached, text, all })
     }
 
     /// The era this request claims, right or wrong.

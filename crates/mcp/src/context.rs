@@ -1,7 +1,7 @@
 //! What a running tool, prompt or resource may touch: who called, where progress goes, whether to stop.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -9,10 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ask::{AskError, Asking};
 use crate::client::{ClientCapabilities, LogLevel, RequestMeta};
+use crate::later::Later;
 use crate::message::{self, Id};
 use crate::outcome::Style;
+use crate::progress::Step;
 use crate::server::Server;
-use crate::session::Outlet;
+use crate::session::{Outlet, Session};
 use crate::trust::Caller;
 use crate::version::{Era, Version};
 
@@ -29,10 +31,10 @@ pub(crate) struct Inner {
     pub(crate) client: Arc<ClientCapabilities>,
     pub(crate) meta: Arc<RequestMeta>,
     pub(crate) log_level: Option<LogLevel>,
+    pub(crate) session: Arc<Session>,
     pub(crate) outlet: Outlet,
     pub(crate) cancel: CancellationToken,
     pub(crate) asking: Asking,
-    pub(crate) progress: Mutex<f64>,
     /// Time spent waiting for people, which no tool limit counts.
     pub(crate) waited_ns: AtomicU64,
     pub(crate) questions_open: AtomicU64,
@@ -86,23 +88,13 @@ impl Context {
     /// Tells how far the work is, if the caller asked to know. Never waits; values must grow, others are not sent.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.0.meta.progress_token else { return };
-        {
-            let mut last = self.0.progress.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            if progress.partial_cmp(&*last) != Some(std::cmp::Ordering::Greater) {
-                return;
-            }
-            *last = progress;
-        }
-        let mut params = Map::new();
-        params.insert("progressToken".into(), json!(token));
-        params.insert("progress".into(), number(progress));
-        if let Some(total) = total {
-            params.insert("total".into(), number(total));
-        }
-        if let Some(message) = message {
-            params.insert("message".into(), message.into());
-        }
-        self.offer("notifications/progress", &params);
+        let step = Step { progress, total, message };
+        self.0.meta.reached.tell(token, step, |notification| self.0.outlet.offer(notification));
+    }
+
+    /// A way to tell progress when this call has been answered and its work goes on.
+    pub fn later(&self) -> Later {
+        Later::new(self.0.session.clone(), self.era(), self.0.meta.clone())
     }
 
     /// Sends a log message to the client, if it wants messages of this level. Never waits.
@@ -183,9 +175,4 @@ impl Drop for Waiting<'_> {
         self.call.questions_open.fetch_sub(1, Ordering::Relaxed);
         self.call.server.forget_answer(self.id);
     }
-}
-
-/// Whole numbers are written without a fraction, as clients wrote them.
-fn number(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
 }

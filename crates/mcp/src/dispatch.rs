@@ -127,7 +127,7 @@ impl Server {
         Ok(match (method, call.version.era()) {
             ("tools/call", _) => Box::pin(tools_call::call(call)),
             ("tools/list", _) => ready(lists::tools(&call)),
-            ("resources/list", _) => ready(lists::resources(&call)),
+            ("resources/list", _) => Box::pin(resources_list::list(call)),
             ("resources/templates/list", _) => ready(lists::templates(&call)),
             ("prompts/list", _) => ready(lists::prompts(&call)),
             ("resources/read", _) => Box::pin(resources_read::read(call)),
@@ -228,10 +228,10 @@ impl Call {
             client: self.client.clone(),
             meta: self.meta.clone(),
             log_level: self.log_level,
+            session: self.exchange.session.clone(),
             outlet: self.exchange.outlet.clone(),
             cancel: self.exchange.cancel.clone(),
             asking,
-            progress: std::sync::Mutex::new(f64::NEG_INFINITY),
             waited_ns: AtomicU64::new(0),
             questions_open: AtomicU64::new(0),
         })

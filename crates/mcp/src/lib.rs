@@ -1,8 +1,8 @@
 //! Build an MCP server in twenty lines: every released protocol version, every transport.
 //!
 //! A [`Tool`] is a typed function with a compiled schema. A [`Server`] is a set of tools, resources and prompts. Any
-//! number of transports serve it at once: [`transport::stdio`], and HTTP with JSON-RPC, REST style, event streams and
-//! WebSocket on one path ([`transport::http`]).
+//! number of transports serve it at once: [`transport::stdio`], sockets in the file system (`transport::unix`), and HTTP
+//! with JSON-RPC, REST style, event streams and WebSocket on one path ([`transport::http`]).
 
 // Generated code of `#[mcp_tool]` names this crate by its outside name, also in our own tests.
 extern crate self as corbie_mcp;
@@ -22,17 +22,21 @@ mod error;
 mod event;
 mod expressible;
 mod json_text;
+mod later;
 mod limits;
+mod line_client;
 mod local;
 pub mod message;
 mod methods;
 mod metrics;
 mod object;
 mod outcome;
+mod progress;
 mod prompt;
 mod registry;
 mod reply;
 mod resource;
+mod resource_lister;
 pub mod retry;
 pub mod schema;
 mod seal;
@@ -57,7 +61,9 @@ pub use corbie_mcp_macros::mcp_tool;
 pub use discovery::{Found, Module, Report};
 pub use error::{Error, ErrorObject, RegistrationError};
 pub use event::Event;
+pub use later::Later;
 pub use limits::Limits;
+pub use line_client::{CallError, LineClient};
 pub use metrics::{Metrics, ToolStats};
 pub use outcome::{
     Background, CallResult, Cause, Dialect, Failure, IntoOutcome, Json, Outcome, Style, ToolError, core_dialect,
@@ -65,6 +71,8 @@ pub use outcome::{
 pub use prompt::{Prompt, PromptArguments, PromptMessage, PromptResult, Role};
 pub use registry::{Registered, Registry};
 pub use resource::{Resource, ResourceTemplate, Variables};
+pub use resource_lister::{ResourceLister, ResourceListing, ResourcePage, WantedPage};
+pub use schema::Violation;
 pub use seal::StateKey;
 pub use server::{Health, Server};
 pub use tasks::{MemoryTasks, Task, TaskState, TaskStore};

@@ -1,6 +1,7 @@
 //! What a tool gives back: a result, a failure, or the rest of the work as a task.
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -31,6 +32,14 @@ pub enum Outcome {
     Failed(ToolError),
     /// The rest runs in the background as a task; only for tools with [`TaskSupport::Handoff`](crate::TaskSupport).
     Background(Background),
+    /// The work goes on as a task that the handler has put into the server's [`TaskStore`](crate::TaskStore); only for
+    /// tools with [`TaskSupport::Own`](crate::TaskSupport).
+    Task {
+        id: Arc<str>,
+        /// The answer for everyone who is not given the handle: clients that know no tasks, and callers who could not
+        /// look it up.
+        otherwise: CallResult,
+    },
 }
 
 /// Work that goes on after the call was answered with a task handle.
@@ -172,6 +181,7 @@ impl fmt::Debug for Outcome {
             Outcome::Done(result) => f.debug_tuple("Done").field(result).finish(),
             Outcome::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
             Outcome::Background(_) => f.write_str("Background"),
+            Outcome::Task { id, .. } => f.debug_tuple("Task").field(id).finish(),
         }
     }
 }

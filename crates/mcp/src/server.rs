@@ -26,6 +26,7 @@ use crate::metrics::Metrics;
 use crate::prompt::Prompt;
 use crate::registry::{Registered, Registry};
 use crate::resource::{Resource, ResourceTemplate};
+use crate::resource_lister::ResourceLister;
 use crate::seal::StateKey;
 use crate::tasks::{RunningTask, TaskStore};
 use crate::tool::Tool;
@@ -51,6 +52,7 @@ pub(crate) struct Inner {
     pub(crate) last_scan: Mutex<Option<LastScan>>,
     pub(crate) resources: ArcSwap<IndexMap<String, Resource>>,
     pub(crate) templates: Vec<ResourceTemplate>,
+    pub(crate) lister: Option<ResourceLister>,
     pub(crate) prompts: ArcSwap<IndexMap<String, Prompt>>,
     pub(crate) completers: HashMap<(String, String), Completer>,
     pub(crate) methods: HashMap<String, Method>,
@@ -62,6 +64,8 @@ pub(crate) struct Inner {
     pub(crate) running_tasks: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
     /// Changes of task states take turns, so that a final state stays final.
     pub(crate) task_turn: Mutex<()>,
+    /// News of tasks are read and told in one step.
+    pub(crate) task_news: Mutex<()>,
     /// Every request being worked on, also those whose client is gone.
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) metrics: Metrics,
@@ -214,6 +218,11 @@ impl Server {
 
     pub(crate) fn resources(&self) -> Arc<IndexMap<String, Resource>> {
         self.0.resources.load_full()
+    }
+
+    /// The fixed resources and those the program lists itself (M-48).
+    pub(crate) fn resources_count(&self) -> usize {
+        self.0.resources.load().len() + self.0.lister.as_ref().map_or(0, ResourceLister::count)
     }
 
     pub(crate) fn prompts(&self) -> Arc<IndexMap<String, Prompt>> {

@@ -24,8 +24,15 @@ pub(crate) struct Session {
     client: Mutex<Arc<ClientCapabilities>>,
     subscriptions: Mutex<HashSet<String>>,
     running: Mutex<HashMap<Id, CancellationToken>>,
-    /// Ends the stream that carries this session's news.
-    news: Mutex<Option<CancellationToken>>,
+    news: Mutex<Option<News>>,
+}
+
+/// The stream that carries what belongs to the session and to no request of it.
+#[derive(Debug)]
+struct News {
+    stream: Sender,
+    /// Cancelled when another stream has taken over.
+    replaced: CancellationToken,
 }
 
 /// The way out for messages that belong to a request: its own event stream, or the connection.
@@ -88,14 +95,27 @@ impl Session {
         self.subscriptions.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Makes the caller's stream the one that carries the news, and ends the one before; cancelled when it is replaced.
-    pub(crate) fn take_over_news(&self) -> CancellationToken {
-        let own = CancellationToken::new();
+    /// Makes this stream the one that carries the news, and ends the one before; cancelled when it is replaced.
+    pub(crate) fn take_over_news(&self, stream: Sender) -> CancellationToken {
+        let replaced = CancellationToken::new();
+        self.replace_news(Some(News { stream, replaced: replaced.clone() }));
+        replaced
+    }
+
+    pub(crate) fn end_news(&self) {
+        self.replace_news(None);
+    }
+
+    /// Where a message goes that belongs to no request. Not to be kept: a stream ends when nobody holds it.
+    pub(crate) fn stream(&self) -> Option<Sender> {
+        self.news.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).as_ref().map(|news| news.stream.clone())
+    }
+
+    fn replace_news(&self, next: Option<News>) {
         let mut news = self.news.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(before) = news.replace(own.clone()) {
-            before.cancel();
+        if let Some(before) = std::mem::replace(&mut *news, next) {
+            before.replaced.cancel();
         }
-        own
     }
 
     pub(crate) fn started(&self, id: Id, cancel: CancellationToken) {

@@ -42,8 +42,14 @@ pub enum TaskState {
 }
 
 /// Where tasks are kept. Calls are short and may block on a local disk, not on a network.
+///
+/// A store may have tasks of its own, which handlers name with [`Outcome::Task`](crate::Outcome) and which go on without
+/// this library. It tells of their changes with [`Server::task_changed`], and hears in `put` that one is `Cancelled`.
 pub trait TaskStore: Send + Sync + fmt::Debug {
     /// Keeps a task, new or changed; when this returns, `get` finds it, whatever happens to the process.
+    ///
+    /// Between the `get` and the `put` of a change, a task of the store's own may end: the store then keeps that end and
+    /// gives no error. What is told afterwards is read anew.
     fn put(&self, task: &Task) -> Result<(), Error>;
     fn get(&self, id: &str) -> Result<Option<Task>, Error>;
 }
@@ -214,18 +220,42 @@ impl RunningTask {
 impl Server {
     /// Moves a task on; a task that has ended stays as it is.
     pub fn update_task(&self, id: &str, state: TaskState) {
+        if let Err(error) = self.move_task(id, state) {
+            tracing::error!(task = id, %error, "task state could not be kept");
+        }
+    }
+
+    /// Tells those who listen what has become of a task, for stores whose tasks move by themselves.
+    ///
+    /// Reads the store, so it is not to be called while a lock is held that `get` needs.
+    pub fn task_changed(&self, id: &str) {
+        match self.tell_task(id) {
+            Ok(_) => {}
+            Err(error) => tracing::warn!(task = id, %error, "news of a task could not be read"),
+        }
+    }
+
+    /// Gives the task as it is afterwards, if there is one.
+    pub(crate) fn move_task(&self, id: &str, state: TaskState) -> Result<Option<Task>, Error> {
         let _turn = self.inner().task_turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Ok(Some(mut task)) = self.task_store().get(id) else { return };
+        let Some(mut task) = self.task_store().get(id)? else { return Ok(None) };
         if task.state.is_final() {
-            return;
+            return Ok(Some(task));
         }
         task.state = state;
         task.updated = SystemTime::now();
-        if let Err(error) = self.task_store().put(&task) {
-            tracing::error!(task = id, %error, "task state could not be kept");
-            return;
+        self.task_store().put(&task)?;
+        self.tell_task(id)
+    }
+
+    /// Publishes a task as its store has it. One at a time, so that nobody is told `working` after `completed`.
+    fn tell_task(&self, id: &str) -> Result<Option<Task>, Error> {
+        let _turn = self.inner().task_news.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let task = self.task_store().get(id)?;
+        if let Some(task) = &task {
+            let shown = Arc::new(Value::Object(task.detailed()));
+            self.publish(Event::TaskChanged { id: task.id.clone(), owner: task.owner.clone(), task: shown });
         }
-        let shown = Arc::new(Value::Object(task.detailed()));
-        self.publish(Event::TaskChanged { id: task.id, owner: task.owner, task: shown });
+        Ok(task)
     }
 }

@@ -26,6 +26,7 @@ pub struct Tool {
     input: Schema,
     output: Option<Schema>,
     meta: Meta,
+    answers_missing: bool,
     dialect: Dialect,
     pub(crate) run: Handler,
     pub(crate) stats: ToolStats,
@@ -59,6 +60,9 @@ pub enum TaskSupport {
     /// Like `Always`, but the handler runs first (it may ask the person) and hands the rest over with
     /// [`Outcome::background`].
     Handoff,
+    /// The handler itself begins a task in the server's [`TaskStore`](crate::TaskStore) and names it with
+    /// [`Outcome::Task`]; no other is made for it.
+    Own,
 }
 
 pub(crate) type Handler = Arc<dyn Fn(Context, Arguments) -> BoxFuture<'static, Outcome> + Send + Sync>;
@@ -76,6 +80,7 @@ pub struct ToolBuilder {
     input: Option<Value>,
     output: Option<Value>,
     meta: Meta,
+    answers_missing: bool,
     dialect: Dialect,
 }
 
@@ -99,6 +104,7 @@ impl Tool {
                 timeout: None,
                 tasks: TaskSupport::Never,
             },
+            answers_missing: false,
             dialect: core_dialect,
         }
     }
@@ -140,6 +146,16 @@ impl Tool {
 
     pub fn stats(&self) -> &ToolStats {
         &self.stats
+    }
+
+    /// What is wrong with arguments that the handler does not expect.
+    pub(crate) fn check(&self, arguments: &Value) -> Result<(), Vec<Violation>> {
+        let Err(violations) = self.input.check(arguments) else { return Ok(()) };
+        let is_missing = |violation: &Violation| violation.keyword == "required" && violation.path.is_empty();
+        match self.answers_missing && violations.iter().all(is_missing) {
+            true => Ok(()),
+            false => Err(violations),
+        }
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -260,6 +276,12 @@ impl ToolBuilder {
         self
     }
 
+    /// The handler itself says what is to be said of required arguments that are missing, and must expect them to be.
+    pub fn answers_missing_arguments(mut self) -> Self {
+        self.answers_missing = true;
+        self
+    }
+
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
@@ -282,7 +304,7 @@ impl ToolBuilder {
     }
 
     fn finish(self, run: Handler) -> Result<Tool, RegistrationError> {
-        let ToolBuilder { name, title, description, input, output, meta, dialect } = self;
+        let ToolBuilder { name, title, description, input, output, meta, answers_missing, dialect } = self;
         if let Err(reason) = check_name(&name) {
             return Err(RegistrationError::InvalidName { name, reason });
         }
@@ -307,6 +329,7 @@ impl ToolBuilder {
             input,
             output,
             meta,
+            answers_missing,
             dialect,
             run,
             stats: ToolStats::default(),

@@ -38,6 +38,8 @@ pub enum Via {
     Http,
     Rest,
     WebSocket,
+    /// A socket in the file system of this machine.
+    Unix,
     /// A call from inside the program, such as the command line.
     Internal,
 }

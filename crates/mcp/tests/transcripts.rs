@@ -84,6 +84,27 @@ async fn over_websocket(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
     answers
 }
 
+/// Over a socket in the file system.
+#[cfg(unix)]
+async fn over_unix(server: &Server, exchanges: &[Exchange]) -> Vec<Value> {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::net::{UnixListener, UnixStream};
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("socket");
+    let (listener, server) = (UnixListener::bind(&path).expect("bound"), server.clone());
+    tokio::spawn(async move { corbie_mcp::transport::unix::serve(&server, listener, TrustLevel::Trusted).await });
+    let (reader, mut writer) = UnixStream::connect(&path).await.expect("listening").into_split();
+    let mut lines = BufReader::new(reader).lines();
+    let mut answers = Vec::new();
+    for exchange in exchanges {
+        writer.write_all(format!("{}\n", exchange.request).as_bytes()).await.expect("the server reads");
+        let line = tokio::time::timeout(peer::PATIENCE, lines.next_line()).await.expect("in time").expect("readable");
+        answers.push(serde_json::from_str(&line.expect("an answer")).expect("JSON"));
+    }
+    answers
+}
+
 async fn over_rest(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
     let mut answers = Vec::new();
     for Exchange { request, .. } in exchanges {
@@ -116,6 +137,8 @@ async fn v15_the_same_call_gives_the_same_result_over_every_transport() {
         }
         let mut transports =
             vec![("HTTP", over_http(port, &exchanges).await), ("WebSocket", over_websocket(port, &exchanges).await)];
+        #[cfg(unix)]
+        transports.push(("a Unix socket", over_unix(&server, &exchanges).await));
         // The REST style is legacy by nature.
         if !exchanges.iter().any(|exchange| is_modern(&exchange.request)) {
             transports.push(("REST", over_rest(port, &exchanges).await));

@@ -30,7 +30,7 @@ pub(crate) fn initialize(call: &Call) -> Result<Reply, Error> {
         "name": server.name(),
         "version": server.version(),
         "tools_count": server.registry().len(),
-        "resources_count": server.resources().len(),
+        "resources_count": server.resources_count(),
         "prompts_count": server.prompts().len(),
     });
     if let Some(instructions) = &server.inner().instructions {

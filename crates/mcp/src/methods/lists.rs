@@ -1,4 +1,4 @@
-//! `tools/list`, `resources/list`, `resources/templates/list`, `prompts/list`: one page after the other.
+//! `tools/list`, `resources/templates/list`, `prompts/list`: one page after the other.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,7 +15,16 @@ struct Params {
     cursor: Option<String>,
 }
 
-const OWN: Cache = Cache { ttl_ms: 0, scope: "private" };
+/// Where a page begins.
+#[derive(Debug, PartialEq)]
+pub(super) enum Position {
+    /// After so many entries.
+    At(usize),
+    /// Where a program's own list said that its next page begins.
+    From(String),
+}
+
+pub(super) const OWN: Cache = Cache { ttl_ms: 0, scope: "private" };
 
 /// Lists change rarely, and clients are told when they do: they may keep one as long as we keep a discovery.
 fn shared(call: &Call) -> Cache {
@@ -34,11 +43,6 @@ pub(crate) fn tools(call: &Call) -> Result<Reply, Error> {
     page(call, "tools", tools.iter().map(|tool| tool.listing_for(with_output_schemas)), shared(call))
 }
 
-pub(crate) fn resources(call: &Call) -> Result<Reply, Error> {
-    let resources = call.server.resources();
-    page(call, "resources", resources.values().map(|resource| resource.listing()), OWN)
-}
-
 pub(crate) fn templates(call: &Call) -> Result<Reply, Error> {
     page(
         call,
@@ -53,37 +57,52 @@ pub(crate) fn prompts(call: &Call) -> Result<Reply, Error> {
     page(call, "prompts", prompts.values().map(|prompt| prompt.listing()), shared(call))
 }
 
-fn page(
+pub(super) fn page(
     call: &Call,
     member: &str,
     entries: impl ExactSizeIterator<Item = Value>,
     cache: Cache,
 ) -> Result<Reply, Error> {
-    let Params { cursor } = call.params.parse()?;
     // A page without room would never end.
     let size = call.server.limits().page_size.max(1);
-    let (start, total) = (offset(cursor.as_deref())?, entries.len());
-    if start > total {
-        return Err(bad_cursor());
-    }
+    let total = entries.len();
+    let start = match position(call)? {
+        Position::At(start) if start <= total => start,
+        _ => return Err(bad_cursor()),
+    };
     let mut members = Map::new();
     members.insert(member.into(), entries.skip(start).take(size).collect());
     if start + size < total {
-        members.insert("nextCursor".into(), URL_SAFE_NO_PAD.encode(format!("at:{}", start + size)).into());
+        members.insert("nextCursor".into(), Position::At(start + size).cursor().into());
     }
     Ok(Reply::from(Body::Members(members)).cached(cache))
 }
 
-fn offset(cursor: Option<&str>) -> Result<usize, Error> {
-    let Some(cursor) = cursor else { return Ok(0) };
-    URL_SAFE_NO_PAD
-        .decode(cursor)
-        .ok()
-        .and_then(|bytes| String::from_utf8(bytes).ok())
-        .and_then(|text| text.strip_prefix("at:")?.parse().ok())
-        .ok_or_else(bad_cursor)
+/// Where the page that is asked for begins.
+pub(super) fn position(call: &Call) -> Result<Position, Error> {
+    let Params { cursor } = call.params.parse()?;
+    let Some(cursor) = cursor else { return Ok(Position::At(0)) };
+    let text = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.and_then(|text| Position::read(&text)).ok_or_else(bad_cursor)
 }
 
-fn bad_cursor() -> Error {
+impl Position {
+    fn read(text: &str) -> Option<Position> {
+        match text.split_once(':')? {
+            ("at", start) => start.parse().ok().map(Position::At),
+            ("from", cursor) => Some(Position::From(cursor.to_owned())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn cursor(&self) -> String {
+        URL_SAFE_NO_PAD.encode(match self {
+            Position::At(start) => format!("at:{start}"),
+            Position::From(cursor) => format!("from:{cursor}"),
+        })
+    }
+}
+
+pub(super) fn bad_cursor() -> Error {
     Error::invalid_params("`cursor` is not one this server gave; leave it out to start at the first page")
 }

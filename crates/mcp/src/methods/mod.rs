@@ -8,6 +8,7 @@ pub(crate) mod lists;
 pub(crate) mod logging;
 mod measure;
 pub(crate) mod prompts_get;
+pub(crate) mod resources_list;
 pub(crate) mod resources_read;
 pub(crate) mod rounds;
 pub(crate) mod subscriptions;

@@ -49,21 +49,26 @@ pub(crate) fn cancel(call: &Call) -> Result<Reply, Error> {
     call.client.require(ClientFeature::Tasks)?;
     let Named { task_id } = call.params.parse()?;
     find(&call.server, &task_id, &call.exchange.caller)?;
-    stop(&call.server, &task_id);
+    stop(&call.server, &task_id)?;
     Ok(Reply::default())
 }
 
 /// `tools/cancel` as a request: says what became of it.
 pub(crate) fn cancel_tool(call: &Call) -> Result<Reply, Error> {
     let Named { task_id } = call.params.parse()?;
+    let ended = |task: &Task| {
+        let word = task.state.word();
+        Err(Error::invalid_params(format!("task `{task_id}` has ended ({word}) and cannot be cancelled")))
+    };
     let task = find(&call.server, &task_id, &call.exchange.caller)?;
     if task.state.is_final() {
-        return Err(Error::invalid_params(format!(
-            "task `{task_id}` has ended ({}) and cannot be cancelled",
-            task.state.word()
-        )));
+        return ended(&task);
     }
-    stop(&call.server, &task_id);
+    // It may have ended between the two looks at it.
+    match stop(&call.server, &task_id)? {
+        Some(task) if task.state.is_final() && !matches!(task.state, TaskState::Cancelled) => return ended(&task),
+        _ => {}
+    }
     Ok(Reply::new(json!({ "success": true, "taskId": task_id, "status": "cancelled" })))
 }
 
@@ -71,22 +76,25 @@ pub(crate) fn cancel_tool(call: &Call) -> Result<Reply, Error> {
 pub(crate) fn cancel_tool_silently(server: &Server, params: &Params, caller: &Caller) {
     if let Ok(Named { task_id }) = params.parse()
         && find(server, &task_id, caller).is_ok()
+        && let Err(error) = stop(server, &task_id)
     {
-        stop(server, &task_id);
+        tracing::error!(task = task_id, %error, "task could not be cancelled");
     }
 }
 
-fn stop(server: &Server, id: &str) {
+/// Gives the task as it is afterwards. A task that is no work of this process is stopped by its store.
+fn stop(server: &Server, id: &str) -> Result<Option<Task>, Error> {
     // The state first: whoever asks next is told `cancelled`, however long the work takes to notice.
-    server.update_task(id, TaskState::Cancelled);
+    let stopped = server.move_task(id, TaskState::Cancelled);
     let running = server.running_tasks().get(id).cloned();
     if let Some(running) = running {
         running.cancel.cancel();
     }
+    stopped
 }
 
 /// A task of another caller does not exist.
-fn find(server: &Server, id: &str, caller: &Caller) -> Result<Task, Error> {
+pub(super) fn find(server: &Server, id: &str, caller: &Caller) -> Result<Task, Error> {
     server
         .task_store()
         .get(id)?

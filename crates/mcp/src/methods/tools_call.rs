@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 
 use super::measure::Measure;
 use super::rounds::{Brought, Round, Stopped};
-use super::tools_call_task;
+use super::{tasks, tools_call_task};
 use crate::client::ClientFeature;
 use crate::dispatch::Call;
 use crate::error::Error;
 use crate::message;
 use crate::object;
 use crate::outcome::{CallResult, Cause, Failure, Outcome, ToolError};
-use crate::reply::{Body, Reply};
+use crate::reply::{Body, Reply, ResultType};
 use crate::tool::{Arguments, TaskSupport, Tool};
 use crate::trust;
 use crate::version::{Era, Version};
@@ -52,7 +52,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     let measure = Measure::begin(&call.server, &tool, sent, &call.exchange.caller);
     let arguments = read_arguments(&tool, sent).inspect_err(|error| measure.failed(error.error_type()))?;
 
-    if let Err(violations) = tool.input_schema().check(&arguments) {
+    if let Err(violations) = tool.check(&arguments) {
         let error = Error::Schema { tool: tool.name().to_owned(), violations };
         return finish(&tool, &call, &measure, Err(error));
     }
@@ -86,6 +86,12 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
         // A client without tasks waits for the whole.
         stopped = round.run(&context, tool.name(), limit, work(context.clone())).await;
     }
+    if let Ok(Stopped::Finished(Outcome::Task { id, .. })) = &stopped
+        && let Some(handle) = own_task(&tool, &call, id)
+    {
+        measure.succeeded();
+        return Ok(handle);
+    }
     match stopped {
         Ok(Stopped::Asks(open)) => {
             measure.goes_on();
@@ -105,7 +111,7 @@ pub(crate) fn finish(
     ended: Result<Outcome, Error>,
 ) -> Result<Reply, Error> {
     let cause = match ended {
-        Ok(Outcome::Done(result)) => {
+        Ok(Outcome::Done(result) | Outcome::Task { otherwise: result, .. }) => {
             if result.is_error {
                 measure.failed("tool")
             } else {
@@ -137,10 +143,27 @@ pub(crate) fn finish(
 /// Whether this call is answered with a task handle; a tool that needs one says so to clients that know no tasks.
 fn becomes_task(tool: &Tool, call: &Call) -> Result<bool, Error> {
     match (tool.meta().tasks, call.version.era()) {
-        (TaskSupport::Never, _) | (_, Era::Legacy) => Ok(false),
+        (TaskSupport::Never | TaskSupport::Own, _) | (_, Era::Legacy) => Ok(false),
         (TaskSupport::Optional, Era::Modern) => Ok(call.client.supports(ClientFeature::Tasks)),
         (TaskSupport::Always, Era::Modern) => call.client.require(ClientFeature::Tasks).map(|()| true),
         (TaskSupport::Handoff, Era::Modern) => call.client.require(ClientFeature::Tasks).map(|()| false),
+    }
+}
+
+/// The handle of a task that the handler began itself, for clients that know tasks.
+///
+/// A handle that cannot be looked up is worth less than the plain answer, and the work has begun either way.
+fn own_task(tool: &Tool, call: &Call, id: &str) -> Option<Reply> {
+    let knows = call.version.era() == Era::Modern && call.client.supports(ClientFeature::Tasks);
+    if tool.meta().tasks != TaskSupport::Own || !knows {
+        return None;
+    }
+    match tasks::find(&call.server, id, &call.exchange.caller) {
+        Ok(task) => Some(Reply::from(Body::Members(task.handle())).of_kind(ResultType::Task)),
+        Err(error) => {
+            tracing::warn!(tool = tool.name(), task = id, %error, "its task cannot be looked up; answered without it");
+            None
+        }
     }
 }
 

@@ -59,6 +59,7 @@ impl Connection {
     pub(crate) fn new(server: Server, caller: Caller, bucket: Option<Arc<Bucket>>) -> (Connection, queue::Receiver) {
         let (out, outgoing) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
         let session = Arc::new(Session::new());
+        session.take_over_news(out.clone());
         let gone = CancellationToken::new();
         // Subscribed here, so that nothing that happens from now on is missed.
         server.spawn(tell_news(server.events(), session.clone(), caller.identity.clone(), out.clone(), gone.clone()));
@@ -216,6 +217,13 @@ impl Connection {
             closing: self.closing.clone(),
             bucket: self.bucket.clone(),
         }
+    }
+}
+
+/// Whoever still remembers the session finds no stream in it: the peer's writer ends when nobody can send any more.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.session.end_news();
     }
 }
 

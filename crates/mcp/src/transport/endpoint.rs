@@ -107,12 +107,17 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
         Err(error) => return refuse(StatusCode::TOO_MANY_REQUESTS, &error, Era::Legacy),
     };
     // One stream a session: the newest takes over, so that no message is told twice.
-    let replaced = session.take_over_news();
-    let state = (server.events(), server, session, caller, replaced, place);
-    let news = stream::unfold(state, |(mut events, server, session, caller, replaced, place)| async move {
+    let (out, own) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
+    let replaced = session.take_over_news(out);
+    let state = (server.events(), own.open(), server, session, caller, replaced, place);
+    let news = stream::unfold(state, |(mut events, mut own, server, session, caller, replaced, place)| async move {
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,
+                Some(mut message) = own.recv() => {
+                    let bytes = std::mem::take(&mut message.bytes);
+                    return Some((bytes, (events, own, server, session, caller, replaced, place)));
+                }
                 () = replaced.cancelled() => return None,
                 () = server.inner().draining.cancelled() => return None,
             };
@@ -120,7 +125,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
                 Ok(event) => {
                     let notification = event.for_legacy(&session.subscriptions(), &caller.identity);
                     if let Some(notification) = notification {
-                        return Some((notification, (events, server, session, caller, replaced, place)));
+                        return Some((notification, (events, own, server, session, caller, replaced, place)));
                     }
                 }
                 Err(RecvError::Lagged(_)) => {}

@@ -17,9 +17,12 @@ mod slow_reader;
 mod sse;
 mod status;
 pub mod stdio;
+#[cfg(unix)]
+pub mod unix;
 mod websocket;
 
 pub use auth::{Auth, Token};
+pub(crate) use lines::{Line, Lines};
 pub(crate) use queue::Sender;
 pub(crate) use rate::Bucket;
 pub use rate::RateLimit;

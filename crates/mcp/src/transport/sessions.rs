@@ -62,7 +62,7 @@ impl Sessions {
             return false;
         }
         open.remove(id).is_some_and(|entry| {
-            entry.session.take_over_news();
+            entry.session.end_news();
             true
         })
     }

@@ -26,10 +26,10 @@ pub async fn serve(server: &Server, trust: TrustLevel) -> io::Result<()> {
     let (server, input, output) = (server.clone(), os_streams::stdin()?, os_streams::stdout()?);
     // On a worker, which waits for the pipe itself. The thread that blocks on `main` would have to be woken by one for
     // every message: 20 µs each, more than half of a round trip.
-    tokio::spawn(async move { converse_over(&server, input, output, trust, LINGER).await }).await?
+    tokio::spawn(async move { converse_over(&server, input, output, local(trust), LINGER).await }).await?
 }
 
-/// Serves one peer over any byte streams: a pipe, a Unix socket, a test.
+/// Serves one peer over any byte streams: a pipe, a test.
 ///
 /// End of input and [`Server::drain`] both let what is in flight finish and be answered, within the grace time.
 pub async fn serve_streams<R, W>(server: &Server, reader: R, writer: W, trust: TrustLevel) -> io::Result<()>
@@ -37,21 +37,28 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    converse_over(server, reader, writer, trust, Duration::ZERO).await
+    serve_caller(server, reader, writer, local(trust)).await
 }
 
-async fn converse_over<R, W>(
-    server: &Server,
-    reader: R,
-    writer: W,
-    trust: TrustLevel,
-    linger: Duration,
-) -> io::Result<()>
+/// The same for a peer that another transport has found out about.
+pub(crate) async fn serve_caller<R, W>(server: &Server, reader: R, writer: W, caller: Caller) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let caller = Caller { via: Via::Stdio, identity: "stdio".into(), trust };
+    converse_over(server, reader, writer, caller, Duration::ZERO).await
+}
+
+/// The one peer of a process's own streams.
+fn local(trust: TrustLevel) -> Caller {
+    Caller { via: Via::Stdio, identity: "stdio".into(), trust }
+}
+
+async fn converse_over<R, W>(server: &Server, reader: R, writer: W, caller: Caller, linger: Duration) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
     let (connection, outgoing) = Connection::new(server.clone(), caller, None);
     let mut line = Wire {
         lines: Lines::new(reader, server.limits().max_message_bytes),
@@ -76,7 +83,7 @@ where
     };
     match ended {
         // The client closed its end: there is nobody left to tell.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Ok(()),
         ended => ended,
     }
 }

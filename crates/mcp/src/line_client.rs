@@ -1,0 +1,140 @@
+//! A small client over lines: how the command line talks to a server that already runs, over its Unix socket.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::error::ErrorObject;
+use crate::message::{self, Bounds, Id, Incoming, Message, Notification, Response};
+use crate::transport::{Line, Lines};
+
+/// One connection to a server. Calls may run side by side; dropping it hangs up.
+pub struct LineClient {
+    writer: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
+    last_id: AtomicI64,
+    waiting: Arc<Waiting>,
+    reading: JoinHandle<()>,
+}
+
+/// Why a call has no result.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CallError {
+    #[error("{}", .0.message)]
+    Refused(ErrorObject),
+    #[error("the server has closed the connection; start it again and repeat the call")]
+    Gone,
+}
+
+/// Calls without an answer yet; none once there will be no more answers.
+#[derive(Debug)]
+struct Waiting(Mutex<Option<HashMap<Id, oneshot::Sender<Response>>>>);
+
+/// An answer may hold whole documents, but not the machine's memory.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+
+const BOUNDS: Bounds = Bounds { bare_allowed: false, max_batch: 100, max_depth: 128 };
+
+impl LineClient {
+    /// Talks over these streams. `notified` gets the method and the params of everything the server tells by itself.
+    pub fn over<R, W>(reader: R, writer: W, notified: impl FnMut(&str, Value) + Send + 'static) -> LineClient
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let waiting = Arc::new(Waiting(Mutex::new(Some(HashMap::new()))));
+        let reading = tokio::spawn(read(Lines::new(reader, MAX_ANSWER), waiting.clone(), notified));
+        let writer: Box<dyn AsyncWrite + Send + Unpin> = Box::new(writer);
+        LineClient { writer: writer.into(), last_id: AtomicI64::new(0), waiting, reading }
+    }
+
+    /// Sends one request and waits for its result.
+    pub async fn call(&self, method: &str, params: &Value) -> Result<Value, CallError> {
+        let id = Id::Integer(self.last_id.fetch_add(1, Ordering::Relaxed).into());
+        let mut line = message::encode_call(Some(&id), method, params).map_err(|_| CallError::Gone)?;
+        line.push(b'\n');
+        let answer = self.waiting.expect(&id).ok_or(CallError::Gone)?;
+        let _forget = Forget { waiting: &self.waiting, id: &id };
+        {
+            let mut writer = self.writer.lock().await;
+            // A line is written whole or the connection is of no more use, so a caller that leaves now breaks it.
+            writer.write_all(&line).await.map_err(|_| CallError::Gone)?;
+            writer.flush().await.map_err(|_| CallError::Gone)?;
+        }
+        answer.await.map_err(|_| CallError::Gone)?.parse().map_err(CallError::Refused)
+    }
+}
+
+impl Drop for LineClient {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+impl fmt::Debug for LineClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LineClient").finish_non_exhaustive()
+    }
+}
+
+impl Waiting {
+    fn expect(&self, id: &Id) -> Option<oneshot::Receiver<Response>> {
+        let (answer, receiver) = oneshot::channel();
+        self.lock().as_mut()?.insert(id.clone(), answer);
+        Some(receiver)
+    }
+
+    fn answered(&self, response: Response) {
+        let waiter = response.id.as_ref().and_then(|id| self.lock().as_mut()?.remove(id));
+        if let Some(waiter) = waiter {
+            let _ = waiter.send(response);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<Id, oneshot::Sender<Response>>>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// A caller that stops waiting leaves nothing behind.
+struct Forget<'a> {
+    waiting: &'a Waiting,
+    id: &'a Id,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.lock().as_mut() {
+            waiting.remove(self.id);
+        }
+    }
+}
+
+/// Hands out what comes until the server hangs up; then every call that waits is told.
+async fn read<R>(mut lines: Lines<R>, waiting: Arc<Waiting>, mut notified: impl FnMut(&str, Value) + Send)
+where
+    R: AsyncRead + Unpin,
+{
+    let mut more = true;
+    'open: while more {
+        more = lines.fill().await.unwrap_or(false);
+        while let Some(line) = lines.take() {
+            // Whose answer it was cannot be known, so nobody is left waiting for it.
+            let Line::Message(line) = line else { break 'open };
+            match message::decode(line, BOUNDS) {
+                Incoming::One(Ok(Message::Response(response))) => waiting.answered(response),
+                Incoming::One(Ok(Message::Notification(Notification { method, params }))) => {
+                    notified(&method, params.parse().unwrap_or_default());
+                }
+                // We offer nothing that a server could ask for, and send no batches.
+                _ => tracing::debug!("a line of the server was passed over"),
+            }
+        }
+    }
+    *waiting.lock() = None;
+}

@@ -1,0 +1,68 @@
+//! `resources/list`: the fixed resources first, then those the program lists itself, in pages that run through both.
+
+use serde_json::{Map, Value};
+
+use super::lists::{self, Position};
+use super::rounds::{Round, Stopped};
+use crate::ask::Asking;
+use crate::dispatch::Call;
+use crate::error::Error;
+use crate::reply::{Body, Reply};
+use crate::resource_lister::{ResourceLister, ResourcePage, WantedPage};
+
+pub(crate) async fn list(call: Call) -> Result<Reply, Error> {
+    let fixed = call.server.resources();
+    let Some(lister) = call.server.inner().lister.clone() else {
+        return lists::page(&call, "resources", fixed.values().map(|resource| resource.listing()), lists::OWN);
+    };
+    let size = call.server.limits().page_size;
+    let position = lists::position(&call)?;
+    let mut entries: Vec<Value> = Vec::new();
+    let cursor = match position {
+        Position::At(start) if start > fixed.len() => return Err(lists::bad_cursor()),
+        Position::At(start) => {
+            entries.extend(fixed.values().skip(start).take(size).map(|resource| resource.listing()));
+            if start + entries.len() < fixed.len() {
+                return Ok(reply(entries, Some(Position::At(start + size))));
+            }
+            None
+        }
+        Position::From(cursor) => Some(cursor),
+    };
+    let room = size - entries.len();
+    if room == 0 {
+        // Whether a page is to follow that has nothing on it would be a waste to find out by asking for it.
+        let next = (lister.count() > 0).then(|| Position::At(fixed.len()));
+        return Ok(reply(entries, next));
+    }
+    let page = one_page(&call, &lister, WantedPage { cursor, room }).await?;
+    entries.extend(page.resources.into_iter().map(Value::from));
+    Ok(reply(entries, page.next.map(Position::From)))
+}
+
+/// Asks the program for a page, within the time a tool has, and keeps it to its bound.
+async fn one_page(call: &Call, lister: &ResourceLister, wanted: WantedPage) -> Result<ResourcePage, Error> {
+    let context = call.context(Asking::Nowhere);
+    let (room, limit) = (wanted.room, Some(call.server.limits().tool_timeout));
+    let work = lister.list(context.clone(), wanted);
+    match Round::detached(Asking::Nowhere).run(&context, "resources/list", limit, work).await? {
+        Stopped::Finished(page) => page.and_then(|page| match page.resources.len() {
+            // Cut short, the rest would be on no page.
+            listed if listed > room => Err(Error::internal(
+                "the resources could not be listed",
+                format!("a page for {room} resources has {listed}"),
+            )),
+            _ => Ok(page),
+        }),
+        Stopped::Asks(_) => Err(Error::internal("the resources could not be listed", "a lister asked in rounds")),
+    }
+}
+
+fn reply(entries: Vec<Value>, next: Option<Position>) -> Reply {
+    let mut members = Map::new();
+    members.insert("resources".into(), entries.into());
+    if let Some(next) = next {
+        members.insert("nextCursor".into(), next.cursor().into());
+    }
+    Reply::from(Body::Members(members)).cached(lists::OWN)
+}

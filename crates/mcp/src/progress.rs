@@ -1,0 +1,56 @@
+//! `notifications/progress`: what is told, and that the values of one token only grow.
+
+use std::sync::Mutex;
+
+use serde_json::{Map, Value, json};
+
+use crate::message::{self, Id};
+
+/// One thing to tell.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step<'a> {
+    pub(crate) progress: f64,
+    pub(crate) total: Option<f64>,
+    pub(crate) message: Option<&'a str>,
+}
+
+/// How far the work of one token has been told to be.
+#[derive(Debug)]
+pub(crate) struct Reached(Mutex<f64>);
+
+impl Default for Reached {
+    fn default() -> Reached {
+        Reached(Mutex::new(f64::NEG_INFINITY))
+    }
+}
+
+impl Reached {
+    /// Hands the notification to `offer`, unless the value is no more than one that was told before.
+    ///
+    /// `offer` runs under the lock, so that two threads cannot overtake each other on the way out; it must not wait.
+    pub(crate) fn tell(&self, token: &Id, step: Step<'_>, offer: impl FnOnce(Vec<u8>)) {
+        let mut last = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // JSON has no infinity, and nothing is greater than what is no number.
+        if !step.progress.is_finite() || step.progress <= *last {
+            return;
+        }
+        *last = step.progress;
+        let mut params = Map::new();
+        params.insert("progressToken".into(), json!(token));
+        params.insert("progress".into(), number(step.progress));
+        if let Some(total) = step.total.filter(|total| total.is_finite()) {
+            params.insert("total".into(), number(total));
+        }
+        if let Some(message) = step.message {
+            params.insert("message".into(), message.into());
+        }
+        if let Ok(notification) = message::encode_call(None, "notifications/progress", &params) {
+            offer(notification);
+        }
+    }
+}
+
+/// Whole numbers are written without a fraction, as clients wrote them.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
+}

@@ -1,0 +1,106 @@
+//! A socket in the file system, for programs of the same user: the lines of `stdio`, many peers at once.
+//!
+//! Whoever makes the listener decides where it stands and who may open it. Beyond that, callers of other users are
+//! turned away here, so that a folder that is open to all does no harm.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout, timeout_at};
+use tokio_util::task::TaskTracker;
+
+use super::connection::reject;
+use super::slow_reader::WriteDeadline;
+use super::stdio;
+use crate::error::Error;
+use crate::message::Rejection;
+use crate::server::Server;
+use crate::trust::{Caller, TrustLevel, Via};
+
+/// Serves one listener until the server is drained and its last request answered.
+///
+/// At most `max_connections` peers are served at once, beside those of other transports; more are told so and closed.
+pub async fn serve(server: &Server, listener: UnixListener, trust: TrustLevel) -> io::Result<()> {
+    let own_user = own_user()?;
+    let caller = Caller { via: Via::Unix, identity: "unix".into(), trust };
+    let places = Arc::new(Semaphore::new(server.limits().max_connections));
+    let open = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = server.inner().draining.cancelled() => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            // Out of file descriptors, most likely: waiting lets some close.
+            Err(error) => {
+                tracing::warn!(%error, "connection could not be accepted");
+                sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        if !stream.peer_cred().is_ok_and(|peer| may_call(own_user, peer.uid())) {
+            server.inner().metrics.rejected_connections.inc();
+            let error = Error::Authentication("this socket serves its own user only".into());
+            open.spawn(turn_away(stream, error));
+            continue;
+        }
+        match places.clone().try_acquire_owned() {
+            Ok(place) => drop(open.spawn(serve_peer(server.clone(), stream, caller.clone(), place))),
+            Err(_) => {
+                server.inner().metrics.rejected_connections.inc();
+                let most = server.limits().max_connections;
+                let error = Error::RateLimited(format!("{most} connections are open already; close one and try again"));
+                open.spawn(turn_away(stream, error));
+            }
+        }
+    }
+    // New peers find nobody, as they will when the program has ended.
+    drop(listener);
+    open.close();
+    tokio::select! {
+        _ = timeout_at(server.grace_ends(), open.wait()) => {}
+        () = server.stopped() => {}
+    }
+    Ok(())
+}
+
+async fn serve_peer(server: Server, stream: UnixStream, caller: Caller, _place: OwnedSemaphorePermit) {
+    let (reader, writer) = stream.into_split();
+    let writer = WriteDeadline::new(writer, server.limits().write_timeout);
+    if let Err(error) = stdio::serve_caller(&server, reader, writer, caller).await {
+        tracing::debug!(%error, "connection ended early");
+    }
+}
+
+/// Said in one line, without a thought for what was asked.
+async fn turn_away(mut stream: UnixStream, error: Error) {
+    let mut line = reject(&Rejection { id: None, error });
+    line.push(b'\n');
+    let _ = timeout(Duration::from_secs(1), stream.write_all(&line)).await;
+}
+
+/// The user this program runs as, as a peer of ours would be told.
+fn own_user() -> io::Result<u32> {
+    Ok(UnixStream::pair()?.0.peer_cred()?.uid())
+}
+
+/// The same user, and the one who may do everything anyway.
+fn may_call(own_user: u32, peer: u32) -> bool {
+    peer == own_user || peer == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_user_may_not_call() {
+        assert!(may_call(1000, 1000) && may_call(1000, 0));
+        assert!(!may_call(1000, 1001) && !may_call(0, 1000));
+    }
+}

@@ -1,0 +1,228 @@
+//! Tasks that a program's own store has: begun by a handler, moved on by the store, seen by clients like any other.
+
+mod fixture;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use corbie_mcp::transport::http::Options;
+use corbie_mcp::{
+    Arguments, CallResult, Context, Error, MemoryTasks, Outcome, Server, Task, TaskState, TaskStore, TaskSupport, Tool,
+    TrustLevel,
+};
+use fixture::peer::{self, EventStream, Stdio, Way, ask, call, modern, request, text_of};
+use serde_json::{Value, json};
+
+/// A store with work of its own. It writes down what it is told to keep.
+#[derive(Debug)]
+struct Jobs {
+    tasks: MemoryTasks,
+    heard: Mutex<Vec<&'static str>>,
+    /// The work ends just before the next change is kept.
+    ends_first: AtomicBool,
+    refuses: AtomicBool,
+}
+
+impl Jobs {
+    fn new() -> Arc<Jobs> {
+        let (ends_first, refuses) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Jobs { tasks: MemoryTasks::new(10), heard: Mutex::default(), ends_first, refuses })
+    }
+
+    fn heard(&self) -> Vec<&'static str> {
+        self.heard.lock().expect("unpoisoned").clone()
+    }
+
+    /// The store's own work begins or moves on.
+    fn set(&self, id: &str, owner: &str, state: TaskState) {
+        let now = SystemTime::now();
+        let ttl = Duration::from_secs(60);
+        let task = Task { id: id.into(), owner: owner.into(), state, created: now, updated: now, ttl };
+        self.tasks.put(&task).expect("room");
+    }
+}
+
+impl TaskStore for Jobs {
+    fn put(&self, task: &Task) -> Result<(), Error> {
+        if self.refuses.load(Ordering::SeqCst) {
+            return Err(Error::internal("the disk is full", "ENOSPC"));
+        }
+        self.heard.lock().expect("unpoisoned").push(task.state.word());
+        if self.ends_first.load(Ordering::SeqCst) {
+            self.set(&task.id, &task.owner, done());
+            return Ok(());
+        }
+        self.tasks.put(task)
+    }
+
+    fn get(&self, id: &str) -> Result<Option<Task>, Error> {
+        self.tasks.get(id)
+    }
+}
+
+fn done() -> TaskState {
+    TaskState::Completed(json!({ "content": [{ "type": "text", "text": "read" }], "isError": false }))
+}
+
+/// A server whose tool `add` begins the task `job-1` in the store, with that support for tasks.
+fn server_with(jobs: &Arc<Jobs>, support: TaskSupport) -> Server {
+    let begins = jobs.clone();
+    let add = Tool::builder("add").task_support(support).no_input().run(move |context: Context, _: Arguments| {
+        begins.set("job-1", &context.caller().identity, TaskState::Working);
+        let otherwise = CallResult::json(json!({ "task_id": "job-1" }));
+        std::future::ready(Outcome::Task { id: "job-1".into(), otherwise })
+    });
+    let stranger = jobs.clone();
+    let other = Tool::builder("other").task_support(TaskSupport::Own).no_input().run(move |_, _: Arguments| {
+        stranger.set("job-2", "somebody else", TaskState::Working);
+        std::future::ready(Outcome::Task { id: "job-2".into(), otherwise: CallResult::text("joined") })
+    });
+    let lost = Tool::builder("lost")
+        .task_support(TaskSupport::Own)
+        .no_input()
+        .run(async |_, _: Arguments| Outcome::Task { id: "nowhere".into(), otherwise: CallResult::text("begun") });
+    let tools = Server::builder("s", "1").tool(add).tool(other).tool(lost);
+    tools.task_store(jobs.clone()).build().expect("valid")
+}
+
+fn server(jobs: &Arc<Jobs>) -> Server {
+    server_with(jobs, TaskSupport::Own)
+}
+
+fn with_tasks(id: i64, method: &str, params: Value) -> Value {
+    modern(id, method, params, json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } }))
+}
+
+fn named(method: &str) -> Value {
+    with_tasks(2, method, json!({ "taskId": "job-1" }))
+}
+
+fn start() -> Value {
+    with_tasks(1, "tools/call", json!({ "name": "add" }))
+}
+
+fn cancel() -> Value {
+    request(3, "tools/cancel", json!({ "taskId": "job-1" }))
+}
+
+#[tokio::test]
+async fn m21_a_client_that_knows_tasks_gets_the_handle_of_the_handlers_own_task() {
+    let jobs = Jobs::new();
+    let server = server(&jobs);
+    let begun = ask(&server, &start()).await["result"].take();
+    assert_eq!((&begun["resultType"], &begun["taskId"]), (&json!("task"), &json!("job-1")), "{begun}");
+    assert_eq!((&begun["status"], begun.get("content")), (&json!("working"), None), "{begun}");
+    assert_eq!(ask(&server, &named("tasks/get")).await["result"]["status"], "working");
+    jobs.set("job-1", "stdio", done());
+    let task = ask(&server, &named("tasks/get")).await["result"].take();
+    assert_eq!((&task["status"], &task["result"]["content"][0]["text"]), (&json!("completed"), &json!("read")));
+    assert_eq!(jobs.heard(), [] as [&str; 0], "the library made no task and changed none");
+    assert_eq!(server.registry().find("add").expect("known").stats().summary()["calls"], 1);
+}
+
+#[tokio::test]
+async fn m21_everyone_else_gets_the_plain_answer() {
+    let server = server(&Jobs::new());
+    for way in Way::ALL {
+        let answer = way.ask(&server, TrustLevel::Trusted, &call(1, "add", json!({}))).await;
+        assert_eq!(text_of(&answer), r#"{"task_id":"job-1"}"#, "{way:?}");
+    }
+    let unaware = ask(&server, &modern(1, "tools/call", json!({ "name": "add" }), json!({}))).await;
+    assert_eq!((&unaware["result"]["resultType"], text_of(&unaware)), (&json!("complete"), r#"{"task_id":"job-1"}"#));
+}
+
+#[tokio::test]
+async fn m21_a_handle_that_its_caller_could_not_look_up_is_not_given() {
+    let server = server(&Jobs::new());
+    for (tool, plain) in [("other", "joined"), ("lost", "begun")] {
+        let answer = ask(&server, &with_tasks(1, "tools/call", json!({ "name": tool }))).await;
+        assert_eq!((&answer["result"]["resultType"], text_of(&answer)), (&json!("complete"), plain));
+    }
+}
+
+#[tokio::test]
+async fn m21_a_tool_that_was_not_declared_so_gives_no_handle_of_its_own() {
+    let jobs = Jobs::new();
+    let answer = ask(&server_with(&jobs, TaskSupport::Never), &start()).await;
+    assert_eq!(answer["result"]["resultType"], "complete");
+    // Here the whole call is a task of the library's, and the plain answer is its result.
+    let begun = ask(&server_with(&jobs, TaskSupport::Optional), &start()).await;
+    assert_eq!(begun["result"]["resultType"], "task");
+    assert_ne!(begun["result"]["taskId"], "job-1");
+}
+
+#[tokio::test]
+async fn m21_m28_k117_x08_the_store_hears_of_a_cancellation_in_any_of_three_ways() {
+    let silent = json!({ "jsonrpc": "2.0", "method": "tools/cancel", "params": { "taskId": "job-1" } });
+    let told = json!({ "success": true, "taskId": "job-1", "status": "cancelled" });
+    for (cancel, answered) in [(named("tasks/cancel"), None), (cancel(), Some(told)), (silent, None)] {
+        let jobs = Jobs::new();
+        let mut peer = Stdio::start(&server(&jobs), TrustLevel::Trusted);
+        peer.call(&start()).await;
+        peer.send(&cancel.to_string()).await;
+        if cancel.get("id").is_some() {
+            let answer = peer.receive().await;
+            assert!(answer["result"].is_object(), "{answer}");
+            assert_eq!(answered.as_ref().unwrap_or(&answer["result"]), &answer["result"], "{cancel}");
+        }
+        assert_eq!(peer.call(&named("tasks/get")).await["result"]["status"], "cancelled", "{cancel}");
+        assert_eq!(jobs.heard(), ["cancelled"], "{cancel}");
+    }
+}
+
+#[tokio::test]
+async fn m28_k117_a_task_that_ends_while_it_is_being_cancelled_stays_ended() {
+    let jobs = Jobs::new();
+    let server = server(&jobs);
+    ask(&server, &start()).await;
+    jobs.ends_first.store(true, Ordering::SeqCst);
+    let late = ask(&server, &cancel()).await;
+    assert_eq!(late["error"]["code"], -32602, "{late}");
+    assert_eq!(ask(&server, &named("tasks/get")).await["result"]["status"], "completed");
+    let over = ask(&server, &named("tasks/cancel")).await;
+    assert!(over["result"].is_object(), "the wish is acknowledged all the same: {over}");
+    assert_eq!(jobs.heard(), ["cancelled"], "what has ended is not put again");
+}
+
+#[tokio::test]
+async fn m28_k117_a_cancellation_that_the_store_refuses_is_not_called_a_success() {
+    let jobs = Jobs::new();
+    let server = server(&jobs);
+    ask(&server, &start()).await;
+    jobs.refuses.store(true, Ordering::SeqCst);
+    for cancel in [cancel(), named("tasks/cancel")] {
+        let refused = ask(&server, &cancel).await;
+        assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    }
+    assert_eq!(ask(&server, &named("tasks/get")).await["result"]["status"], "working");
+}
+
+#[tokio::test]
+async fn m28_k117_a_cancellation_by_another_caller_does_not_reach_the_store() {
+    let jobs = Jobs::new();
+    let server = server(&jobs);
+    ask(&server, &start()).await;
+    let other = Way::Http.ask(&server, TrustLevel::Trusted, &cancel()).await;
+    assert_eq!(other["error"]["code"], -32602, "{other}");
+    assert_eq!(jobs.heard(), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn m21_x43_listeners_are_told_what_the_store_says_of_its_tasks() {
+    let jobs = Jobs::new();
+    let server = server(&jobs);
+    let port = fixture::listen(&server, Options::default()).await;
+    assert_eq!(peer::post_modern(port, &start()).await.json()["result"]["taskId"], "job-1");
+    let listen = with_tasks(7, "subscriptions/listen", json!({ "notifications": { "taskIds": ["job-1"] } }));
+    let mut news = EventStream::open_modern(port, &listen).await;
+    assert_eq!(news.next().await.expect("open")["method"], "notifications/subscriptions/acknowledged");
+    server.task_changed("job-1");
+    server.task_changed("unknown");
+    jobs.set("job-1", "loopback", done());
+    server.task_changed("job-1");
+    for status in ["working", "completed"] {
+        let told = news.next().await.expect("news");
+        assert_eq!((&told["method"], &told["params"]["status"]), (&json!("notifications/tasks"), &json!(status)));
+    }
+}
