@@ -1,0 +1,284 @@
+//! Search by words: BM25 over packed lists.
+//!
+//! How rare a word is and how long chunks are on average is summed over all segments and without removed chunks: a
+//! document that was removed leaves no trace in the scores of others.
+//!
+//! Chunks are scored a window at a time, so that the sums stay in the nearest cache. Words that cannot lift a chunk
+//! above the bar by themselves are read only where others have come close to it. A query reads less than two bytes for
+//! each chunk that has one of its words, which is little beside what vectors take: memory is not what bounds it.
+
+use crate::bitmap::Bitmap;
+use crate::fuse;
+use crate::postings::{Cursor, List};
+use crate::terms::Term;
+use crate::top::{Found, Top};
+use crate::words::{TEXT, Words};
+
+/// How soon more of the same word stops to count.
+const K1: f32 = 1.2;
+/// How much long chunks count less.
+const B: f32 = 0.75;
+/// Chunks scored at once: their sums are 32 KiB.
+const WINDOW: usize = 4096;
+/// Words of a query that are told apart in [`Found::matched`].
+const TOLD_APART: usize = 32;
+/// Where fewer than one in this many chunks are allowed, they are looked up one by one.
+const SELECTIVE: usize = 32;
+
+/// A part of the index, as far as words go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) words: &'a Words,
+    /// Chunks that were removed, in order.
+    pub(crate) dead: &'a [u32],
+    /// Chunks that may be found; all where there is none.
+    pub(crate) allowed: Option<&'a Bitmap>,
+}
+
+/// A query's words, weighed for one snapshot.
+#[derive(Debug)]
+pub(crate) struct Weighed<'a> {
+    views: &'a [View<'a>],
+    groups: Vec<Group<'a>>,
+    /// What all words of the query weigh together, apart from extra ones.
+    mass: f32,
+    norm: Norm,
+}
+
+#[derive(Debug)]
+struct Group<'a> {
+    weight: f32,
+    /// How rare it is; 0 for extra words.
+    mass: f32,
+    /// Lists of its forms: number of the part, list.
+    lists: Vec<(u32, List<'a>)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Norm {
+    base: f32,
+    slope: f32,
+}
+
+struct Reader<'a> {
+    cursor: Cursor<'a>,
+    weight: f32,
+    bit: u32,
+    /// The most it adds to any chunk.
+    bound: f32,
+}
+
+// === impl Weighed ===
+
+impl<'a> Weighed<'a> {
+    /// `chunks` and `length` are those of all parts together, without removed chunks.
+    pub(crate) fn new(views: &'a [View<'a>], terms: &[Term], chunks: usize, length: u64) -> Weighed<'a> {
+        let mut groups: Vec<Group> = terms
+            .iter()
+            .map(|term| {
+                let mut lists = Vec::new();
+                let mut having = 0;
+                for (part, view) in views.iter().enumerate() {
+                    for form in &term.forms {
+                        if let Some(list) = view.words.dictionary.find(form.as_bytes()) {
+                            having += list.len - count_among(list, view.dead);
+                            lists.push((part as u32, list));
+                        }
+                    }
+                }
+                let rarity = rarity(chunks, having);
+                let weight = rarity * (1.0 + (term.count as f32).ln());
+                Group { weight, mass: if term.is_extra { 0.0 } else { fuse::mass(chunks, having) }, lists }
+            })
+            .collect();
+        groups.sort_by(|a, b| b.mass.total_cmp(&a.mass));
+        let mass = groups.iter().take(TOLD_APART).map(|group| group.mass).sum();
+        let average = if chunks == 0 { 1.0 } else { (length as f32 / chunks as f32).max(1.0) };
+        // Counts are in halves, and so is what they are compared with.
+        let norm = Norm { base: TEXT as f32 * K1 * (1.0 - B), slope: TEXT as f32 * K1 * B / average };
+        Weighed { views, groups, mass, norm }
+    }
+
+    /// What a chunk would score that had nothing but the query's words, over and over.
+    pub(crate) fn most(&self) -> f32 {
+        let words = self.groups.iter().filter(|group| group.mass > 0.0);
+        words.map(|group| group.weight).sum::<f32>() * (K1 + 1.0)
+    }
+
+    /// How many words the query has.
+    pub(crate) fn count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Which share of the query, weighed by rarity, these words are.
+    pub(crate) fn share(&self, matched: u32) -> f32 {
+        if self.mass <= 0.0 {
+            return 0.0;
+        }
+        let groups = self.groups.iter().take(TOLD_APART).enumerate();
+        groups.filter(|(at, _)| matched >> at & 1 == 1).map(|(_, group)| group.mass).sum::<f32>() / self.mass
+    }
+
+    /// The `depth` best chunks, best first.
+    pub(crate) fn search(&self, depth: usize) -> Vec<Found> {
+        let mut top = Top::new(depth, 0.0);
+        let mut sums = vec![0.0; WINDOW];
+        let mut matched = vec![0; WINDOW];
+        for (part, view) in self.views.iter().enumerate() {
+            match view.allowed {
+                Some(allowed) if allowed.count() * SELECTIVE < view.words.lengths.len() => {
+                    let chunks: Vec<u32> = allowed.iter().map(|chunk| chunk as u32).collect();
+                    for (chunk, (score, matched)) in chunks.iter().zip(self.score(part, &chunks)) {
+                        top.offer(Found { score, part: part as u32, chunk: *chunk, matched });
+                    }
+                }
+                _ => self.search_part(part, &mut top, &mut sums, &mut matched),
+            }
+        }
+        top.finish()
+    }
+
+    /// What some chunks of a part score, given in order.
+    pub(crate) fn score(&self, part: usize, chunks: &[u32]) -> Vec<(f32, u32)> {
+        let mut scores = vec![(0.0, 0); chunks.len()];
+        for mut reader in self.readers(part) {
+            for (chunk, (score, matched)) in chunks.iter().zip(&mut scores) {
+                match reader.cursor.seek(*chunk) {
+                    None => break,
+                    Some(found) if found == *chunk => {
+                        let length = self.views[part].words.lengths[*chunk as usize];
+                        *score += reader.weight * self.norm.count(reader.cursor.count(), length);
+                        *matched |= reader.bit;
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        scores
+    }
+
+    fn readers(&self, part: usize) -> Vec<Reader<'a>> {
+        let groups = self.groups.iter().enumerate();
+        groups
+            .flat_map(|(at, group)| {
+                let bit = if at < TOLD_APART { 1 << at } else { 0 };
+                group.lists.iter().filter(move |(of, _)| *of as usize == part).map(move |(_, list)| Reader {
+                    cursor: Cursor::new(*list),
+                    weight: group.weight,
+                    bit,
+                    // A little more than it is, for what rounding does to sums.
+                    bound: 1.0001 * group.weight * self.norm.bound(*list),
+                })
+            })
+            .collect()
+    }
+
+    fn search_part(&self, part: usize, top: &mut Top, sums: &mut [f32], matched: &mut [u32]) {
+        let View { words, allowed, .. } = self.views[part];
+        let chunks = words.lengths.len();
+        let mut readers = self.readers(part);
+        readers.sort_by(|a, b| a.bound.total_cmp(&b.bound));
+        let mut from = 0;
+        while from < chunks {
+            // Words from `essential` on can lift a chunk above the bar.
+            let mut rest = 0.0;
+            let mut essential = 0;
+            while essential < readers.len() && rest + readers[essential].bound <= top.bar() {
+                rest += readers[essential].bound;
+                essential += 1;
+            }
+            let next = readers[essential..].iter_mut().filter_map(|reader| reader.cursor.seek(from as u32)).min();
+            let Some(next) = next else { return };
+            from = next as usize;
+            let to = (from + WINDOW).min(chunks);
+            if allowed.is_some_and(|allowed| !allowed.any_in(from, to)) {
+                from = to;
+                continue;
+            }
+            let (sums, matched) = (&mut sums[..to - from], &mut matched[..to - from]);
+            for reader in &mut readers[essential..] {
+                self.add(reader, words, from, to, sums, matched);
+            }
+            if essential > 0 && any_above(sums, top.bar() - rest) {
+                for reader in &mut readers[..essential] {
+                    reader.cursor.seek(from as u32);
+                    self.add(reader, words, from, to, sums, matched);
+                }
+            }
+            collect(part, from, allowed, sums, matched, top);
+            sums.fill(0.0);
+            matched.fill(0);
+            from = to;
+        }
+    }
+
+    fn add(&self, reader: &mut Reader, words: &Words, from: usize, to: usize, sums: &mut [f32], matched: &mut [u32]) {
+        let (weight, bit) = (reader.weight, reader.bit);
+        let lengths = &words.lengths[from..to];
+        reader.cursor.read_until(to as u32, |chunk, count| {
+            let at = chunk as usize - from;
+            sums[at] += weight * self.norm.count(count, lengths[at]);
+            matched[at] |= bit;
+        });
+    }
+}
+
+fn collect(part: usize, from: usize, allowed: Option<&Bitmap>, sums: &[f32], matched: &[u32], top: &mut Top) {
+    for (block, group) in sums.chunks(16).enumerate() {
+        if !any_above(group, top.bar()) {
+            continue;
+        }
+        for (at, score) in group.iter().enumerate() {
+            let chunk = from + block * 16 + at;
+            if *score > top.bar() && allowed.is_none_or(|allowed| allowed.contains(chunk)) {
+                let matched = matched[block * 16 + at];
+                top.offer(Found { score: *score, part: part as u32, chunk: chunk as u32, matched });
+            }
+        }
+    }
+}
+
+fn any_above(sums: &[f32], bar: f32) -> bool {
+    sums.chunks(16).any(|group| group.iter().fold(false, |any, sum| any | (*sum > bar)))
+}
+
+/// How many of these chunks a list has.
+fn count_among(list: List, chunks: &[u32]) -> usize {
+    if chunks.is_empty() {
+        return 0;
+    }
+    let mut cursor = Cursor::new(list);
+    let mut count = 0;
+    for chunk in chunks {
+        match cursor.seek(*chunk) {
+            None => break,
+            Some(found) => count += usize::from(found == *chunk),
+        }
+    }
+    count
+}
+
+/// How much it says that a chunk has a word which `having` of all chunks have.
+fn rarity(chunks: usize, having: usize) -> f32 {
+    let (chunks, having) = (chunks as f32, having.min(chunks) as f32);
+    (1.0 + (chunks - having + 0.5) / (having + 0.5)).ln()
+}
+
+// === impl Norm ===
+
+impl Norm {
+    /// What a word counts that a chunk has this often.
+    fn count(self, count: u32, length: u16) -> f32 {
+        let count = count as f32;
+        count * (K1 + 1.0) / (count + self.base + self.slope * f32::from(length))
+    }
+
+    /// The most that a list adds to any chunk, without its weight.
+    fn bound(self, list: List) -> f32 {
+        if list.blocks() < 2 {
+            return K1 + 1.0;
+        }
+        let headers = (0..list.blocks()).filter_map(|block| list.header(block));
+        headers.map(|header| self.count(u32::from(header.most), header.shortest)).fold(0.0, f32::max)
+    }
+}

@@ -1,0 +1,83 @@
+//! The terms of a segment, in order, and where the chunks of each are listed.
+
+use crate::postings::{List, PADDING};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Dictionary {
+    /// All terms behind each other.
+    pub(crate) letters: Vec<u8>,
+    /// Where each term ends in `letters`.
+    pub(crate) ends: Vec<u32>,
+    /// How many chunks each term is in.
+    pub(crate) counts: Vec<u32>,
+    /// Where each term's list begins in `lists`.
+    pub(crate) starts: Vec<u32>,
+    pub(crate) lists: Vec<u8>,
+}
+
+// === impl Dictionary ===
+
+impl Dictionary {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn term(&self, at: usize) -> &[u8] {
+        let from = if at == 0 { 0 } else { self.ends[at - 1] as usize };
+        &self.letters[from..self.ends[at] as usize]
+    }
+
+    pub(crate) fn list(&self, at: usize) -> List<'_> {
+        List::new(&self.lists[self.starts[at] as usize..], self.counts[at] as usize)
+    }
+
+    pub(crate) fn find(&self, term: &[u8]) -> Option<List<'_>> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.term(middle).cmp(term) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Some(self.list(middle)),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Appends a term, which comes after all others, and its list.
+    pub(crate) fn push(&mut self, term: &[u8], postings: &[crate::postings::Posting], lengths: &[u16]) {
+        self.letters.extend(term);
+        self.ends.push(self.letters.len() as u32);
+        self.counts.push(postings.len() as u32);
+        self.starts.push(self.lists.len() as u32);
+        crate::postings::write(postings, lengths, &mut self.lists);
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.lists.extend([0; PADDING]);
+        self.letters.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self.counts.shrink_to_fit();
+        self.starts.shrink_to_fit();
+        self.lists.shrink_to_fit();
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.letters.len() + self.lists.len() + (self.ends.len() + self.counts.len() + self.starts.len()) * 4
+    }
+
+    /// Whether everything points to where there is something: bytes from a file may say anything.
+    pub(crate) fn check(&self, lengths: &[u16]) -> bool {
+        let terms = self.len();
+        if self.counts.len() != terms || self.starts.len() != terms || self.lists.len() < PADDING {
+            return false;
+        }
+        let ends_rise = self.ends.is_sorted() && self.ends.last().is_none_or(|end| *end as usize == self.letters.len());
+        let starts_lie_inside = self.starts.iter().all(|start| *start as usize <= self.lists.len() - PADDING);
+        ends_rise
+            && starts_lie_inside
+            && (1..terms).all(|at| self.term(at - 1) < self.term(at))
+            && (0..terms)
+                .all(|at| self.counts[at] as usize <= lengths.len() && self.list(at).check(lengths.len(), lengths))
+    }
+}

@@ -1,0 +1,317 @@
+//! The two innermost loops: products of a query with many vectors, and differing bits of many sketches.
+//!
+//! Each comes in a portable version, which is what the others are tested against, and in versions for processors that
+//! can do more at once. All give the same whole numbers, to the last bit.
+
+/// Codes of a vector are padded to this many, with [`ZERO`].
+pub(crate) const LANES: usize = 64;
+/// The code for nothing: codes are the numbers from -127 to 127, plus this.
+pub(crate) const ZERO: u8 = 128;
+/// Largest number a query has. With it, sums over 4096 codes fit into 32 bits.
+pub(crate) const MOST: i16 = 2047;
+/// Sketches are stored eight together, word by word.
+pub(crate) const TOGETHER: usize = 8;
+
+/// Vectors asked of memory before they are needed.
+const AHEAD: usize = 6;
+
+/// A query as whole numbers, as long as padded vectors are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Numbers {
+    whole: Vec<i16>,
+    /// `whole` is 16 times this and `low`.
+    high: Vec<i8>,
+    low: Vec<i8>,
+    /// What [`ZERO`] adds to each product.
+    shift: i32,
+}
+
+/// Which version runs here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+// === impl Numbers ===
+
+impl Numbers {
+    /// `whole` has numbers from -[`MOST`] to [`MOST`], at most 4096 of them.
+    pub(crate) fn new(mut whole: Vec<i16>) -> Numbers {
+        whole.resize(whole.len().next_multiple_of(LANES), 0);
+        let high = whole.iter().map(|number| (number >> 4) as i8).collect();
+        let low = whole.iter().map(|number| (number & 15) as i8).collect();
+        let shift = whole.iter().map(|number| i32::from(*number) * i32::from(ZERO)).sum();
+        Numbers { whole, high, low, shift }
+    }
+
+    pub(crate) fn whole(&self) -> &[i16] {
+        &self.whole
+    }
+
+    fn len(&self) -> usize {
+        self.whole.len()
+    }
+}
+
+// === impl Kernel ===
+
+impl Kernel {
+    /// The best for this processor.
+    pub(crate) fn here() -> Kernel {
+        Kernel::all().last().copied().unwrap_or(Kernel::Portable)
+    }
+
+    /// All that run on this processor, the best one last.
+    pub(crate) fn all() -> &'static [Kernel] {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let has_avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt");
+            let has_avx512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512vnni")
+                && is_x86_feature_detected!("avx512vpopcntdq");
+            if has_avx2 && has_avx512 {
+                return &[Kernel::Portable, Kernel::Avx2, Kernel::Avx512];
+            }
+            if has_avx2 {
+                return &[Kernel::Portable, Kernel::Avx2];
+            }
+        }
+        &[Kernel::Portable]
+    }
+
+    /// The product of the query with each of the vectors that lie behind each other in `codes`.
+    #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calling functions for a processor's features"))]
+    pub(crate) fn products(self, codes: &[u8], query: &Numbers, out: &mut [i32]) {
+        assert!(query.len() > 0 && codes.len() >= out.len() * query.len(), "as many vectors as products");
+        match self {
+            Kernel::Portable => products_portable(codes, query, out),
+            // SAFETY: only `all` makes these, and it has seen that the processor has the features.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => unsafe { x86::products_avx2(codes, query, out) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => unsafe { x86::products_avx512(codes, query, out) },
+        }
+    }
+
+    /// The same for vectors that lie here and there. Memory is slow to answer, so the next ones are asked for early.
+    pub(crate) fn products_at(self, codes: &[u8], query: &Numbers, places: &[u32], mut each: impl FnMut(usize, i32)) {
+        let stride = query.len();
+        let mut product = [0];
+        for (at, place) in places.iter().enumerate() {
+            let next = places.get(at + AHEAD).map(|next| *next as usize * stride);
+            if let Some(next) = next.and_then(|from| codes.get(from..from + stride)) {
+                fetch(next);
+            }
+            let place = *place as usize;
+            self.products(&codes[place * stride..][..stride], query, &mut product);
+            each(place, product[0]);
+        }
+    }
+
+    /// How many bits of each sketch differ from the query's. `out` is as long as there are places for sketches.
+    #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calling functions for a processor's features"))]
+    pub(crate) fn differences(self, sketches: &[u64], query: &[u64], out: &mut [u16]) {
+        assert!(!query.is_empty() && out.len().is_multiple_of(TOGETHER), "whole groups");
+        assert!(sketches.len() >= out.len() * query.len(), "as many sketches as differences");
+        match self {
+            Kernel::Portable => differences_portable(sketches, query, out),
+            // SAFETY: only `all` makes these, and it has seen that the processor has the features.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => unsafe { x86::differences_avx2(sketches, query, out) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => unsafe { x86::differences_avx512(sketches, query, out) },
+        }
+    }
+}
+
+/// Asks memory for a vector, where that can be done.
+fn fetch(codes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    x86::fetch(codes);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = codes;
+}
+
+fn products_portable(codes: &[u8], query: &Numbers, out: &mut [i32]) {
+    for (codes, out) in codes.chunks_exact(query.len()).zip(out) {
+        let sum: i32 = codes.iter().zip(&query.whole).map(|(code, number)| i32::from(*code) * i32::from(*number)).sum();
+        *out = sum - query.shift;
+    }
+}
+
+#[inline(always)]
+fn differences_portable(sketches: &[u64], query: &[u64], out: &mut [u16]) {
+    for (group, out) in sketches.chunks_exact(query.len() * TOGETHER).zip(out.chunks_exact_mut(TOGETHER)) {
+        let mut sums = [0_u32; TOGETHER];
+        for (words, query) in group.chunks_exact(TOGETHER).zip(query) {
+            for (sum, word) in sums.iter_mut().zip(words) {
+                *sum += (word ^ query).count_ones();
+            }
+        }
+        for (out, sum) in out.iter_mut().zip(sums) {
+            *out = sum as u16;
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "loads from slices whose lengths were checked")]
+mod x86 {
+    use super::{LANES, Numbers, TOGETHER};
+    use std::arch::x86_64::*;
+
+    pub(super) fn fetch(codes: &[u8]) {
+        for line in codes.chunks(LANES) {
+            // SAFETY: this reads nothing; it is a hint, for any address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        }
+    }
+
+    #[target_feature(enable = "avx2,popcnt")]
+    pub(super) fn differences_avx2(sketches: &[u64], query: &[u64], out: &mut [u16]) {
+        super::differences_portable(sketches, query, out);
+    }
+
+    #[target_feature(enable = "avx512f,avx512vl,avx512vpopcntdq")]
+    pub(super) fn differences_avx512(sketches: &[u64], query: &[u64], out: &mut [u16]) {
+        for (group, out) in sketches.chunks_exact(query.len() * TOGETHER).zip(out.chunks_exact_mut(TOGETHER)) {
+            let mut sums = _mm512_setzero_si512();
+            for (words, query) in group.chunks_exact(TOGETHER).zip(query) {
+                // SAFETY: eight words are the 64 bytes that are read; no alignment is asked for.
+                let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
+                let differing = _mm512_xor_si512(words, _mm512_set1_epi64(*query as i64));
+                sums = _mm512_add_epi64(sums, _mm512_popcnt_epi64(differing));
+            }
+            // SAFETY: eight numbers of two bytes are the 16 bytes that are written.
+            unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), _mm512_cvtepi64_epi16(sums)) };
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn products_avx2(codes: &[u8], query: &Numbers, out: &mut [i32]) {
+        for (codes, out) in codes.chunks_exact(query.len()).zip(out) {
+            let mut sums = _mm256_setzero_si256();
+            for (codes, numbers) in codes.chunks_exact(16).zip(query.whole.chunks_exact(16)) {
+                // SAFETY: sixteen codes and sixteen numbers are the 16 and 32 bytes that are read.
+                let (codes, numbers) =
+                    unsafe { (_mm_loadu_si128(codes.as_ptr().cast()), _mm256_loadu_si256(numbers.as_ptr().cast())) };
+                sums = _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_cvtepu8_epi16(codes), numbers));
+            }
+            let half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
+            let quarter = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
+            let sum = _mm_add_epi32(quarter, _mm_shuffle_epi32::<1>(quarter));
+            *out = _mm_cvtsi128_si32(sum) - query.shift;
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub(super) fn products_avx512(codes: &[u8], query: &Numbers, out: &mut [i32]) {
+        let stride = query.len();
+        let (fours, rest) = out.as_chunks_mut::<4>();
+        let (four_codes, rest_codes) = codes.split_at(fours.len() * 4 * stride);
+        for (codes, out) in four_codes.chunks_exact(4 * stride).zip(fours) {
+            *out = products_of::<4>(codes, query);
+        }
+        for (codes, out) in rest_codes.chunks_exact(stride).zip(rest) {
+            [*out] = products_of::<1>(codes, query);
+        }
+    }
+
+    /// Several vectors at once, so that the query is read once for all of them.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    fn products_of<const VECTORS: usize>(codes: &[u8], query: &Numbers) -> [i32; VECTORS] {
+        let stride = query.len();
+        let mut high = [_mm512_setzero_si512(); VECTORS];
+        let mut low = [_mm512_setzero_si512(); VECTORS];
+        for at in (0..stride).step_by(LANES) {
+            let (highs, lows) = (load(&query.high[at..at + LANES]), load(&query.low[at..at + LANES]));
+            for vector in 0..VECTORS {
+                let from = vector * stride + at;
+                // The bytes are the same, whichever sign they are read with.
+                let codes = load(&codes[from..from + LANES]);
+                high[vector] = _mm512_dpbusd_epi32(high[vector], codes, highs);
+                low[vector] = _mm512_dpbusd_epi32(low[vector], codes, lows);
+            }
+        }
+        std::array::from_fn(|vector| {
+            let sums = _mm512_add_epi32(_mm512_slli_epi32::<4>(high[vector]), low[vector]);
+            _mm512_reduce_add_epi32(sums) - query.shift
+        })
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load<T>(bytes: &[T]) -> __m512i {
+        assert!(size_of_val(bytes) == LANES, "a whole register");
+        // SAFETY: 64 bytes are there, and those are what is read; no alignment is asked for.
+        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn all_kernels_give_the_portable_products(
+            whole in prop::collection::vec(-MOST..=MOST, 1..400),
+            seed in any::<u64>(),
+            vectors in 0_usize..9,
+        ) {
+            let query = Numbers::new(whole);
+            let mut state = seed;
+            let codes: Vec<u8> = (0..vectors * query.len())
+                .map(|_| {
+                    state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    (state >> 56) as u8
+                })
+                .collect();
+            let mut wanted = vec![0; vectors];
+            Kernel::Portable.products(&codes, &query, &mut wanted);
+            for kernel in Kernel::all() {
+                let mut products = vec![0; vectors];
+                kernel.products(&codes, &query, &mut products);
+                prop_assert_eq!(&products, &wanted);
+            }
+        }
+
+        #[test]
+        fn all_kernels_give_the_portable_differences(
+            query in prop::collection::vec(any::<u64>(), 1..9),
+            words in prop::collection::vec(any::<u64>(), 9 * 32),
+        ) {
+            let sketches = &words[..query.len() * 32];
+            let mut wanted = vec![0; 32];
+            Kernel::Portable.differences(sketches, &query, &mut wanted);
+            prop_assert_eq!(u32::from(wanted[9]), (0..query.len()).map(|at| (sketches[query.len() * 8 + at * 8 + 1] ^ query[at]).count_ones()).sum::<u32>());
+            for kernel in Kernel::all() {
+                let mut differences = vec![0; 32];
+                kernel.differences(sketches, &query, &mut differences);
+                prop_assert_eq!(&differences, &wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_numbers_do_not_overflow() {
+        let query = Numbers::new(vec![MOST; 4096]);
+        for kernel in Kernel::all() {
+            let mut products = [0];
+            kernel.products(&[255; 4096], &query, &mut products);
+            assert_eq!(products[0], 4096 * 127 * i32::from(MOST));
+            kernel.products(&[1; 4096], &query, &mut products);
+            assert_eq!(products[0], -4096 * 127 * i32::from(MOST));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Languages whose words we can reduce to stems.
+//!
+//! A chunk is stemmed in its own language, found by its letters. A query is too short to tell, so its words are
+//! stemmed in each language the index has.
+
+use frostem::{Algorithm, Stemmer};
+use std::borrow::Cow;
+use whatlang::{Lang, Script};
+
+/// A language with a stemmer. The number is written to files: new languages go to the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Language(u8);
+
+pub(crate) const LANGUAGES: usize = TABLE.len();
+
+/// Less than this much of a text tells as much as the whole.
+const ENOUGH: usize = 600;
+/// Fewer letters than this are a name or a code, and no sign of a language.
+const FEWEST_LETTERS: usize = 20;
+
+const TABLE: [(Lang, Algorithm); 31] = [
+    (Lang::Eng, Algorithm::English),
+    (Lang::Deu, Algorithm::German),
+    (Lang::Fra, Algorithm::French),
+    (Lang::Spa, Algorithm::Spanish),
+    (Lang::Ita, Algorithm::Italian),
+    (Lang::Por, Algorithm::Portuguese),
+    (Lang::Nld, Algorithm::Dutch),
+    (Lang::Swe, Algorithm::Swedish),
+    (Lang::Dan, Algorithm::Danish),
+    (Lang::Nob, Algorithm::Norwegian),
+    (Lang::Fin, Algorithm::Finnish),
+    (Lang::Rus, Algorithm::Russian),
+    (Lang::Pol, Algorithm::Polish),
+    (Lang::Ces, Algorithm::Czech),
+    (Lang::Hun, Algorithm::Hungarian),
+    (Lang::Ron, Algorithm::Romanian),
+    (Lang::Tur, Algorithm::Turkish),
+    (Lang::Ell, Algorithm::Greek),
+    (Lang::Ara, Algorithm::Arabic),
+    (Lang::Pes, Algorithm::Persian),
+    (Lang::Hin, Algorithm::Hindi),
+    (Lang::Nep, Algorithm::Nepali),
+    (Lang::Tam, Algorithm::Tamil),
+    (Lang::Ind, Algorithm::Indonesian),
+    (Lang::Cat, Algorithm::Catalan),
+    (Lang::Lit, Algorithm::Lithuanian),
+    (Lang::Est, Algorithm::Estonian),
+    (Lang::Srp, Algorithm::Serbian),
+    (Lang::Hye, Algorithm::Armenian),
+    (Lang::Yid, Algorithm::Yiddish),
+    (Lang::Epo, Algorithm::Esperanto),
+];
+
+// === impl Language ===
+
+impl Language {
+    pub(crate) const ENGLISH: Language = Language(0);
+
+    /// The language of a text, where it is plain and we have a stemmer for it.
+    pub(crate) fn of(text: &str) -> Option<Language> {
+        let text = &text[..text.floor_char_boundary(ENOUGH)];
+        if text.chars().filter(|letter| letter.is_alphabetic()).take(FEWEST_LETTERS).count() < FEWEST_LETTERS {
+            return None;
+        }
+        let seen = whatlang::detect(text)?;
+        // Languages that share the Latin script are easily confused in short texts.
+        let is_certain = seen.script() != Script::Latin || seen.is_reliable();
+        is_certain.then(|| Language::known(seen.lang())).flatten()
+    }
+
+    /// What to take a text for whose language is not plain. Most lists, tables and headings in plain Latin letters hold
+    /// English words; with other letters a guess is better than none, because queries are stemmed in each language.
+    pub(crate) fn fallback(text: &str) -> Option<Language> {
+        let text = &text[..text.floor_char_boundary(ENOUGH)];
+        if text.chars().filter(|letter| letter.is_alphabetic()).all(|letter| letter.is_ascii()) {
+            return Some(Language::ENGLISH);
+        }
+        Language::known(whatlang::detect_lang(text)?)
+    }
+
+    pub(crate) fn stem(self, word: &str) -> Cow<'_, str> {
+        Stemmer::new(TABLE[usize::from(self.0)].1).stem(word)
+    }
+
+    pub(crate) fn number(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) fn numbered(number: u8) -> Option<Language> {
+        (usize::from(number) < LANGUAGES).then_some(Language(number))
+    }
+
+    pub(crate) fn code(self) -> &'static str {
+        TABLE[usize::from(self.0)].0.code()
+    }
+
+    fn known(lang: Lang) -> Option<Language> {
+        TABLE.iter().position(|(known, _)| *known == lang).map(|at| Language(at as u8))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_language_is_told_and_its_words_are_stemmed() {
+        let german = Language::of("Die Verträge wurden gestern von beiden Geschäftsführern unterschrieben.").unwrap();
+        assert_eq!(german.code(), "deu");
+        assert_eq!(german.stem("verträge"), "vertrag");
+        assert_eq!(Language::ENGLISH.stem("running"), "run");
+        assert_eq!(Language::of("RFC 9110"), None);
+        assert_eq!(Language::fallback("Table 3: payments"), Some(Language::ENGLISH));
+        assert_eq!(Language::fallback("réunions de la société").map(Language::code), Some("fra"));
+        assert_eq!(Language::fallback("東京"), None);
+    }
+}

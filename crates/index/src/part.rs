@@ -1,0 +1,139 @@
+//! A segment as a snapshot sees it: what of it is alive, and what filters see.
+
+use crate::bitmap::Bitmap;
+use crate::filter::{Detail, Facets};
+use crate::language::LANGUAGES;
+use crate::query::Filter;
+use crate::segment::Segment;
+use std::sync::{Arc, OnceLock};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    /// Stays the same while documents of it are removed or described.
+    pub(crate) serial: u64,
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) documents: Bitmap,
+    pub(crate) chunks: Bitmap,
+    /// Chunks that were removed, in order.
+    pub(crate) dead: Vec<u32>,
+    pub(crate) details: Arc<Vec<Detail>>,
+    pub(crate) sums: Sums,
+    /// Made by the first search that needs it.
+    facets: OnceLock<Arc<Facets>>,
+}
+
+/// What is alive, counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Sums {
+    pub(crate) documents: usize,
+    pub(crate) chunks: usize,
+    pub(crate) vectors: usize,
+    /// Of all chunks together, in halves of words.
+    pub(crate) length: u64,
+    /// Chunks in each language.
+    pub(crate) languages: [u32; LANGUAGES],
+}
+
+// === impl Part ===
+
+impl Part {
+    /// `details` has one for each document.
+    pub(crate) fn new(serial: u64, segment: Arc<Segment>, details: Vec<Detail>) -> Part {
+        let mut sums = Sums::default();
+        for document in 0..segment.documents.len() {
+            sums.add(&segment, document, 1);
+        }
+        Part {
+            serial,
+            documents: Bitmap::full(segment.documents.len()),
+            chunks: Bitmap::full(segment.chunks.len()),
+            dead: Vec::new(),
+            details: Arc::new(details),
+            sums,
+            facets: OnceLock::new(),
+            segment,
+        }
+    }
+
+    /// Removes documents, given by their places.
+    pub(crate) fn remove(&mut self, documents: &[u32]) {
+        for document in documents.iter().map(|document| *document as usize) {
+            if self.documents.contains(document) {
+                let range = self.segment.range(document);
+                self.documents.remove_range(document, document + 1);
+                self.chunks.remove_range(range.start, range.end);
+                self.dead.extend(range.map(|chunk| chunk as u32));
+                self.sums.add(&self.segment, document, -1);
+            }
+        }
+        self.dead.sort_unstable();
+    }
+
+    /// Changes what filters see of documents.
+    pub(crate) fn describe(&mut self, changes: Vec<(u32, Detail)>) {
+        let mut details = self.details.to_vec();
+        for (document, detail) in changes {
+            details[document as usize] = detail;
+        }
+        self.details = Arc::new(details);
+        self.facets = OnceLock::new();
+    }
+
+    /// The chunks that may be found; none where all may.
+    pub(crate) fn allowed(&self, filter: Option<&Filter>) -> Option<Bitmap> {
+        let Some(filter) = filter else {
+            return (!self.dead.is_empty()).then(|| self.chunks.clone());
+        };
+        let facets = self.facets.get_or_init(|| Arc::new(Facets::new(&self.details)));
+        let mut documents = facets.allowed(filter);
+        documents.intersect(&self.documents);
+        let mut chunks = Bitmap::empty(self.segment.chunks.len());
+        for document in documents.iter() {
+            let range = self.segment.range(document);
+            chunks.insert_range(range.start, range.end);
+        }
+        Some(chunks)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let details: usize = self
+            .details
+            .iter()
+            .map(|detail| {
+                24 + detail.facets.iter().map(|facet| 48 + facet.key.len() + facet.value.len()).sum::<usize>()
+            })
+            .sum();
+        self.segment.bytes() + self.documents.bytes() + self.chunks.bytes() + self.dead.len() * 4 + details
+    }
+}
+
+// === impl Sums ===
+
+impl Sums {
+    pub(crate) fn plus(&mut self, other: &Sums) {
+        self.documents += other.documents;
+        self.chunks += other.chunks;
+        self.vectors += other.vectors;
+        self.length += other.length;
+        for (sum, other) in self.languages.iter_mut().zip(other.languages) {
+            *sum += other;
+        }
+    }
+
+    /// Counts a document in (1) or out (-1).
+    fn add(&mut self, segment: &Segment, document: usize, sign: i64) {
+        let count = |sum: &mut usize, by: usize| *sum = (*sum as i64 + sign * by as i64) as usize;
+        let range = segment.range(document);
+        let starts = &segment.vectors.starts;
+        count(&mut self.documents, 1);
+        count(&mut self.chunks, range.len());
+        count(&mut self.vectors, (starts[range.end] - starts[range.start]) as usize);
+        for chunk in range {
+            self.length = (self.length as i64 + sign * i64::from(segment.words.lengths[chunk])) as u64;
+            if let Some(language) = segment.words.language(chunk) {
+                let sum = &mut self.languages[usize::from(language.number())];
+                *sum = (i64::from(*sum) + sign) as u32;
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Chunks of some documents, made once and never changed.
+
+use crate::bitmap::Bitmap;
+use crate::change::Document;
+use crate::language::Language;
+use crate::vectors::Vectors;
+use crate::words::{self, Words};
+use std::fmt;
+
+/// Names a segment by what it holds: segments of the same keys have the same id, whoever made them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SegmentId(pub u64);
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Segment {
+    pub(crate) id: SegmentId,
+    /// Keys of the documents.
+    pub(crate) documents: Vec<u64>,
+    /// Where each document's chunks begin, and at the end how many there are.
+    pub(crate) starts: Vec<u32>,
+    /// Keys of the chunks.
+    pub(crate) chunks: Vec<u64>,
+    /// Document of each chunk.
+    pub(crate) owners: Vec<u32>,
+    /// Chunks in the order of their keys.
+    by_key: Vec<u32>,
+    pub(crate) words: Words,
+    pub(crate) vectors: Vectors,
+}
+
+// === impl SegmentId ===
+
+impl fmt::Display for SegmentId {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+// === impl Segment ===
+
+impl Segment {
+    pub(crate) fn build(documents: &[Document], dimension: usize) -> Segment {
+        let mut words = words::Builder::default();
+        let mut vectors = Vectors::new(dimension);
+        let mut chunks = Vec::new();
+        let mut starts = vec![0];
+        for document in documents {
+            let languages: Vec<Option<Language>> =
+                document.chunks.iter().map(|chunk| Language::of(&chunk.text)).collect();
+            let usual = most_frequent(&languages);
+            for (chunk, language) in document.chunks.iter().zip(languages) {
+                // A table or a heading is in the language of the text around it.
+                let language = language.or(usual).or_else(|| Language::fallback(&chunk.text));
+                words.push(&chunk.text, &chunk.context, language);
+                vectors.push(&chunk.vectors);
+                chunks.push(chunk.key);
+            }
+            starts.push(chunks.len() as u32);
+        }
+        vectors.finish();
+        let documents = documents.iter().map(|document| document.key).collect();
+        Segment::new(documents, starts, chunks, words.finish(), vectors)
+    }
+
+    /// Joins segments, in this order, without what was removed. Documents and chunks that stay are given.
+    pub(crate) fn join(parts: &[(&Segment, &Bitmap, &Bitmap)], dimension: usize) -> Segment {
+        let mut documents = Vec::new();
+        let mut starts = vec![0];
+        let mut chunks = Vec::new();
+        let mut vectors = Vectors::new(dimension);
+        for (segment, alive_documents, _) in parts {
+            for document in alive_documents.iter() {
+                documents.push(segment.documents[document]);
+                for chunk in segment.range(document) {
+                    chunks.push(segment.chunks[chunk]);
+                    vectors.copy(&segment.vectors, chunk);
+                }
+                starts.push(chunks.len() as u32);
+            }
+        }
+        vectors.finish();
+        let words: Vec<_> = parts.iter().map(|(segment, _, chunks)| (&segment.words, *chunks)).collect();
+        Segment::new(documents, starts, chunks, Words::join(&words), vectors)
+    }
+
+    pub(crate) fn new(
+        documents: Vec<u64>,
+        starts: Vec<u32>,
+        chunks: Vec<u64>,
+        words: Words,
+        vectors: Vectors,
+    ) -> Segment {
+        let mut owners = Vec::with_capacity(chunks.len());
+        for (document, range) in starts.windows(2).enumerate() {
+            owners.extend((range[0]..range[1]).map(|_| document as u32));
+        }
+        let mut by_key: Vec<u32> = (0..chunks.len() as u32).collect();
+        by_key.sort_by_key(|chunk| chunks[*chunk as usize]);
+        let id = SegmentId(fingerprint(&documents, &starts, &chunks));
+        Segment { id, documents, starts, chunks, owners, by_key, words, vectors }
+    }
+
+    /// The chunks of a document.
+    pub(crate) fn range(&self, document: usize) -> std::ops::Range<usize> {
+        self.starts[document] as usize..self.starts[document + 1] as usize
+    }
+
+    /// The chunk of a key.
+    pub(crate) fn find(&self, key: u64) -> Option<usize> {
+        let at = self.by_key.binary_search_by_key(&key, |chunk| self.chunks[*chunk as usize]).ok()?;
+        Some(self.by_key[at] as usize)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let keys = self.documents.len() * 12 + self.chunks.len() * 16;
+        keys + self.words.bytes() + self.vectors.bytes()
+    }
+}
+
+fn most_frequent(languages: &[Option<Language>]) -> Option<Language> {
+    let mut counts = [0_u32; crate::language::LANGUAGES];
+    languages.iter().flatten().for_each(|language| counts[usize::from(language.number())] += 1);
+    let (number, count) =
+        counts.iter().enumerate().max_by_key(|(number, count)| (**count, std::cmp::Reverse(*number)))?;
+    if *count > 0 { Language::numbered(number as u8) } else { None }
+}
+
+/// A hash that stays the same for ever: it names files.
+fn fingerprint(documents: &[u64], starts: &[u32], chunks: &[u64]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(crate::file::VERSION);
+    let numbers =
+        documents.iter().copied().chain(starts.iter().map(|start| u64::from(*start))).chain(chunks.iter().copied());
+    for number in numbers {
+        hash = (hash ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^= hash >> 29;
+    }
+    hash
+}

@@ -1,0 +1,128 @@
+//! The words of a query, as they are looked for.
+
+use crate::language::Language;
+use crate::stop::is_stop;
+use crate::tokens::{Kind, fold, term, tokens};
+use foldhash::{HashMap, HashMapExt};
+
+/// A word of a query, in all forms a chunk may have it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Term {
+    /// Distinct, at least one.
+    pub(crate) forms: Vec<String>,
+    /// How often the query says it.
+    pub(crate) count: u32,
+    /// A whole beside its parts: good to have, not missed.
+    pub(crate) is_extra: bool,
+}
+
+/// More of a query is not looked at.
+const MOST_TERMS: usize = 256;
+const LONGEST_QUERY: usize = 16 * 1024;
+/// A word is a stop word where at least this share of the index is in languages that say so: `die` is one in German
+/// and none in English.
+const STOP_SHARE: f32 = 0.2;
+
+/// The terms of a query, for an index whose chunks are in these languages, by these shares.
+///
+/// Stop words are left out unless there is nothing else.
+pub(crate) fn query(text: &str, languages: &[(Language, f32)]) -> Vec<Term> {
+    let text = &text[..text.floor_char_boundary(LONGEST_QUERY)];
+    // With one language there is nothing to choose, and telling takes longer than all the rest.
+    let certain = (languages.len() > 1).then(|| Language::of(text)).flatten();
+    let certain = certain.filter(|language| languages.iter().any(|(known, _)| known == language));
+    let mut terms: Vec<(Term, bool)> = Vec::new();
+    let mut seen = HashMap::new();
+    let mut add = |token: &str, kind: Kind| {
+        if terms.len() >= MOST_TERMS {
+            return;
+        }
+        let raw = fold(token);
+        if let Some(&at) = seen.get(&raw) {
+            let (term, _): &mut (Term, bool) = &mut terms[at];
+            term.count += 1;
+            return;
+        }
+        seen.insert(raw.clone(), terms.len());
+        let is_stop_word = kind == Kind::Word
+            && languages
+                .iter()
+                .filter(|(language, _)| certain.is_none_or(|certain| certain == *language))
+                .filter(|(language, _)| is_stop(*language, &raw))
+                .map(|(_, share)| if certain.is_some() { 1.0 } else { *share })
+                .sum::<f32>()
+                >= STOP_SHARE;
+        let mut forms = Vec::new();
+        if kind == Kind::Word {
+            for (language, _) in languages {
+                forms.push(term(token, kind, Some(*language)));
+                forms.push(fold(&language.stem(&raw)));
+            }
+        }
+        forms.push(raw);
+        forms.sort_unstable();
+        forms.dedup();
+        terms.push((Term { forms, count: 1, is_extra: kind == Kind::Whole }, is_stop_word));
+    };
+    // Single letters come before the pairs of the same run; where there is a pair, it says more.
+    let mut letters: Vec<String> = Vec::new();
+    tokens(text, |token, kind| match kind {
+        Kind::Letter => letters.push(token.to_owned()),
+        Kind::Pair => {
+            while letters.last().is_some_and(|letter| token.contains(letter.as_str())) {
+                letters.pop();
+            }
+            add(token, kind);
+        }
+        _ => {
+            for letter in letters.drain(..) {
+                add(&letter, Kind::Letter);
+            }
+            add(token, kind);
+        }
+    });
+    for letter in letters.drain(..) {
+        add(&letter, Kind::Letter);
+    }
+    if terms.iter().any(|(_, is_stop_word)| !is_stop_word) {
+        terms.retain(|(_, is_stop_word)| !is_stop_word);
+    }
+    terms.into_iter().map(|(term, _)| term).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENGLISH: [(Language, f32); 1] = [(Language::ENGLISH, 1.0)];
+
+    #[test]
+    fn a_query_of_stop_words_keeps_them() {
+        assert_eq!(query("to be or not to be", &ENGLISH).len(), 4);
+        assert_eq!(query("what is the invoice", &ENGLISH).len(), 1);
+        assert_eq!(query("to to", &ENGLISH)[0].count, 2);
+    }
+
+    #[test]
+    fn a_word_is_a_stop_word_only_where_its_language_is_frequent() {
+        let german = Language::of("Die Verträge wurden gestern von beiden Geschäftsführern unterschrieben.");
+        let languages = |share| [(Language::ENGLISH, 1.0 - share), (german.expect("German"), share)];
+        assert_eq!(query("die hard", &languages(0.05)).len(), 2);
+        assert_eq!(query("die hard", &languages(0.5)).len(), 1);
+    }
+
+    #[test]
+    fn pairs_stand_for_the_letters_they_are_made_of() {
+        let terms = query("水 東京都", &[]);
+        assert_eq!(terms.iter().map(|term| term.forms[0].as_str()).collect::<Vec<_>>(), ["東京", "京都", "水"]);
+        assert_eq!(query("水", &[])[0].forms, ["水"]);
+    }
+
+    #[test]
+    fn long_and_strange_queries_are_bounded() {
+        let emoji = "👩\u{200d}🚀".repeat(500);
+        assert_eq!(query(&emoji, &[]).len(), 1);
+        let many: String = (0..100_000).map(|number| format!("{number} ")).collect();
+        assert_eq!(query(&many, &[]).len(), MOST_TERMS);
+    }
+}

@@ -1,0 +1,55 @@
+//! Which segments to join, and when.
+//!
+//! Each chunk is copied a few times while the index grows, not once for each document: segments are joined when there
+//! are several of about the same size.
+
+use crate::part::Part;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Segments of a size that are joined at once.
+const ENOUGH: usize = 8;
+/// Segments up to this many chunks are joined by the writer itself: it takes milliseconds.
+const SMALL: usize = 4096;
+/// More segments than this slow searches down, so that the writer joins larger ones as well.
+const TOO_MANY: usize = 64;
+/// Larger segments are not joined: memory for a copy is needed meanwhile.
+const LARGEST: usize = 256 * 1024;
+/// A segment is made anew when one in this many of its chunks is gone.
+const GONE: usize = 5;
+
+type Parts = Vec<Arc<Part>>;
+
+/// What a writer joins at once after a change.
+pub(crate) fn small(parts: &[Arc<Part>], busy: &HashSet<u64>) -> Option<Parts> {
+    let largest = if parts.len() > TOO_MANY { LARGEST } else { SMALL };
+    let mut sizes: Vec<Parts> = Vec::new();
+    for part in parts.iter().filter(|part| !busy.contains(&part.serial)) {
+        let size = part.sums.chunks.max(1).ilog2() as usize / 3;
+        sizes.resize(sizes.len().max(size + 1), Vec::new());
+        sizes[size].push(Arc::clone(part));
+    }
+    let fits = |group: &Parts| group.iter().map(|part| part.sums.chunks).sum::<usize>() <= largest;
+    sizes.into_iter().find(|group| group.len() >= ENOUGH && fits(group))
+}
+
+/// What to join when there is time: the small ones, as long as the next is not much larger than those before it
+/// together; and any of which much is gone.
+pub(crate) fn any(parts: &[Arc<Part>]) -> Option<Parts> {
+    let mut sorted = parts.to_vec();
+    sorted.sort_by_key(|part| part.sums.chunks);
+    let mut group = Parts::new();
+    let mut sum = 0;
+    for part in &sorted {
+        let is_near = group.is_empty() || part.sums.chunks <= 2 * sum.max(64);
+        if !is_near || sum + part.sums.chunks > LARGEST {
+            break;
+        }
+        sum += part.sums.chunks;
+        group.push(Arc::clone(part));
+    }
+    if group.len() > 1 {
+        return Some(group);
+    }
+    sorted.into_iter().find(|part| part.dead.len() * GONE > part.segment.chunks.len()).map(|part| vec![part])
+}

@@ -1,0 +1,310 @@
+//! Search by direction: vectors in eight bits a number, with two more for those that come near.
+//!
+//! Vectors are brought to length 1. Queries keep twelve bits, so that only the stored side is rounded; what that costs
+//! was measured on 384 numbers, with neighbours that are .0018 apart at the tenth place: recall@10 is .9875 with eight
+//! bits and .9975 with two more for the hundred nearest.
+//!
+//! Up to [`MANY`] vectors all codes are read, 384 bytes each: 3.8 MB for 10,000, in 0.09 ms. Reading as much and doing
+//! nothing with it takes 0.04 ms on the same core. Beyond, sketches are read first, 48 bytes each, and then the codes of
+//! those that come near: 4.8 MB and 0.5 MB for 100,000, in 0.3 to 0.5 ms, of which reading is 0.06 ms; recall@10 is
+//! .997. A million sketches are 48 MB and no longer fit into caches: reading them takes 2.6 ms. With a filter what is
+//! allowed is compared in full, unless that is more than [`EXACT`].
+
+use crate::bitmap::Bitmap;
+use crate::kernel::{Kernel, LANES, MOST, Numbers, ZERO};
+use crate::sketches::Sketches;
+use crate::top::{Found, Top};
+
+/// Longest vectors there are: beyond, products would not fit into 32 bits.
+pub(crate) const MOST_DIMENSIONS: usize = 4096;
+/// Vectors scanned between two looks at the bar.
+const STRIP: usize = 256;
+/// Where fewer than one in this many chunks are allowed, they are looked up one by one.
+const SELECTIVE: usize = 2;
+
+/// Segments of fewer vectors are scanned.
+const SKETCHED: usize = 16 * 1024;
+/// An index of fewer vectors is scanned as a whole, and finds exactly the nearest.
+const MANY: usize = 30_000;
+/// Vectors that are compared in full for each chunk that is looked for, where sketches have chosen them: more where
+/// there are more, because more lie near.
+const COMPARED: usize = 8;
+const COMPARED_MORE: usize = 25_000;
+/// So many chunks that a filter allows are compared in full, and exactly the nearest of them found.
+const EXACT: usize = 100_000;
+
+/// The vectors of a segment's chunks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Vectors {
+    pub(crate) dimension: usize,
+    /// Padded to whole lanes.
+    pub(crate) codes: Vec<u8>,
+    /// Two more bits of each number, four to a byte: for those that come near.
+    pub(crate) rests: Vec<u8>,
+    pub(crate) scales: Vec<f32>,
+    /// Where each chunk's vectors begin, and at the end how many there are.
+    pub(crate) starts: Vec<u32>,
+    /// Chunk of each vector.
+    pub(crate) owners: Vec<u32>,
+    /// Whether any chunk has more than one.
+    has_several: bool,
+    /// Only where there are many.
+    sketches: Option<Sketches>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) vectors: &'a Vectors,
+    /// Chunks that may be found; all where there is none.
+    pub(crate) allowed: Option<&'a Bitmap>,
+}
+
+/// A query's direction, as whole numbers.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    unit: Vec<f32>,
+    numbers: Numbers,
+    /// Of all numbers.
+    sum: i32,
+    scale: f32,
+    kernel: Kernel,
+}
+
+// === impl Direction ===
+
+impl Direction {
+    /// `None` for vectors of another length, and for those without direction.
+    pub(crate) fn new(vector: &[f32], dimension: usize) -> Option<Direction> {
+        let unit = unit(vector, dimension)?;
+        let largest = unit.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
+        let scale = largest / f32::from(MOST);
+        let whole: Vec<i16> =
+            unit.iter().map(|number| (number / scale).round().clamp(-2047.0, 2047.0) as i16).collect();
+        let sum = whole.iter().map(|number| i32::from(*number)).sum();
+        Some(Direction { unit, numbers: Numbers::new(whole), sum, scale, kernel: Kernel::here() })
+    }
+
+    /// Cosine with a chunk's best vector.
+    pub(crate) fn similarity(&self, vectors: &Vectors, chunk: usize) -> Option<f32> {
+        vectors.range(chunk).map(|at| self.cosine(vectors, at)).reduce(f32::max)
+    }
+
+    /// The `depth` chunks that are nearest, nearest first.
+    pub(crate) fn search(&self, views: &[View], depth: usize) -> Vec<Found> {
+        let has_copies = views.iter().any(|view| view.vectors.has_several);
+        let floor = f32::NEG_INFINITY;
+        let mut top = if has_copies { Top::with_copies(depth, floor) } else { Top::new(depth, floor) };
+        let all: usize = views.iter().map(|view| view.vectors.len()).sum();
+        let allowed_in_all: usize = views.iter().filter_map(|view| view.allowed).map(Bitmap::count).sum();
+        for (part, view) in views.iter().enumerate() {
+            let chunks = view.vectors.starts.len().saturating_sub(1);
+            let count = view.allowed.map_or(chunks, Bitmap::count);
+            match (view.allowed, &view.vectors.sketches) {
+                (Some(allowed), _) if count * SELECTIVE < chunks && allowed_in_all <= EXACT => {
+                    self.look_up(part, view.vectors, allowed, &mut top);
+                }
+                (Some(allowed), _) if allowed_in_all <= EXACT => self.scan(part, view.vectors, Some(allowed), &mut top),
+                (allowed, Some(sketches)) if all > MANY => {
+                    let compared = depth * (COMPARED + all / COMPARED_MORE);
+                    let wanted = (compared * view.vectors.len() / all).max(depth * 4);
+                    self.look_near(part, view.vectors, sketches, wanted, allowed, &mut top);
+                }
+                (allowed, _) => self.scan(part, view.vectors, allowed, &mut top),
+            }
+        }
+        // The codes decide who is near, and with two more bits a number who is nearer.
+        let mut found = top.finish();
+        for found in &mut found {
+            let vectors = views[found.part as usize].vectors;
+            found.score = self.similarity(vectors, found.chunk as usize).unwrap_or(found.score);
+        }
+        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        found
+    }
+
+    fn look_up(&self, part: usize, vectors: &Vectors, allowed: &Bitmap, top: &mut Top) {
+        let places: Vec<u32> = allowed.iter().flat_map(|chunk| vectors.range(chunk)).map(|at| at as u32).collect();
+        self.compare(part, vectors, &places, top);
+    }
+
+    fn look_near(
+        &self,
+        part: usize,
+        vectors: &Vectors,
+        sketches: &Sketches,
+        wanted: usize,
+        allowed: Option<&Bitmap>,
+        top: &mut Top,
+    ) {
+        let is_allowed = |at: usize| allowed.is_none_or(|allowed| allowed.contains(vectors.owners[at] as usize));
+        let near = sketches.nearest(self.kernel, &self.unit, vectors.len(), wanted, is_allowed);
+        self.compare(part, vectors, &near, top);
+    }
+
+    /// Offers the vectors at these places.
+    fn compare(&self, part: usize, vectors: &Vectors, places: &[u32], top: &mut Top) {
+        self.kernel.products_at(&vectors.codes, &self.numbers, places, |at, product| {
+            let score = product as f32 * vectors.scales[at] * self.scale;
+            if score > top.bar() {
+                top.offer(Found { score, part: part as u32, chunk: vectors.owners[at], matched: 0 });
+            }
+        });
+    }
+
+    fn scan(&self, part: usize, vectors: &Vectors, allowed: Option<&Bitmap>, top: &mut Top) {
+        let stride = vectors.stride();
+        let mut products = [0; STRIP];
+        let mut cosines = [0.0; STRIP];
+        for (strip, scales) in vectors.scales.chunks(STRIP).enumerate() {
+            let from = strip * STRIP;
+            let (products, cosines) = (&mut products[..scales.len()], &mut cosines[..scales.len()]);
+            self.kernel.products(&vectors.codes[from * stride..], &self.numbers, products);
+            for ((cosine, product), scale) in cosines.iter_mut().zip(products.iter()).zip(scales) {
+                *cosine = *product as f32 * scale * self.scale;
+            }
+            for (group, cosines) in cosines.chunks(16).enumerate() {
+                let bar = top.bar();
+                if !cosines.iter().fold(false, |any, cosine| any | (*cosine > bar)) {
+                    continue;
+                }
+                for (at, cosine) in cosines.iter().enumerate() {
+                    let chunk = vectors.owners[from + group * 16 + at];
+                    if *cosine > top.bar() && allowed.is_none_or(|allowed| allowed.contains(chunk as usize)) {
+                        top.offer(Found { score: *cosine, part: part as u32, chunk, matched: 0 });
+                    }
+                }
+            }
+        }
+    }
+
+    /// With all bits there are.
+    fn cosine(&self, vectors: &Vectors, at: usize) -> f32 {
+        let quarter = vectors.stride() / 4;
+        let rests = &vectors.rests[at * quarter..][..quarter];
+        let [a, b, c, d] = [0, 1, 2, 3].map(|part| &self.numbers.whole()[part * quarter..][..quarter]);
+        let mut sum = 0;
+        for ((((rest, a), b), c), d) in rests.iter().zip(a).zip(b).zip(c).zip(d) {
+            let rest = i32::from(*rest);
+            sum += i32::from(*a) * (rest & 3) + i32::from(*b) * (rest >> 2 & 3);
+            sum += i32::from(*c) * (rest >> 4 & 3) + i32::from(*d) * (rest >> 6);
+        }
+        // In eighths: a code is eight of them, and a rest from three below it to three above.
+        let eighths = 8.0 * f64::from(self.product(vectors, at)) + f64::from(2 * sum - 3 * self.sum);
+        (eighths * f64::from(vectors.scales[at] * self.scale) / 8.0) as f32
+    }
+
+    fn product(&self, vectors: &Vectors, at: usize) -> i32 {
+        let mut product = [0];
+        self.kernel.products(&vectors.codes[at * vectors.stride()..], &self.numbers, &mut product);
+        product[0]
+    }
+}
+
+// === impl Vectors ===
+
+impl Vectors {
+    pub(crate) fn new(dimension: usize) -> Vectors {
+        Vectors { dimension, starts: vec![0], ..Vectors::default() }
+    }
+
+    /// From a file. `starts` has been checked, the rest has not.
+    pub(crate) fn from_parts(
+        dimension: usize,
+        codes: Vec<u8>,
+        rests: Vec<u8>,
+        scales: Vec<f32>,
+        starts: Vec<u32>,
+    ) -> Option<Vectors> {
+        let mut vectors =
+            Vectors { dimension, codes, rests, scales, starts, owners: Vec::new(), has_several: false, sketches: None };
+        let size = vectors.scales.len().checked_mul(vectors.stride())?;
+        let is_whole = vectors.codes.len() == size
+            && vectors.rests.len() == size / 4
+            && vectors.scales.iter().all(|scale| scale.is_finite());
+        for (chunk, range) in vectors.starts.windows(2).enumerate() {
+            vectors.owners.extend((range[0]..range[1]).map(|_| chunk as u32));
+        }
+        is_whole.then(|| {
+            vectors.finish();
+            vectors
+        })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.scales.len()
+    }
+
+    fn range(&self, chunk: usize) -> std::ops::Range<usize> {
+        self.starts[chunk] as usize..self.starts[chunk + 1] as usize
+    }
+
+    pub(crate) fn stride(&self) -> usize {
+        self.dimension.next_multiple_of(LANES)
+    }
+
+    /// Appends the vectors of the next chunk.
+    pub(crate) fn push(&mut self, vectors: &[Vec<f32>]) {
+        let chunk = self.starts.len() as u32 - 1;
+        for vector in vectors {
+            let Some(unit) = unit(vector, self.dimension) else { continue };
+            let largest = unit.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
+            let step = largest / 127.0;
+            self.scales.push(step);
+            self.codes.resize(self.scales.len() * self.stride(), ZERO);
+            self.rests.resize(self.scales.len() * self.stride() / 4, 0);
+            let quarter = self.stride() / 4;
+            let (codes, rests) = ((self.scales.len() - 1) * self.stride(), (self.scales.len() - 1) * quarter);
+            for (at, number) in unit.iter().enumerate() {
+                let exact = number / step;
+                let code = exact.round().clamp(-127.0, 127.0);
+                self.codes[codes + at] = (code as i16 + i16::from(ZERO)) as u8;
+                let rest = ((exact - code + 0.5) * 4.0).clamp(0.0, 3.0) as u8;
+                self.rests[rests + at % quarter] |= rest << (at / quarter * 2);
+            }
+            self.owners.push(chunk);
+        }
+        self.starts.push(self.scales.len() as u32);
+    }
+
+    /// Appends a chunk of another segment.
+    pub(crate) fn copy(&mut self, other: &Vectors, chunk: usize) {
+        let number = self.starts.len() as u32 - 1;
+        let std::ops::Range { start: from, end: to } = other.range(chunk);
+        self.codes.extend_from_slice(&other.codes[from * other.stride()..to * other.stride()]);
+        let quarter = other.stride() / 4;
+        self.rests.extend_from_slice(&other.rests[from * quarter..to * quarter]);
+        self.scales.extend_from_slice(&other.scales[from..to]);
+        self.owners.extend((from..to).map(|_| number));
+        self.starts.push(self.scales.len() as u32);
+    }
+
+    /// To be called when all are there.
+    pub(crate) fn finish(&mut self) {
+        self.codes.shrink_to_fit();
+        self.rests.shrink_to_fit();
+        self.scales.shrink_to_fit();
+        self.starts.shrink_to_fit();
+        self.owners.shrink_to_fit();
+        self.has_several = self.starts.windows(2).any(|range| range[1] > range[0] + 1);
+        if self.len() >= SKETCHED {
+            self.sketches = Some(Sketches::new(&self.codes, &self.scales, self.stride(), self.dimension));
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let sketches = self.sketches.as_ref().map_or(0, Sketches::bytes);
+        sketches + self.codes.len() + self.rests.len() + (self.scales.len() + self.starts.len() + self.owners.len()) * 4
+    }
+}
+
+/// The vector at length 1.
+fn unit(vector: &[f32], dimension: usize) -> Option<Vec<f32>> {
+    if vector.len() != dimension {
+        return None;
+    }
+    // In 64 bits, so that very long and very short vectors keep their direction.
+    let length = vector.iter().map(|number| f64::from(*number) * f64::from(*number)).sum::<f64>().sqrt();
+    (length.is_finite() && length > 0.0)
+        .then(|| vector.iter().map(|number| (f64::from(*number) / length) as f32).collect())
+}

@@ -1,0 +1,151 @@
+//! The words of chunks, as a segment keeps them.
+//!
+//! A word of the text counts as two halves, one of the context as one half; lengths are in halves as well.
+//!
+//! These lists are our own, and not those of tantivy, because words and vectors of a chunk have to appear and go
+//! together: here they are one segment, one file and one snapshot, a filter is one set of chunks for both, and removed
+//! chunks do not count in scores. tantivy keeps its own files, threads, commits and deletions beside that, and brings
+//! about 144 crates. Lists take 1.6 bytes for each word of a chunk, the dictionary among them.
+
+use crate::bitmap::Bitmap;
+use crate::dictionary::Dictionary;
+use crate::language::Language;
+use crate::postings::{Cursor, Posting};
+use crate::tokens::{Kind, term, tokens};
+use foldhash::HashMap;
+
+/// What a word of the text counts.
+pub(crate) const TEXT: u32 = 2;
+/// What a word of the context counts.
+const CONTEXT: u32 = 1;
+const NO_LANGUAGE: u8 = u8::MAX;
+
+/// The words of a segment's chunks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Words {
+    pub(crate) dictionary: Dictionary,
+    /// In halves, for each chunk.
+    pub(crate) lengths: Vec<u16>,
+    /// Number of each chunk's language.
+    pub(crate) languages: Vec<u8>,
+}
+
+/// Collects the words of chunks, one chunk after the other.
+#[derive(Default)]
+pub(crate) struct Builder {
+    terms: HashMap<String, u32>,
+    /// Term for each token that was seen, by language: stemming is done once.
+    known: HashMap<u8, HashMap<String, u32>>,
+    /// Term, chunk and count.
+    found: Vec<(u32, u32, u8)>,
+    lengths: Vec<u16>,
+    languages: Vec<u8>,
+}
+
+// === impl Builder ===
+
+impl Builder {
+    pub(crate) fn push(&mut self, text: &str, context: &str, language: Option<Language>) {
+        let chunk = self.lengths.len() as u32;
+        let mut counts: Vec<(u32, u32)> = Vec::new();
+        for (part, weight) in [(text, TEXT), (context, CONTEXT)] {
+            tokens(part, |token, kind| counts.push((self.term(token, kind, language), weight)));
+        }
+        let length: u32 = counts.iter().map(|(_, weight)| weight).sum();
+        counts.sort_unstable();
+        for same in counts.chunk_by(|a, b| a.0 == b.0) {
+            let count: u32 = same.iter().map(|(_, weight)| weight).sum();
+            self.found.push((same[0].0, chunk, count.min(255) as u8));
+        }
+        self.lengths.push(length.min(u32::from(u16::MAX)) as u16);
+        self.languages.push(language.map_or(NO_LANGUAGE, Language::number));
+    }
+
+    pub(crate) fn finish(self) -> Words {
+        let mut starts = vec![0_u32; self.terms.len() + 1];
+        for (term, _, _) in &self.found {
+            starts[*term as usize + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut postings = vec![Posting { chunk: 0, count: 0 }; self.found.len()];
+        let mut next = starts.clone();
+        for (term, chunk, count) in self.found {
+            let at = &mut next[term as usize];
+            postings[*at as usize] = Posting { chunk, count };
+            *at += 1;
+        }
+        let mut terms: Vec<(&str, u32)> = self.terms.iter().map(|(term, number)| (term.as_str(), *number)).collect();
+        terms.sort_unstable();
+        let mut dictionary = Dictionary::default();
+        for (term, number) in terms {
+            let list = &postings[starts[number as usize] as usize..starts[number as usize + 1] as usize];
+            dictionary.push(term.as_bytes(), list, &self.lengths);
+        }
+        dictionary.finish();
+        Words { dictionary, lengths: self.lengths, languages: self.languages }
+    }
+
+    fn term(&mut self, token: &str, kind: Kind, language: Option<Language>) -> u32 {
+        let language = language.filter(|_| kind == Kind::Word);
+        let known = self.known.entry(language.map_or(NO_LANGUAGE, Language::number)).or_default();
+        if let Some(number) = known.get(token) {
+            return *number;
+        }
+        let next = self.terms.len() as u32;
+        let number = *self.terms.entry(term(token, kind, language)).or_insert(next);
+        known.insert(token.to_owned(), number);
+        number
+    }
+}
+
+// === impl Words ===
+
+impl Words {
+    /// Joins the words of several parts, in this order, without removed chunks.
+    pub(crate) fn join(parts: &[(&Words, &Bitmap)]) -> Words {
+        let mut joined = Words::default();
+        let mut renumbered: Vec<Vec<u32>> = Vec::new();
+        for (words, alive) in parts {
+            let mut numbers = vec![u32::MAX; words.lengths.len()];
+            for chunk in alive.iter() {
+                numbers[chunk] = joined.lengths.len() as u32;
+                joined.lengths.push(words.lengths[chunk]);
+                joined.languages.push(words.languages[chunk]);
+            }
+            renumbered.push(numbers);
+        }
+        let mut at = vec![0; parts.len()];
+        let mut postings = Vec::new();
+        loop {
+            let heads = parts.iter().zip(&at).filter(|((words, _), at)| **at < words.dictionary.len());
+            let Some(term) = heads.map(|((words, _), at)| words.dictionary.term(*at)).min() else { break };
+            postings.clear();
+            for (((words, _), at), numbers) in parts.iter().zip(&mut at).zip(&renumbered) {
+                if *at < words.dictionary.len() && words.dictionary.term(*at) == term {
+                    Cursor::new(words.dictionary.list(*at)).read_until(u32::MAX, |chunk, count| {
+                        let chunk = numbers[chunk as usize];
+                        if chunk != u32::MAX {
+                            postings.push(Posting { chunk, count: count as u8 });
+                        }
+                    });
+                    *at += 1;
+                }
+            }
+            if !postings.is_empty() {
+                joined.dictionary.push(term, &postings, &joined.lengths);
+            }
+        }
+        joined.dictionary.finish();
+        joined
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.dictionary.bytes() + self.lengths.len() * 3
+    }
+
+    pub(crate) fn language(&self, chunk: usize) -> Option<Language> {
+        Language::numbered(self.languages[chunk])
+    }
+}
