@@ -163,6 +163,27 @@ pub enum Method {
     ImageAnalysis,
 }
 
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.page {
+            Some(page) => write!(f, "page {page}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl Method {
+    /// The word for it on the wire (K-32).
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::TextExtraction => "text_extraction",
+            Method::Ocr => "ocr",
+            Method::Hybrid => "hybrid",
+            Method::ImageAnalysis => "image_analysis",
+        }
+    }
+}
+
 /// Something that did not go as it should, and did not end the work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
@@ -180,6 +201,11 @@ impl Document {
         self.pages.iter().map(Page::text).collect::<Vec<_>>().join("\n\u{c}\n")
     }
 
+    /// Whether there is any text.
+    pub fn says_something(&self) -> bool {
+        self.pages.iter().any(Page::says_something)
+    }
+
     /// The same as it is printed: without comments in cells, since a text has no cells that they could stand at.
     pub fn printed(mut self) -> String {
         if self.format == Format::Xlsx {
@@ -190,6 +216,10 @@ impl Document {
 }
 
 impl Page {
+    pub fn says_something(&self) -> bool {
+        self.blocks.iter().any(Block::says_something)
+    }
+
     /// The texts of its blocks, parted by an empty line.
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().map(|block| block.text.as_str());
@@ -200,6 +230,10 @@ impl Page {
 impl Block {
     pub fn new(kind: Kind, text: impl Into<String>) -> Block {
         Block { kind, text: text.into(), path: Vec::new() }
+    }
+
+    pub fn says_something(&self) -> bool {
+        !self.text.trim().is_empty()
     }
 
     pub fn paragraph(text: impl Into<String>) -> Block {

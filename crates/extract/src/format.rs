@@ -24,6 +24,11 @@ pub enum Format {
 }
 
 impl Format {
+    /// Whether it has no pages but one, and that is all picture.
+    pub fn is_picture(self) -> bool {
+        matches!(self, Format::Jpg | Format::Png | Format::Svg)
+    }
+
     pub const ALL: [Format; 11] = [
         Format::Pdf,
         Format::Docx,

@@ -34,6 +34,7 @@ pub use format::Format;
 pub use legible::{is_legible, is_made_of_words};
 pub use limits::Limits;
 pub use markdown::markdown;
+pub use outline::outline;
 pub use pdf::PdfPages;
 #[cfg(feature = "pdfium")]
 pub use pdf::pdfium::{Missing as MissingPdfium, Pdfium};
@@ -109,8 +110,7 @@ impl Sink for Readable<'_> {
     }
 
     fn page(&mut self, page: Page) {
-        let says = |block: &Block| !block.text.trim().is_empty();
-        self.any |= page.scanned || !page.images.is_empty() || page.blocks.iter().any(says);
+        self.any |= page.scanned || !page.images.is_empty() || page.says_something();
         self.sink.page(page);
     }
 }

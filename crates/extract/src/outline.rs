@@ -17,8 +17,8 @@ pub(crate) struct Outline<'a> {
     headings: Headings,
 }
 
-/// Writes into every block of a file the headings above it.
-pub(crate) fn outline(blocks: &mut [Block]) {
+/// Writes into every block of a file, or of a picture, the headings above it.
+pub fn outline(blocks: &mut [Block]) {
     let mut headings = Headings::default();
     blocks.iter_mut().for_each(|block| headings.under(block));
 }
@@ -34,8 +34,20 @@ impl Headings {
             block.path = self.0.iter().map(|(_, text)| text.clone()).collect();
         }
         if let Kind::Heading { level } = block.kind {
-            self.0.push((level, block.text.chars().take(MOST_CHARACTERS).collect()));
+            self.0.push((level, block.as_heading()));
         }
+    }
+}
+
+impl Block {
+    fn as_heading(&self) -> String {
+        self.text.chars().take(MOST_CHARACTERS).collect()
+    }
+
+    /// The headings that something right behind it stands under.
+    pub fn path_behind(&self) -> Vec<String> {
+        let own = matches!(self.kind, Kind::Heading { .. }).then(|| self.as_heading());
+        self.path.iter().cloned().chain(own).collect()
     }
 }
 

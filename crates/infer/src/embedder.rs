@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rten::ModelOptions;
@@ -15,7 +16,7 @@ use crate::folder::{self, Folder, FolderOptions};
 use crate::minilm::{self, MiniLm};
 use crate::network::{Network, Task, pool};
 use crate::pooling::{Pooling, normalise};
-use crate::tokens::{Reader, Tokens};
+use crate::tokens::{Reader, Tokenizer, Tokens};
 
 /// What a text is for. Some models were trained to see the difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,7 +34,7 @@ pub enum Purpose {
 pub struct Embedder {
     id: ModelId,
     dimension: usize,
-    reader: Reader,
+    reader: Arc<Reader>,
     engine: Engine,
     pooling: Pooling,
     query_prefix: String,
@@ -89,7 +90,7 @@ impl Embedder {
         Ok(Embedder {
             id: ModelId::from(card.id.as_str()),
             dimension: card.dimension,
-            reader,
+            reader: Arc::new(reader),
             engine,
             pooling: Pooling::Mean,
             query_prefix: String::new(),
@@ -111,7 +112,7 @@ impl Embedder {
         let mut embedder = Embedder {
             id: folder.id().map_err(|error| bad(error.to_string()))?,
             dimension: 0,
-            reader: Reader::new(&folder.tokenizer, folder.max_tokens).map_err(bad)?,
+            reader: Arc::new(Reader::new(&folder.tokenizer, folder.max_tokens).map_err(bad)?),
             // One text at a time: models that measure the range of their activations while running (dynamic
             // quantisation) measure it over a whole batch, and a text's vector must not depend on its neighbours.
             engine: Engine::Network { network: Box::new(network), most_tokens_at_once: 0 },
@@ -172,6 +173,11 @@ impl Embedder {
     /// Where the tokens of a text stand in it, in bytes and in order, however long it is. For those who cut texts.
     pub fn offsets(&self, text: &str) -> Result<Vec<Range<usize>>, Error> {
         self.reader.offsets(text)
+    }
+
+    /// What cuts texts for this model, without the model.
+    pub fn tokenizer(&self) -> Tokenizer {
+        Tokenizer::new(self.reader.clone(), &self.passage_prefix)
     }
 
     /// The second half: runs the model.

@@ -30,4 +30,4 @@ pub use language::Language;
 pub use pooling::Pooling;
 pub use sequence::SequenceClassifier;
 pub use spelling::Spelling;
-pub use tokens::{MAX_TEXT_BYTES, Tokens};
+pub use tokens::{MAX_TEXT_BYTES, Tokenizer, Tokens};

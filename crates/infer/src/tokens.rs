@@ -1,8 +1,7 @@
 //! Text to token ids, by the model's own tokenizer.
 
 use std::ops::Range;
-
-use tokenizers::Tokenizer;
+use std::sync::Arc;
 
 use crate::error::Error;
 
@@ -26,15 +25,65 @@ pub struct Tokens {
 /// A tokenizer with the number of tokens its model reads.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    tokenizer: Tokenizer,
+    tokenizer: tokenizers::Tokenizer,
     max_tokens: usize,
     /// How many tokens the model puts around a text, such as `[CLS]` and `[SEP]`.
     around: usize,
 }
 
+/// Tells where the tokens of texts stand, for those who cut them. Cheap to clone, and used beside a running model.
+#[derive(Debug, Clone)]
+pub struct Tokenizer {
+    reader: Arc<Reader>,
+    room: usize,
+}
+
+impl Tokenizer {
+    pub(crate) fn new(reader: Arc<Reader>, prefix: &str) -> Tokenizer {
+        let prefix = reader.offsets(prefix).map_or(0, |tokens| tokens.len());
+        let room = reader.max_tokens.saturating_sub(reader.around + prefix).max(1);
+        Tokenizer { reader, room }
+    }
+
+    /// How many tokens of a passage the model reads at once.
+    pub fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Where the tokens of a text stand in it, in bytes and in order, however long it is.
+    pub fn offsets(&self, text: &str) -> Result<Vec<Range<usize>>, Error> {
+        self.reader.offsets(text)
+    }
+
+    /// Cuts a text into as few pieces of about the same length as the model can read whole, between words where there
+    /// are any. Where the model finds nothing to read there is none.
+    pub fn windows<'t>(&self, text: &'t str) -> Result<Vec<&'t str>, Error> {
+        let tokens = self.offsets(text)?;
+        let count = tokens.len().div_ceil(self.room);
+        if count <= 1 {
+            return Ok(if count == 0 { Vec::new() } else { vec![text] });
+        }
+        // The rest of a word that is cut may have more tokens than it had in the whole, so some room is kept for it.
+        let share = tokens.len().div_ceil(count);
+        let mut windows = Vec::with_capacity(count + 1);
+        let (mut from, mut first) = (0, 0);
+        while tokens.len() - first > self.room {
+            let begins_word = |token: &usize| text[..tokens[*token].start].ends_with(char::is_whitespace);
+            let most = first + self.room;
+            let cut = (first + 1..=first + share).rev().find(begins_word);
+            let cut = cut.or_else(|| (first + share..=most).find(begins_word)).unwrap_or(first + share - share / 16);
+            windows.push(&text[from..tokens[cut].start]);
+            (from, first) = (tokens[cut].start, cut);
+        }
+        windows.push(&text[from..]);
+        Ok(windows)
+    }
+}
+
 impl Reader {
     pub(crate) fn new(json: &[u8], max_tokens: usize) -> Result<Reader, String> {
-        let mut tokenizer = Tokenizer::from_bytes(json).map_err(|error| format!("`tokenizer.json`: {error}"))?;
+        let mut tokenizer =
+            tokenizers::Tokenizer::from_bytes(json).map_err(|error| format!("`tokenizer.json`: {error}"))?;
         // Both are settings of whoever exported the model. We cut and pad ourselves, to be able to tell.
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(|error| format!("`tokenizer.json`: {error}"))?;

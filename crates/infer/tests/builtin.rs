@@ -182,3 +182,21 @@ fn the_places_of_tokens_are_told_for_texts_of_any_length() {
     assert_eq!(offsets.len() % 2000, 0);
     assert!(EMBEDDER.offsets("").unwrap().is_empty());
 }
+
+#[test]
+fn k40_windows_are_the_whole_text_and_each_is_read_whole() {
+    let tokenizer = EMBEDDER.tokenizer();
+    assert_eq!(tokenizer.room(), EMBEDDER.max_tokens() - 2);
+    let prose = "The kestrel hovered above the motorway embankment. ".repeat(60);
+    let long_word = "x7".repeat(900);
+    let chinese = "\u{6c49}\u{5b57}".repeat(400);
+    for text in ["", "short", &prose, &long_word, &chinese] {
+        let windows = tokenizer.windows(text).unwrap();
+        assert_eq!(windows.concat(), text);
+        for window in &windows {
+            assert!(!EMBEDDER.read(window, Purpose::Passage, 0).unwrap().truncated, "{}", window.len());
+        }
+        let fair = tokenizer.offsets(text).unwrap().len().div_ceil(tokenizer.room());
+        assert!(windows.len() <= fair + 1, "{} windows where {fair} would do", windows.len());
+    }
+}
