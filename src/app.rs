@@ -1,6 +1,7 @@
 //! The composition root: the only place that turns settings into a server.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use corbie_mcp::transport::http::Options;
@@ -10,7 +11,10 @@ use corbie_mcp::{Health, Limits, RegistrationError, Server, TrustLevel};
 use crate::classify::{self, Classification};
 use crate::config::server::Authentication;
 use crate::config::{self, Config, ConfigError};
+use crate::describe::Describer;
 use crate::inference::Inference;
+use crate::knowledge::tasks_view::Tasks;
+use crate::knowledge::{self, Knowledge};
 use crate::openai_api;
 use crate::providers::pool::Pool;
 use crate::route::classifier::Classifier;
@@ -20,8 +24,13 @@ use crate::upstream::{RemoteClassifier, State};
 /// Guidance for models, told to every client that asks.
 const INSTRUCTIONS: &str = "corbie sorts texts into categories and recommends a model for each: `list_categories`, \
 `classify_text`, `batch_categorize`. It also asks the models: `chat_completion` sends a prompt to the one that suits it, \
-`explain_route` tells which that would be, `list_models` and `list_providers` what there is. Call `list_registered_tools` to see what there is, \
+`explain_route` tells which that would be, `list_models` and `list_providers` what there is. It keeps documents and finds \
+passages in them: `knowledge-add` and `knowledge-import` take files, `knowledge-search` finds what answers a question, `knowledge-get` \
+reads on, `knowledge-ask` answers with citations. Call `list_registered_tools` to see what there is, \
 `get_tool_schema` before you use a tool you do not know, and `inspect_server` to see how the server is doing.";
+
+/// How many tasks of tools without a store of their own are kept.
+const MOST_TASKS: usize = 1000;
 
 /// A server with its parts, for those who have to look after them.
 #[derive(Debug)]
@@ -30,6 +39,8 @@ pub struct App {
     pub classification: Classification,
     pub inference: Inference,
     pub router: Router,
+    /// None where the settings switch it off.
+    pub knowledge: Option<Knowledge>,
 }
 
 /// Why there is no server.
@@ -49,15 +60,23 @@ pub enum Error {
 
 /// Makes the server: everything registered before anything is read (A-05).
 pub fn build(config: &Config) -> Result<App, Error> {
-    // The cache asks for the vector of a question, and then the classifier may.
-    let inference = match config.router.cache.semantic {
+    // The cache asks for the vector of a question, and then the classifier may; people search twice for the same.
+    let inference = match config.router.cache.semantic || config.knowledge.enabled {
         true => Inference::remembering(config.inference.clone()),
         false => Inference::new(config.inference.clone()),
     };
     let classification = Classification::new(config.classification.clone(), inference.clone())?;
     let router = router(config, &classification)?;
+    let knowledge = match config.knowledge.enabled {
+        true => {
+            let describer = Describer::new(&config.ocr, || Ok(router.clone()))?;
+            let settings = config.knowledge.clone();
+            Some(Knowledge::new(settings, &config.documents, &config.ocr, inference.clone(), describer))
+        }
+        false => None,
+    };
     let health = {
-        let (classification, router) = (classification.clone(), router.clone());
+        let (classification, router, knowledge) = (classification.clone(), router.clone(), knowledge.clone());
         move || {
             let (members, impaired) = classification.health();
             let impaired = impaired.map(|why| ("classification".to_owned(), why));
@@ -66,7 +85,9 @@ pub fn build(config: &Config) -> Result<App, Error> {
                 State::Starting | State::Ready { .. } => None,
             });
             let providers = router.pool().all_failing().map(|why| ("providers".to_owned(), why));
-            Health { members, impaired: impaired.into_iter().chain(external).chain(providers).collect() }
+            let broken = knowledge.as_ref().and_then(Knowledge::impaired).map(|why| ("knowledge".to_owned(), why));
+            let impaired = impaired.into_iter().chain(external).chain(providers).chain(broken);
+            Health { members, impaired: impaired.collect() }
         }
     };
     let builder = Server::builder(&config.server.name, env!("CARGO_PKG_VERSION"))
@@ -77,13 +98,23 @@ pub fn build(config: &Config) -> Result<App, Error> {
         .health(health)
         .builtins();
     let builder = classify::tools::register(builder, &classification);
-    let server = route::tools::register(builder, &router).build()?;
+    let mut builder = route::tools::register(builder, &router);
+    if let Some(knowledge) = &knowledge {
+        builder = knowledge::tools::register(builder, knowledge, &router);
+        builder = knowledge::resources::register(builder, knowledge);
+        builder = builder.task_store(Arc::new(Tasks::new(knowledge.clone(), MOST_TASKS)));
+    }
+    let server = builder.build()?;
+    if let Some(knowledge) = &knowledge {
+        router.ground(knowledge.clone());
+        knowledge.tell(server.clone());
+    }
     server.metrics().register(|registry| {
         inference.register(registry);
         classification.register(registry);
         router.register(registry);
     });
-    Ok(App { server, classification, inference, router })
+    Ok(App { server, classification, inference, router, knowledge })
 }
 
 /// The router over the providers of the settings. Without any it is there all the same, as most of corbie needs none
@@ -127,13 +158,22 @@ fn check_categories(config: &Config, classification: &Classification) -> Result<
 /// What all HTTP listeners have in common.
 pub fn http_options(config: &Config, app: &App) -> Options {
     Options {
-        routes: openai_api::routes(app.server.clone(), app.router.clone(), app.inference.clone()),
+        routes: routes(app),
         refusals: Some(openai_api::refuse),
         allowed_hosts: config.server.allowed_hosts.iter().map(|host| host.as_str().to_owned()).collect(),
         allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
         trust_loopback: trust(config, config::trust::Via::Loopback),
         trust_remote: trust(config, config::trust::Via::Remote),
         ..Options::default()
+    }
+}
+
+/// The paths beside those of the protocol.
+fn routes(app: &App) -> axum::Router {
+    let routes = openai_api::routes(app.server.clone(), app.router.clone(), app.inference.clone());
+    match &app.knowledge {
+        Some(knowledge) => routes.merge(knowledge::upload::routes(knowledge.clone())),
+        None => routes,
     }
 }
 

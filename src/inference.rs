@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use corbie_infer::{Embedder, Embedding, FolderOptions, ModelId, Pooling, Purpose, Tokens};
+use corbie_infer::{Embedder, Embedding, FolderOptions, ModelId, Pooling, Purpose, Tokenizer, Tokens};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -36,12 +36,13 @@ struct Shared {
 }
 
 /// What is known of the embedding model once it is loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Loaded {
     pub id: ModelId,
     pub dimension: usize,
     pub max_tokens: usize,
     pub english_only: bool,
+    pub tokenizer: Tokenizer,
 }
 
 /// What the models did, for operators.
@@ -161,11 +162,24 @@ impl Inference {
         if self.0.settings.embedding.path.is_none() {
             return Ok(builtin());
         }
-        if let Some(loaded) = self.loaded() {
-            return Ok(loaded.id);
+        self.load().await.map(|loaded| loaded.id)
+    }
+
+    /// The id of the model and how many numbers its vectors have; it is loaded if that is the only way to know.
+    pub async fn shape(&self) -> Result<(ModelId, usize), Error> {
+        if self.0.settings.embedding.path.is_none() {
+            return Ok((builtin(), corbie_infer::builtin_models()[0].dimension));
         }
-        let vectors = self.embed(vec!["a".into()], Purpose::Query).await?;
-        vectors.into_iter().next().map(|vector| vector.model).ok_or(Error::Stopped)
+        self.load().await.map(|loaded| (loaded.id, loaded.dimension))
+    }
+
+    /// What is known of the model, which is loaded if it was not.
+    pub async fn load(&self) -> Result<Loaded, Error> {
+        if let Some(loaded) = self.loaded() {
+            return Ok(loaded);
+        }
+        self.embed_anew(vec!["a".into()], Purpose::Query).await?;
+        self.loaded().ok_or(Error::Stopped)
     }
 
     /// The model that will be used, before it is loaded.
@@ -369,6 +383,7 @@ impl Owner {
                         dimension: opened.dimension(),
                         max_tokens: opened.max_tokens(),
                         english_only: opened.is_english_only(),
+                        tokenizer: opened.tokenizer(),
                     });
                     opened
                 }

@@ -1,4 +1,4 @@
-//! corbie: one program that is an MCP server, a text classifier and a router, and will be a knowledge base.
+//! corbie: one program that is an MCP server, a text classifier and a router and a knowledge base.
 //!
 //! The library exists so that tests can reach in; the product is the binary.
 
@@ -9,6 +9,7 @@ pub mod config;
 pub mod describe;
 pub mod evaluate;
 pub mod inference;
+pub mod knowledge;
 mod locked;
 pub mod openai_api;
 pub mod providers;

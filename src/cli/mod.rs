@@ -5,7 +5,9 @@ mod classify;
 pub mod config;
 mod embed;
 mod eval;
+mod eval_search;
 mod extract;
+mod knowledge;
 mod lines;
 mod models;
 mod progress;
@@ -73,6 +75,8 @@ enum Command {
     },
     /// Ask the model that suits a prompt
     Ask(ask::Ask),
+    #[command(flatten)]
+    Documents(knowledge::Command),
     /// Show who can be asked, and how each provider is doing
     Providers(providers::Providers),
     /// List tools and call them
@@ -85,6 +89,8 @@ enum Command {
     Classify(classify::Classify),
     /// Tell how good the classifier is on texts whose categories are known
     Eval(eval::Eval),
+    /// Tell how well passages are found, on questions whose answers are known
+    EvalSearch(eval_search::EvalSearch),
     /// Turn texts into vectors
     Embed(embed::Embed),
     /// Print the text of documents
@@ -131,6 +137,9 @@ pub fn run(cli: Cli) -> End {
         Some(Command::Ask(command)) => {
             ask::run(&command, &load_for(sources, ask::TOLD)?, &mut std::io::stdout().lock())
         }
+        Some(Command::Documents(command)) => {
+            knowledge::run(&command, &load_for(sources, knowledge::TOLD)?, &mut std::io::stdout().lock())
+        }
         Some(Command::Providers(command)) => {
             providers::run(&command, &load_for(sources, providers::TOLD)?, &mut std::io::stdout().lock())
         }
@@ -138,6 +147,9 @@ pub fn run(cli: Cli) -> End {
         Some(Command::Taxonomy(command)) => taxonomy::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Classify(command)) => classify::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Eval(command)) => eval::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::EvalSearch(command)) => {
+            eval_search::run(&command, &load(sources)?, &mut std::io::stdout().lock())
+        }
         Some(Command::Embed(command)) => embed::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Extract(command)) => {
             extract::run(&command, &load_for(sources, extract::TOLD)?, &mut std::io::stdout().lock())

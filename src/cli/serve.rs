@@ -19,6 +19,7 @@ use crate::config::address::HostPort;
 use crate::config::server::NoAuthentication;
 use crate::config::trust::Via;
 use crate::config::{ConfigError, Loaded};
+use crate::knowledge::local;
 use crate::route;
 
 /// Which ways in are opened.
@@ -58,7 +59,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
     let app = app::build(config)?;
     let http_options = app::http_options(config, &app);
-    let App { server, classification, router, .. } = app;
+    let App { server, classification, router, knowledge, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.
     let stopping = stop_on_signal(server.clone());
     let following = reload::follow(classification.clone(), server.clone());
@@ -67,6 +68,9 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let http = Http::new(server.clone(), http_options);
     for Listening { listener, address, auth } in listeners {
         let loopback = address.ip().is_loopback();
+        if let Some(knowledge) = knowledge.as_ref().filter(|_| !loopback) {
+            knowledge.reachable_by_others();
+        }
         let trust = app::trust(config, if loopback { Via::Loopback } else { Via::Remote });
         tracing::info!(url = %format_args!("http://{address}/mcp"), %trust, "listening");
         let http = http.asking(auth, app::rate_limit(config, loopback));
@@ -87,6 +91,13 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     tokio::spawn(stopping);
     let _following = AbortOnDropHandle::new(tokio::spawn(following));
     let _models = AbortOnDropHandle::new(tokio::spawn(route::follow(router, server.clone())));
+    let mut keeping = Vec::new();
+    if let Some(knowledge) = &knowledge {
+        let (resuming, following) = (knowledge.clone(), knowledge.clone());
+        keeping.push(AbortOnDropHandle::new(tokio::spawn(async move { resuming.resume().await })));
+        keeping.push(AbortOnDropHandle::new(tokio::spawn(following.follow_folders())));
+        keeping.push(AbortOnDropHandle::new(tokio::spawn(local::serve(knowledge.clone(), server.clone()))));
+    }
     let mut warming = None;
     if config.classification.taxonomy.is_some() || config.inference.embedding.path.is_some() {
         // What has to be learned is learned now, not when the first text is waiting.
@@ -100,7 +111,13 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         }
     }
     finish(&server).await;
-    drop(warming);
+    if let Some(knowledge) = &knowledge {
+        tokio::select! {
+            () = knowledge.finish(server.grace_ends()) => {}
+            () = server.stopped() => {}
+        }
+    }
+    drop((warming, keeping));
     end
 }
 

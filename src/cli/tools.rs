@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::End;
-use crate::app;
+use crate::app::{self, App};
 use crate::config::Loaded;
 use crate::config::trust::Via;
 
@@ -37,7 +37,7 @@ pub(super) enum Command {
 pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let server = app::build(&loaded.config)?.server;
+        let App { server, knowledge, .. } = app::build(&loaded.config)?;
         // Whoever may start the program may do what its stdio client may.
         let trust = app::trust(&loaded.config, Via::Stdio);
         match command {
@@ -55,7 +55,12 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
                     format!("the arguments are not valid JSON: {error}; write them as '{{\"key\": \"value\"}}'")
                 })?;
                 let params = json!({ "name": name, "arguments": arguments });
-                let result = server.request(trust, "tools/call", &params).await?;
+                let result = server.request(trust, "tools/call", &params).await;
+                if let Some(knowledge) = knowledge {
+                    // What was begun comes to an end, or goes on with the next start; the index is written.
+                    knowledge.finish(server.grace_ends()).await;
+                }
+                let result = result?;
                 let called = CallResult::deserialize(&result)?;
                 if *json {
                     writeln!(out, "{result:#}")?;

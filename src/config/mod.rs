@@ -17,8 +17,10 @@ pub mod duration;
 mod environment;
 mod expand;
 mod external;
+pub mod grounding;
 pub mod headers;
 pub mod inference;
+pub mod knowledge;
 mod layers;
 pub mod limits;
 pub mod log;
@@ -74,6 +76,7 @@ pub struct Config {
     pub router: router::Router,
     pub documents: documents::Documents,
     pub ocr: ocr::Ocr,
+    pub knowledge: knowledge::Knowledge,
     pub log: log::Log,
     #[serde(skip_serializing_if = "classifier::Classifier::is_absent")]
     pub classifier: classifier::Classifier,

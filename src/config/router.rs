@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Cache;
 use super::duration::Timeout;
+use super::grounding::Grounding;
 use super::policy::Policy;
 use crate::providers::chat::Effort;
 
@@ -49,6 +50,9 @@ pub struct Router {
     /// Answers that are given again.
     #[serde(skip_serializing_if = "Cache::is_absent")]
     pub cache: Cache,
+    /// What the knowledge base has to say about where a prompt goes.
+    #[serde(skip_serializing_if = "Grounding::is_absent")]
+    pub grounding: Grounding,
     /// How many decisions are kept to be looked at.
     #[schemars(range(min = 0, max = 100_000))]
     pub decisions: usize,
@@ -95,6 +99,7 @@ impl Default for Router {
             budget: Budget::default(),
             policies: BTreeMap::new(),
             cache: Cache::default(),
+            grounding: Grounding::default(),
             decisions: 1000,
         }
     }

@@ -30,6 +30,11 @@ const BINS: usize = 15;
 
 impl Calibration {
     pub(super) fn of(judged: &[Judged]) -> Calibration {
+        Calibration::of_answers(in_scope(judged).map(|(_, text)| (text.confidence, text.is_right())))
+    }
+
+    /// Of anything that was said with a confidence, and was right or not.
+    pub fn of_answers(answers: impl Iterator<Item = (f32, bool)>) -> Calibration {
         #[derive(Clone, Copy, Default)]
         struct Sum {
             count: usize,
@@ -37,11 +42,11 @@ impl Calibration {
             confidence: f64,
         }
         let mut sums = [Sum::default(); BINS];
-        for (_, text) in in_scope(judged) {
-            let confidence = probability(text.confidence);
+        for (confidence, is_right) in answers {
+            let confidence = probability(confidence);
             let sum = &mut sums[((confidence * BINS as f64) as usize).min(BINS - 1)];
             sum.count += 1;
-            sum.right += usize::from(text.is_right());
+            sum.right += usize::from(is_right);
             sum.confidence += confidence;
         }
         let texts: usize = sums.iter().map(|sum| sum.count).sum();

@@ -9,6 +9,7 @@ pub mod diagram;
 pub mod labelled;
 mod latency;
 mod scope;
+pub mod search;
 pub mod suggest;
 pub mod terminal;
 pub mod typos;

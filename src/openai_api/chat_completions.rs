@@ -53,7 +53,7 @@ pub(super) async fn post(
 
 fn ask(received: Received, caller: Caller) -> Ask {
     let model = received.model.clone();
-    Ask { question: received.into(), model, caller: Some(caller.identity) }
+    Ask { question: received.into(), model, caller: Some(caller.identity), known: None }
 }
 
 /// An answer that was given before.

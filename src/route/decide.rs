@@ -3,6 +3,7 @@
 //! Pure: takes what the caller asked for, what the classifier said and what the operator configured, and returns a
 //! [`Decision`]. All waiting happens elsewhere.
 
+use super::ground::Verdict;
 use crate::config::router as config;
 
 /// What a classifier said of a prompt.
@@ -34,6 +35,8 @@ pub struct Policy<'a> {
     pub settings: &'a config::Router,
     /// Used where nothing else names a model.
     pub default_model: Option<String>,
+    /// What the documents know of the prompt, where they have a say.
+    pub grounds: Option<Verdict>,
 }
 
 /// What the router chose, and why. The reason is logged and told to the caller.
@@ -67,6 +70,8 @@ pub enum Why {
     Rule(String),
     /// The category's own model.
     Category,
+    /// The documents answer the prompt, or know nothing about it.
+    Documents,
     /// One of the category's fallback models.
     Fallback,
     /// The default model.
@@ -88,6 +93,12 @@ pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy<'_>) -> 
             models.push(Choice { model: model.to_owned(), why, advised, stays });
         }
     };
+    let by_documents = match policy.grounds.filter(|_| asked.is_none() && !stays) {
+        Some(Verdict::Known) => settings.grounding.known_model.as_deref(),
+        Some(Verdict::Unknown) => settings.grounding.unknown_model.as_deref(),
+        Some(Verdict::Unsure) | None => None,
+    };
+    by_documents.into_iter().for_each(|model| add(model, Why::Documents, false));
     let configured = advice.and_then(|advice| settings.models.get(&advice.category));
     match (asked, configured, advice) {
         (Some(model), ..) => add(model, Why::Asked, false),
@@ -125,6 +136,7 @@ impl Why {
             Why::Asked => "asked",
             Why::Rule(_) => "rule",
             Why::Category => "category",
+            Why::Documents => "documents",
             Why::Fallback => "fallback",
             Why::Default => "default",
         }
@@ -148,7 +160,7 @@ mod tests {
     }
 
     fn policy<'a>(settings: &'a config::Router, default_model: Option<&str>) -> Policy<'a> {
-        Policy { threshold: 0.6, settings, default_model: default_model.map(str::to_owned) }
+        Policy { threshold: 0.6, settings, default_model: default_model.map(str::to_owned), grounds: None }
     }
 
     fn seen(confidence: f32) -> Seen {

@@ -8,6 +8,7 @@ pub mod decide;
 mod decisions;
 mod error;
 mod follow;
+pub mod ground;
 mod journey;
 pub mod methods;
 mod metrics;

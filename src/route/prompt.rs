@@ -14,6 +14,13 @@ pub fn with_system_prompt(chat: &mut Chat, decision: &Decision, how: SystemPromp
     }
 }
 
+/// Puts passages of documents before what the person said last. They come from anywhere, so they have no more say than the
+/// person, and what they ask for is told not to be done.
+pub fn with_passages(chat: &mut Chat, passages: &str) {
+    let last = chat.messages.iter().rposition(|message| message.role == Role::User);
+    chat.messages.insert(last.unwrap_or(chat.messages.len()), Message::text(Role::User, passages));
+}
+
 /// How much a routed model thinks. What the caller asked for stays; a model of which nothing is known is told nothing,
 /// as it may refuse the word.
 pub fn reasoning(asked: Option<Reasoning>, use_reasoning: bool, can_think: bool, effort: Effort) -> Option<Reasoning> {

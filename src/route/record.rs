@@ -28,7 +28,7 @@ pub struct Record {
     pub classified: Option<Classified>,
     /// Whether the category wants the model to reason; one that cannot is told nothing
     pub use_reasoning: bool,
-    /// What chose the model: asked, rule, category, fallback or default; cache where an answer was given again
+    /// What chose the model: asked, documents, rule, category, fallback or default; cache where an answer was given again
     pub why: String,
     /// The routing rule that chose it
     #[serde(skip_serializing_if = "Option::is_none")]

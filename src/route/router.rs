@@ -4,7 +4,7 @@ mod embed;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
 
 use prometheus_client::registry::Registry;
@@ -16,6 +16,7 @@ use super::candidates::{Candidate, Candidates, candidates};
 use super::classifier::{Classifier, Looked};
 use super::decide::{Decision, Policy, Why, decide};
 use super::error::Error;
+use super::ground::{self, Grounds, Verdict};
 use super::journey::Journey;
 use super::metrics::Metrics;
 use super::near::near;
@@ -25,6 +26,7 @@ use super::stream::Answering;
 use super::wish::{AUTO, Named, Wish};
 use crate::config::providers::Price;
 use crate::config::router as config;
+use crate::knowledge::Knowledge;
 use crate::locked::locked;
 use crate::providers::call::{Call, Hope, Outcome};
 use crate::providers::catalog::By;
@@ -52,6 +54,8 @@ pub(super) struct Shared {
     next_id: AtomicU64,
     /// Models that were advised and that nobody serves, as far as the operator was told.
     unserved: Mutex<Vec<String>>,
+    /// The documents, where they have a say.
+    knowledge: OnceLock<Knowledge>,
 }
 
 /// What the router is asked.
@@ -62,6 +66,8 @@ pub struct Ask {
     pub model: Option<String>,
     /// Who asks, and pays; nobody does on the command line.
     pub caller: Option<Arc<str>>,
+    /// How relevant the passages of documents are that it already comes with.
+    pub known: Option<f32>,
 }
 
 /// An answer, and how it came about.
@@ -75,6 +81,8 @@ pub struct Routed {
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     pub looked: Option<Looked>,
+    /// What the documents know, where they have a say.
+    pub grounds: Option<Grounds>,
     pub decision: Decision,
     /// Who would be asked, in order.
     pub candidates: Vec<Contender>,
@@ -111,7 +119,13 @@ impl Router {
             metrics: Metrics::default(),
             next_id: AtomicU64::new(1),
             unserved: Mutex::default(),
+            knowledge: OnceLock::new(),
         }))
+    }
+
+    /// Lets documents have a say, as far as the settings want it.
+    pub fn ground(&self, knowledge: Knowledge) {
+        let _ = self.0.knowledge.set(knowledge);
     }
 
     pub fn pool(&self) -> &Pool {
@@ -139,8 +153,8 @@ impl Router {
     pub async fn plan(&self, prompt: &str, model: Option<&str>) -> Plan {
         let deadline = Instant::now() + self.0.settings.timeout.get();
         let Ok(wish) = self.wish(model) else { return Plan::unserved(model) };
-        let looked = self.look(prompt, wish, deadline).await;
-        self.plan_for(looked, wish)
+        let seen = self.see(prompt, wish, None, deadline).await;
+        self.plan_for(seen, wish)
     }
 
     /// The same, after asking for lists of models where asking the prompt would; and why nobody can be asked, if so.
@@ -150,7 +164,7 @@ impl Router {
             Ok(wish) => wish,
             Err(error) => return (Plan::unserved(model), Some(error)),
         };
-        let plan = match self.settle(prompt, wish, deadline).await {
+        let plan = match self.settle(prompt, wish, None, deadline).await {
             Ok(plan) => plan,
             Err(_) => self.plan(prompt, model).await,
         };
@@ -214,7 +228,7 @@ impl Router {
     /// Asks one after the other until somebody answers.
     async fn answer<B: Bring>(&self, ask: Ask, journey: &mut Journey) -> Result<(B::Answer, Option<Price>), Error> {
         let deadline = Instant::now() + self.0.settings.timeout.get();
-        let Ask { mut question, model, caller } = ask;
+        let Ask { mut question, model, caller, known } = ask;
         if let Some(caller) = caller {
             let today = today();
             self.0.budgets.check(&caller, today).map_err(|used_up| Error::OverBudget { used_up, left: today.left })?;
@@ -234,11 +248,14 @@ impl Router {
                 prompt
             }
         };
-        let plan = self.resolve(&prompt, wish, deadline).await?;
+        let plan = self.resolve(&prompt, wish, known, deadline).await?;
         journey.planned(&plan);
         let mut asked_reasoning = None;
         if let Question::Read(chat) = &mut question {
             prompt::with_system_prompt(chat, &plan.decision, wish.settings.system_prompt);
+            if let Some(passages) = plan.grounds.as_ref().and_then(Grounds::prompt) {
+                prompt::with_passages(chat, &passages);
+            }
             asked_reasoning = chat.reasoning;
         }
         let mut worst: Option<Error> = None;
@@ -301,24 +318,36 @@ impl Router {
     }
 
     /// A plan with at least one to ask.
-    async fn resolve(&self, question: &str, wish: Wish<'_>, deadline: Instant) -> Result<Plan, Error> {
+    async fn resolve(
+        &self,
+        question: &str,
+        wish: Wish<'_>,
+        known: Option<f32>,
+        deadline: Instant,
+    ) -> Result<Plan, Error> {
         if let Some(model) = wish.model.filter(|model| model.len() > LONGEST_NAME) {
             return Err(Error::UnknownModel { model: clip(model), near: Vec::new(), unlisted: Vec::new() });
         }
-        let plan = self.settle(question, wish, deadline).await?;
+        let plan = self.settle(question, wish, known, deadline).await?;
         if plan.candidates.is_empty() { Err(self.nobody(plan, wish.model)) } else { Ok(plan) }
     }
 
     /// The plan once it is certain. Where nobody is surely known to serve a model, everybody is asked for theirs.
-    async fn settle(&self, question: &str, wish: Wish<'_>, deadline: Instant) -> Result<Plan, Error> {
-        let looked = self.look(question, wish, deadline).await;
-        let plan = self.plan_for(looked, wish);
+    async fn settle(
+        &self,
+        question: &str,
+        wish: Wish<'_>,
+        known: Option<f32>,
+        deadline: Instant,
+    ) -> Result<Plan, Error> {
+        let seen = self.see(question, wish, known, deadline).await;
+        let plan = self.plan_for(seen, wish);
         if self.is_certain(&plan) {
             return Ok(plan);
         }
         let listing = timeout_at(deadline, self.0.pool.list(self.freshness(&plan)));
         listing.await.map_err(|_| Error::Timeout)?;
-        Ok(self.plan_for(plan.looked, wish))
+        Ok(self.plan_for((plan.looked, plan.grounds), wish))
     }
 
     /// Why a plan has nobody to ask.
@@ -368,22 +397,44 @@ impl Router {
         }
         let half = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
         let looked = timeout_at(half, self.0.classifier.look(prompt)).await.ok().flatten()?;
-        let stays = || self.decide(Some(&looked), wish).category.is_some_and(|category| stay.contains(&category));
+        let stays = || self.decide(Some(&looked), None, wish).category.is_some_and(|category| stay.contains(&category));
         (enabled || stays()).then_some(looked)
     }
 
-    fn decide(&self, looked: Option<&Looked>, wish: Wish<'_>) -> Decision {
+    /// What the classifier says, and what the documents know.
+    async fn see(
+        &self,
+        prompt: &str,
+        wish: Wish<'_>,
+        known: Option<f32>,
+        deadline: Instant,
+    ) -> (Option<Looked>, Option<Grounds>) {
+        let looked = self.look(prompt, wish, deadline).await;
+        let settings = &self.0.settings.grounding;
+        let stays = || self.decide(looked.as_ref(), None, wish).stays();
+        let grounds = match (self.0.knowledge.get(), known) {
+            // What must stay where it is takes no documents along, nor another way.
+            _ if wish.model.is_some() || !settings.enabled || stays() => None,
+            (_, Some(relevance)) => Some(Grounds { relevance, passages: Vec::new() }),
+            (Some(knowledge), None) => ground::look(knowledge, settings, prompt).await,
+            (None, None) => None,
+        };
+        (looked, grounds)
+    }
+
+    fn decide(&self, looked: Option<&Looked>, grounds: Option<&Grounds>, wish: Wish<'_>) -> Decision {
         let default_model = wish.default_model.map(str::to_owned);
         let policy = Policy {
             threshold: self.0.threshold,
             settings: wish.settings,
             default_model: default_model.or_else(|| self.0.pool.default_model()),
+            grounds: grounds.map(|grounds| Verdict::of(grounds.relevance, &self.0.settings.grounding)),
         };
         decide(wish.model, looked.map(|looked| &looked.seen), &policy)
     }
 
-    fn plan_for(&self, looked: Option<Looked>, wish: Wish<'_>) -> Plan {
-        let decision = self.decide(looked.as_ref(), wish);
+    fn plan_for(&self, (looked, grounds): (Option<Looked>, Option<Grounds>), wish: Wish<'_>) -> Plan {
+        let decision = self.decide(looked.as_ref(), grounds.as_ref(), wish);
         let providers = self.0.pool.providers();
         let now = Clock::now();
         let lacks = |provider: usize, model: &str| providers[provider].lacks(model, now);
@@ -393,7 +444,7 @@ impl Router {
             let provider = providers[candidate.provider].clone();
             Contender { price: provider.price(&candidate.model), provider, candidate }
         });
-        Plan { looked, decision, candidates: candidates.collect(), unserved }
+        Plan { looked, grounds, decision, candidates: candidates.collect(), unserved }
     }
 }
 

@@ -84,7 +84,6 @@ fn read(bytes: &Arc<Vec<u8>>, job: &Job, eyes: &Eyes, wire: &mut Wire<'_>) -> Sa
     }
     match (read, seen.broken) {
         (Ok(mut summary), None) => {
-            summary.method = seen.method;
             summary.warnings.extend(seen.warnings);
             summary.warnings.extend(warning);
             Said::Done { summary: Box::new(summary), unread: seen.unread, wordless: seen.wordless }

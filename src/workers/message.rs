@@ -6,7 +6,7 @@ use std::io;
 use corbie_extract::{Format, Limits, Page, Summary};
 use serde::{Deserialize, Serialize};
 
-use super::words::Words;
+use super::words::{Origin, Words};
 
 /// A document to read. Its bytes follow.
 #[derive(Debug, Serialize, Deserialize)]
@@ -76,6 +76,7 @@ pub(super) enum Said {
     },
     Page {
         page: Page,
+        origin: Origin,
     },
     /// All pages are done.
     Done {

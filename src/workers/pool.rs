@@ -102,7 +102,7 @@ impl Pool {
     }
 
     /// Reads a document. Dropping the future ends the work.
-    pub async fn read(&self, file: File<'_>, mut tell: impl FnMut(Told)) -> Result<Read, Error> {
+    pub async fn read(&self, file: File<'_>, mut tell: impl FnMut(Told) + Send) -> Result<Read, Error> {
         let job = self.job(&file)?;
         let _room = self.0.room.acquire().await.map_err(|error| Error::Start(error.to_string()))?;
         let (mut heard, error) = self.attempt(&file, &job, &mut tell).await;
@@ -116,7 +116,7 @@ impl Pool {
     }
 
     /// Has one worker read it; why not all was read, if so.
-    async fn attempt(&self, file: &File<'_>, job: &Job, tell: &mut dyn FnMut(Told)) -> (Heard, Option<Error>) {
+    async fn attempt(&self, file: &File<'_>, job: &Job, tell: &mut (dyn FnMut(Told) + Send)) -> (Heard, Option<Error>) {
         let Shared { settings, ocr, idle, .. } = &*self.0;
         let worker = self.waiting().map_or_else(|| Worker::start(settings.memory()), Ok);
         let mut worker = match worker {

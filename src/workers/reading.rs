@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use corbie_extract::{Block, Document, Format, Kind, Method, Page, Summary, Warning};
+use corbie_extract::{Document, Format, Method, Page, Summary, Warning};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{Instant, timeout_at};
 
@@ -11,12 +11,13 @@ use super::message::{Job, LARGEST_DOCUMENT, Said};
 use super::pool::{Error, Read, Told};
 use super::process::Worker;
 use super::tesseract;
+use super::words::Origin;
 use crate::config::ocr::Ocr;
 
 pub(super) struct Reading<'r> {
     job: &'r Job,
     ocr: &'r Ocr,
-    tell: &'r mut dyn FnMut(Told),
+    tell: &'r mut (dyn FnMut(Told) + Send),
     /// A look at a picture puts it off for as long as the look takes, within a bound.
     pub(super) deadline: Instant,
     /// When the looks began that are not done.
@@ -28,14 +29,19 @@ pub(super) struct Reading<'r> {
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     format: Option<Format>,
-    pages: Vec<Page>,
+    pages: Vec<(Page, Origin)>,
     summary: Summary,
     wordless: bool,
     pub(super) looks: usize,
 }
 
 impl<'r> Reading<'r> {
-    pub(super) fn new(job: &'r Job, ocr: &'r Ocr, deadline: Instant, tell: &'r mut dyn FnMut(Told)) -> Reading<'r> {
+    pub(super) fn new(
+        job: &'r Job,
+        ocr: &'r Ocr,
+        deadline: Instant,
+        tell: &'r mut (dyn FnMut(Told) + Send),
+    ) -> Reading<'r> {
         let heard = Heard { format: job.named, ..Heard::default() };
         Reading { job, ocr, tell, deadline, looking: VecDeque::new(), heard }
     }
@@ -67,8 +73,8 @@ impl<'r> Reading<'r> {
                 Said::Looking { page } => self.looking(page)?,
                 Said::Looked => self.looked(),
                 Said::Show { width, height } => self.show(width, height, stdin, stdout).await?,
-                Said::Page { page } => {
-                    self.heard.pages.push(page);
+                Said::Page { page, origin } => {
+                    self.heard.pages.push((page, origin));
                     (self.tell)(Told::Done(u32::try_from(self.heard.pages.len()).unwrap_or(u32::MAX)));
                 }
                 Said::Done { summary, unread, wordless } => {
@@ -124,44 +130,27 @@ impl Heard {
         self.format = again.format.or(self.format);
         self.pages.extend(again.pages.into_iter().skip(done));
         self.summary = again.summary;
-        let first = self.pages.get(done).map(|page| page.number);
+        let first = self.pages.get(done).map(|(page, _)| page.number);
         let message = "from here on, nothing was read as a picture";
         self.summary.warnings.extend(first.map(|first| Warning::on(first, message)));
     }
 
     /// The document, or as much of it as there is.
     pub(super) fn end(self, error: Option<Error>) -> Result<Read, Error> {
-        let Summary { metadata, method, warnings } = self.summary;
+        let Summary { metadata, warnings, .. } = self.summary;
         let format = self.format.unwrap_or(Format::Text);
-        // A worker that gave up has told nobody.
-        let method = if error.is_some() { method_of(format, &self.pages) } else { method };
-        let document = Document { format, pages: self.pages, metadata, method, warnings };
-        let says = document.pages.iter().flat_map(|page| &page.blocks).any(says);
+        let (pages, origins): (Vec<Page>, Vec<Origin>) = self.pages.into_iter().unzip();
+        let origin = origins.into_iter().fold(Origin::default(), Origin::and);
+        let method = if format.is_picture() { Method::ImageAnalysis } else { origin.method() };
+        let document = Document { format, pages, metadata, method, warnings };
+        let says_something = document.says_something();
         match error {
             Some(error) if document.pages.is_empty() => Err(error),
             Some(error) => Ok(Read { document, partial: Some(error), wordless: false }),
-            None => Ok(Read { document, partial: (!says).then(|| no_text(self.looks)), wordless: self.wordless }),
+            None => {
+                Ok(Read { document, partial: (!says_something).then(|| no_text(self.looks)), wordless: self.wordless })
+            }
         }
-    }
-}
-
-fn says(block: &Block) -> bool {
-    !block.text.trim().is_empty()
-}
-
-/// How the text of these pages was found (K-32).
-fn method_of(format: Format, pages: &[Page]) -> Method {
-    if matches!(format, Format::Jpg | Format::Png | Format::Svg) {
-        return Method::ImageAnalysis;
-    }
-    let seen = |page: &&Page| page.confidence.is_some() || page.blocks.iter().any(|block| block.kind == Kind::Picture);
-    let told = |page: &&Page| {
-        page.confidence.is_none() && page.blocks.iter().any(|block| block.kind != Kind::Picture && says(block))
-    };
-    match (pages.iter().any(|page| told(&page)), pages.iter().any(|page| seen(&page))) {
-        (_, false) => Method::TextExtraction,
-        (false, true) => Method::Ocr,
-        (true, true) => Method::Hybrid,
     }
 }
 

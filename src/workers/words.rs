@@ -1,6 +1,6 @@
 //! The words of a picture, as blocks of a page.
 
-use corbie_extract::{Block, Table};
+use corbie_extract::{Block, Method, Table, outline};
 use corbie_infer::ocr::{Paragraph, ParagraphKind, Recognised};
 use serde::{Deserialize, Serialize};
 
@@ -17,15 +17,20 @@ pub(super) struct Words {
     pub(super) left_out: usize,
 }
 
+/// Where the text of a page, or of a document, comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Origin {
+    pub(super) text: bool,
+    pub(super) sight: bool,
+}
+
 /// How deep the headings of a picture are: below those that the document itself has.
 const LEVEL: u8 = 2;
-/// As much of a heading stands in a path.
-pub(super) const HEADING: usize = 200;
 
 impl Words {
     pub(super) fn of(seen: &Recognised) -> Words {
-        let mut path = Vec::new();
-        let blocks = seen.paragraphs().into_iter().map(|paragraph| block(paragraph, &mut path)).collect();
+        let mut blocks: Vec<Block> = seen.paragraphs().into_iter().map(block).collect();
+        outline(&mut blocks);
         Words { blocks, confidence: seen.confidence(), doubtful: seen.doubtful, left_out: seen.left_out }
     }
 
@@ -50,21 +55,30 @@ impl Words {
     }
 }
 
+impl Origin {
+    pub(super) fn and(self, other: Origin) -> Origin {
+        Origin { text: self.text || other.text, sight: self.sight || other.sight }
+    }
+
+    /// As K-32 names them.
+    pub(super) fn method(self) -> Method {
+        match self {
+            Origin { sight: false, .. } => Method::TextExtraction,
+            Origin { text: false, .. } => Method::Ocr,
+            Origin { .. } => Method::Hybrid,
+        }
+    }
+}
+
 const DOUBTFUL: &str = "not all of the text was read: its script is not known here, or it is hardly legible; \
                         `ocr.engine: tesseract` knows more scripts";
 
-/// Under the heading before it, if there is one.
-fn block(paragraph: Paragraph, path: &mut Vec<String>) -> Block {
-    let Paragraph { text, kind, .. } = paragraph;
-    let block = match kind {
+fn block(Paragraph { text, kind, .. }: Paragraph) -> Block {
+    match kind {
         ParagraphKind::Text => Block::paragraph(text),
         ParagraphKind::Table(rows) => Block::table(Table { rows, header_rows: 0 }),
-        ParagraphKind::Heading => {
-            *path = vec![text.chars().take(HEADING).collect()];
-            return Block::heading(LEVEL, text);
-        }
-    };
-    Block { path: path.clone(), ..block }
+        ParagraphKind::Heading => Block::heading(LEVEL, text),
+    }
 }
 
 /// How many letters and digits blocks have.

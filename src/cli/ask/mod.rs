@@ -1,5 +1,6 @@
 //! `corbie ask`: one prompt to the model that suits it, and its answer as it comes.
 
+mod documents;
 mod explain;
 mod pieces;
 mod prompt;
@@ -35,6 +36,12 @@ pub(super) struct Ask {
     /// Let the answer have this many tokens at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: Option<u32>,
+    /// Answer from the documents of the knowledge base, with the passages the answer rests on
+    #[arg(long, conflicts_with_all = ["system", "thinking", "explain"])]
+    documents: bool,
+    /// Use the documents of this knowledge base and not of `default`
+    #[arg(long, visible_alias = "base", value_name = "NAME", requires = "documents")]
+    knowledge_base: Option<String>,
     /// Show on stderr what the model thinks before it answers
     #[arg(long)]
     thinking: bool,
@@ -71,13 +78,17 @@ pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
         let _watching = AbortOnDropHandle::new(tokio::spawn(end_on_interrupt()));
+        if command.documents {
+            return documents::run(command, &prompt, loaded, out).await;
+        }
         let router = app::build(&loaded.config)?.router;
         // So that a prompt goes where `corbie serve` would send it. Where no local server runs, this takes no time.
         router.pool().detect().await;
         if command.explain {
             return explain::explain(&router, &prompt, command.model.as_deref(), command.json, out).await;
         }
-        let ask = route::Ask { question: command.chat(prompt).into(), model: command.model.clone(), caller: None };
+        let (question, model) = (command.chat(prompt).into(), command.model.clone());
+        let ask = route::Ask { question, model, caller: None, known: None };
         if command.json {
             whole(&router, ask, command.thinking, out).await
         } else {

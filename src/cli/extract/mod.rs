@@ -3,10 +3,10 @@
 mod file;
 mod output;
 
-use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Mutex;
 
 use clap::{Args, ValueEnum};
 use futures_util::{StreamExt, stream};
@@ -16,6 +16,7 @@ use super::{End, one_line};
 use crate::app;
 use crate::config::Loaded;
 use crate::describe::Describer;
+use crate::locked::locked;
 use crate::workers::{self, Ocr, Pool, Read, Told};
 use file::Failure;
 use output::Output;
@@ -62,7 +63,7 @@ pub(super) fn run(command: &Extract, loaded: &Loaded, out: &mut dyn Write) -> En
     let (together, most) = (settings.workers(), settings.max_file.bytes() as u64);
     let pool = Pool::new(settings, loaded.config.ocr.clone());
     let output = Output { markdown: command.markdown, json: command.json, named: command.files.len() > 1 };
-    let shown = RefCell::new(Shown { progress: Progress::new(), ended: 0, files: command.files.len() });
+    let shown = Mutex::new(Shown { progress: Progress::new(), ended: 0, files: command.files.len() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let describer = Describer::new(&loaded.config.ocr, || Ok(app::build(&loaded.config)?.router))?;
@@ -73,7 +74,7 @@ pub(super) fn run(command: &Extract, loaded: &Loaded, out: &mut dyn Write) -> En
         let mut reads = stream::iter(reads).buffered(together);
         let mut all = true;
         while let Some((file, result)) = reads.next().await {
-            shown.borrow_mut().end_file();
+            locked(&shown).end_file();
             all &= output.write(&file.display().to_string(), result, out)?;
         }
         Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -98,7 +99,7 @@ struct Reader<'r> {
     most: u64,
     pool: &'r Pool,
     describer: Option<&'r Describer>,
-    shown: &'r RefCell<Shown>,
+    shown: &'r Mutex<Shown>,
 }
 
 impl Reader<'_> {
@@ -114,7 +115,7 @@ impl Reader<'_> {
                 Told::Looking(page) => far.looking = page,
                 Told::Done(pages) => far.pages = pages,
             }
-            self.shown.borrow().page(file, far);
+            locked(self.shown).page(file, far);
         };
         let name = file.file_name().map(|name| name.to_string_lossy()).filter(|name| name != "-");
         let (full, ocr) = (self.command.full, self.command.ocr.into());

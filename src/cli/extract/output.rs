@@ -9,7 +9,7 @@ use super::super::{harmless, one_line};
 use super::file::Failure;
 use crate::workers::{Error, Read};
 
-/// What to do where pictures could not be read. The error itself has words that programs may know (K-31).
+/// What to do where Tesseract could not read pictures. The error itself has words that programs may know (K-31).
 const NO_OCR: &str = "install Tesseract, or name it in `ocr.tesseract`; `ocr.engine: builtin` needs nothing";
 
 pub(super) struct Output {
@@ -41,7 +41,7 @@ impl Output {
     fn text(&self, file: &str, read: Option<Document>, error: Option<Failure>, out: &mut dyn Write) -> io::Result<()> {
         let mut notes = Vec::new();
         let pages =
-            read.as_ref().filter(|document| says_something(document)).map_or(0, |document| document.pages.len());
+            read.as_ref().filter(|document| document.says_something()).map_or(0, |document| document.pages.len());
         if let Some(document) = read {
             // That there is no text at all says the first of these as well.
             notes.extend(pictures(&document).filter(|_| !error.as_ref().is_some_and(is_no_text)));
@@ -57,8 +57,10 @@ impl Output {
             }
         }
         out.flush()?;
-        let next =
-            error.as_ref().filter(|error| matches!(error, Failure::Worker(Error::Ocr(_)))).map(|_| NO_OCR.to_owned());
+        let next = error
+            .as_ref()
+            .filter(|error| matches!(error, Failure::Worker(Error::Ocr(why)) if why.starts_with("Tesseract")))
+            .map(|_| NO_OCR.to_owned());
         notes.extend(error.map(|error| match pages {
             2.. if !is_no_text(&error) => format!("{pages} pages were read, but not all: {error}"),
             _ => error.to_string(),
@@ -82,10 +84,6 @@ fn note(warning: &Warning, pages: usize) -> String {
         Some(page) => format!("page {page}: {}", warning.message),
         None => warning.message.clone(),
     }
-}
-
-fn says_something(document: &Document) -> bool {
-    document.pages.iter().flat_map(|page| &page.blocks).any(|block| !block.text.trim().is_empty())
 }
 
 /// Pages that were not read beside those that were.
@@ -148,7 +146,7 @@ fn write_line(file: &str, read: Option<&Document>, error: Option<&Failure>, out:
     let error = error.map(|error| Told {
         error: error.kind(),
         message: error.to_string(),
-        partial: read.is_some_and(says_something),
+        partial: read.is_some_and(Document::says_something),
     });
     serde_json::to_writer(&mut *out, &Line { file, document, error })?;
     writeln!(out)?;

@@ -142,7 +142,7 @@ fn read(arguments: Arguments) -> Result<Ask, ToolError> {
     // Which one it will be is not known yet.
     body.insert("model".into(), model.clone().unwrap_or_default().into());
     let chat = providers::openai::parse(body).map_err(|error| wrong(&unreadable(&error)))?;
-    Ok(Ask { question: chat.into(), model, caller: None })
+    Ok(Ask { question: chat.into(), model, caller: None, known: None })
 }
 
 fn unreadable(error: &providers::Error) -> String {

@@ -49,10 +49,21 @@ pub struct Explained {
     /// What the model would be told first
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
+    /// What the documents know of it, where they have a say
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documents: Option<Documents>,
     /// Who would be asked, in order
     pub candidates: Vec<Candidate>,
     /// Models that are wanted and that nobody is known to serve
     pub unserved: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Documents {
+    /// How relevant the best passage is, from 0 to 1
+    pub relevance: f64,
+    /// How many passages the model would be given
+    pub passages: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -65,7 +76,7 @@ pub struct Probability {
 pub struct Candidate {
     pub provider: String,
     pub model: String,
-    /// What chose it: asked, rule, category, fallback or default
+    /// What chose it: asked, documents, rule, category, fallback or default
     pub why: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
@@ -95,7 +106,7 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
 
 impl Explained {
     pub fn of(plan: Plan) -> Explained {
-        let Plan { looked, decision, candidates, unserved } = plan;
+        let Plan { looked, grounds, decision, candidates, unserved } = plan;
         let looked = looked.as_ref();
         let probability =
             |(category, score): &(String, f32)| Probability { category: category.clone(), score: f64::from(*score) };
@@ -109,6 +120,8 @@ impl Explained {
             fell_back: decision.fell_back,
             use_reasoning: decision.use_reasoning,
             system_prompt: decision.system_prompt,
+            documents: grounds
+                .map(|grounds| Documents { relevance: short(grounds.relevance), passages: grounds.passages.len() }),
             candidates: candidates.into_iter().map(candidate).collect(),
             unserved,
         }

@@ -1,54 +1,46 @@
 //! Puts the words that were seen where they belong.
 
-use corbie_extract::{Block, Format, Kind, Method, Page, is_made_of_words};
+use corbie_extract::{Block, Kind, Page, is_made_of_words};
 
 use crate::workers::message::Ocr;
-use crate::workers::words::{HEADING, Words, letters};
+use crate::workers::words::{Origin, Words, letters};
 
 /// What a picture shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// All of the page.
     Page,
-    /// The sheet that was scanned, with words of the page over it.
+    /// All of it but the words that are known already: a scan below stamps, or a file that is a picture.
     Sheet,
     /// Something on it, after so many of its blocks.
     After(usize),
 }
 
-/// Where the text of a document comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Origin {
-    text: bool,
-    sight: bool,
-}
-
-/// Adds what was read in pictures to the text of their page, or puts it in its place.
-pub(super) fn merge(page: &mut Page, mut read: Vec<(Place, Words)>, format: Format, ocr: Ocr, origin: &mut Origin) {
+/// Adds what was read in pictures to the text of their page, or puts it in its place; and where its text comes from then.
+pub(super) fn merge(page: &mut Page, mut read: Vec<(Place, Words)>, ocr: Ocr) -> Origin {
     // Where much of a page could not be read, its own text is better.
     let has_text = own(&page.blocks).next().is_some();
     read.retain(|(place, words)| words.says_anything() && !(*place == Place::Page && words.doubtful && has_text));
     read.sort_by_key(|(place, _)| *place);
-    let mut kept = true;
+    let mut origin = Origin { text: page.blocks.iter().any(Block::says_something), sight: false };
     // From the last on, so that the places of the others stay true.
     for (place, words) in read.into_iter().rev() {
         match place {
             Place::After(place) => insert(page, place, &words),
-            Place::Page | Place::Sheet if place == Place::Sheet || format != Format::Pdf => {
+            Place::Sheet => {
                 page.confidence = Some(words.confidence);
                 page.blocks.extend(words.blocks);
             }
             Place::Page if ocr == Ocr::Force || says_more(&words, page) => {
-                kept = false;
+                origin.text = false;
                 page.confidence = Some(words.confidence);
                 replace(page, words.blocks);
             }
-            Place::Page | Place::Sheet => continue,
+            Place::Page => continue,
         }
         origin.sight = true;
     }
-    let says = |block: &Block| block.kind != Kind::Picture && !block.text.trim().is_empty();
-    origin.text |= kept && page.blocks.iter().any(says);
+    origin
 }
 
 /// Whether what was seen is worth more than the text that is there, which is little, or odd, or a stamp.
@@ -60,7 +52,7 @@ fn says_more(words: &Words, page: &Page) -> bool {
 
 /// Those that a picture of the page shows as well.
 fn own(blocks: &[Block]) -> impl Iterator<Item = &Block> {
-    blocks.iter().filter(|block| !is_laid_over(block) && !block.text.trim().is_empty())
+    blocks.iter().filter(|block| !is_laid_over(block) && block.says_something())
 }
 
 fn is_laid_over(block: &Block) -> bool {
@@ -77,31 +69,14 @@ fn replace(page: &mut Page, blocks: Vec<Block>) {
 fn insert(page: &mut Page, place: usize, words: &Words) {
     let place = place.min(page.blocks.len());
     let before = place.checked_sub(1).and_then(|before| page.blocks.get(before));
-    let mut path = before.map(|before| before.path.clone()).unwrap_or_default();
-    let heading = before.filter(|before| matches!(before.kind, Kind::Heading { .. }));
-    path.extend(heading.map(|heading| heading.text.chars().take(HEADING).collect()));
+    let path = before.map(Block::path_behind).unwrap_or_default();
     page.blocks.insert(place, Block { path, ..Block::new(Kind::Picture, words.text()) });
-}
-
-impl Origin {
-    /// Whether anything is known but what a file says about itself.
-    pub(super) fn says_something(self, format: Format) -> bool {
-        // The text of other pictures is what they say about themselves.
-        self.sight || (self.text && format == Format::Svg)
-    }
-
-    /// As K-32 names them.
-    pub(super) fn method(self) -> Method {
-        match self {
-            Origin { sight: false, .. } => Method::TextExtraction,
-            Origin { text: false, .. } => Method::Ocr,
-            Origin { .. } => Method::Hybrid,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use corbie_extract::Method;
+
     use super::*;
 
     fn page(blocks: &[Block]) -> Page {
@@ -114,8 +89,7 @@ mod tests {
 
     /// The texts of the page, and how they were found.
     fn merged(mut page: Page, read: Vec<(Place, Words)>, ocr: Ocr) -> (Vec<String>, Method) {
-        let mut origin = Origin::default();
-        merge(&mut page, read, Format::Pdf, ocr, &mut origin);
+        let origin = merge(&mut page, read, ocr);
         (page.blocks.into_iter().map(|block| block.text).collect(), origin.method())
     }
 
@@ -150,8 +124,7 @@ mod tests {
             (Place::After(1), words("third")),
             (Place::After(1), words("--")),
         ];
-        let mut origin = Origin::default();
-        merge(&mut page, read, Format::Docx, Ocr::Auto, &mut origin);
+        let origin = merge(&mut page, read, Ocr::Auto);
         let texts: Vec<&str> = page.blocks.iter().map(|block| block.text.as_str()).collect();
         assert_eq!(texts, ["first", "Chapter", "second", "third", "below", "last"]);
         assert_eq!(page.blocks[2].kind, Kind::Picture);

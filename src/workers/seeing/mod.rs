@@ -12,14 +12,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use corbie_extract::{Block, Error, Format, Kind, Method, Page, Raster, Sink, Summary, Warning, is_made_of_words};
+use corbie_extract::{Block, Error, Format, Kind, Page, Raster, Sink, Summary, Warning, is_made_of_words};
 
 use super::eyes::Eyes;
 use super::message::{Job, Ocr, Said};
 use super::wire::Wire;
+use super::words::Origin;
 use easel::Easel;
 use look::{Gaze, Look};
-use merge::{Origin, Place, merge};
+use merge::{Place, merge};
 
 pub(super) struct Seeing<'s, 'w> {
     format: Format,
@@ -28,17 +29,15 @@ pub(super) struct Seeing<'s, 'w> {
     gaze: Gaze<'s, 'w>,
     waiting: VecDeque<Waiting>,
     /// The only page of a picture waits for what the picture says about itself.
-    held: Option<Page>,
+    held: Option<(Page, Origin)>,
     /// The pictures on pages so far, by their dots: a logo is looked at once, however often it is stored.
     known: HashSet<u64>,
-    origin: Origin,
     seen: Seen,
 }
 
 /// What came of it once all pages are out.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    pub(super) method: Method,
     pub(super) warnings: Vec<Warning>,
     /// Why some pages were not read, if so.
     pub(super) unread: Option<String>,
@@ -64,28 +63,25 @@ impl<'s, 'w> Seeing<'s, 'w> {
     ) -> Self {
         let easel = Easel::new(bytes, format, &job.limits);
         let gaze = Gaze { sight: job.sight, eyes, wire, took: Duration::ZERO };
-        let (waiting, seen, origin) = (VecDeque::new(), Seen::default(), Origin::default());
-        Seeing { format, job, easel, gaze, waiting, held: None, known: HashSet::new(), origin, seen }
+        let (waiting, known, seen) = (VecDeque::new(), HashSet::new(), Seen::default());
+        Seeing { format, job, easel, gaze, waiting, held: None, known, seen }
     }
 
     /// Hands over all pages that wait still; `summary` is none if the file could not be read to its end.
     pub(super) fn end(mut self, summary: Option<&Summary>) -> Seen {
         self.advance(true);
-        if let Some(mut page) = self.held.take().filter(|_| self.seen.broken.is_none()) {
-            if let Some(summary) = summary.filter(|_| !self.origin.says_something(self.format)) {
+        if let Some((mut page, origin)) = self.held.take().filter(|_| self.seen.broken.is_none()) {
+            // The text of a photograph is what it says about itself, that of a drawing is a part of it.
+            let says_something = origin.sight || (origin.text && self.format == Format::Svg);
+            if let Some(summary) = summary.filter(|_| !says_something) {
                 let about = corbie_extract::about(self.job.name.as_deref(), self.format, &summary.metadata);
                 // It has those words of the picture that say what it shows.
                 page.blocks.retain(|block| !about.contains(block.text.as_str()));
                 page.blocks.push(Block::new(Kind::Caption, about));
             }
-            self.gaze.wire.tell(&Said::Page { page });
+            self.gaze.wire.tell(&Said::Page { page, origin });
         }
-        let method = if self.is_picture() { Method::ImageAnalysis } else { self.origin.method() };
-        Seen { method, ..self.seen }
-    }
-
-    fn is_picture(&self) -> bool {
-        matches!(self.format, Format::Jpg | Format::Png | Format::Svg)
+        self.seen
     }
 
     /// Whether all of a page is read as a picture. A scan with words on it is not: those are known already, and better.
@@ -117,26 +113,26 @@ impl<'s, 'w> Seeing<'s, 'w> {
             match look {
                 Look::Done(Ok(words)) => {
                     self.seen.warnings.extend(words.warning().map(|warning| Warning::on(page.number, warning)));
-                    self.seen.wordless = !words.doubtful && !words.says_anything();
+                    self.seen.wordless = self.format.is_picture() && !words.doubtful && !words.says_anything();
                     read.push((place, words));
                 }
                 Look::Done(Err(why)) => self.fail(page.number, why),
                 Look::Undrawn(error) => match (place, self.format) {
-                    (Place::Page, Format::Pdf) => self.fail(page.number, error.to_string()),
-                    (Place::Page, Format::Jpg | Format::Png) => self.seen.broken = Some(error),
+                    (Place::Page, _) => self.fail(page.number, error.to_string()),
+                    (_, Format::Jpg | Format::Png) => self.seen.broken = Some(error),
                     _ => self.warn_of(page.number, &error),
                 },
                 Look::Awaited(_) => {}
             }
         }
-        let failed = self.seen.warnings.iter().any(|warning| warning.page == Some(page.number));
-        merge(&mut page, read, self.format, self.job.sight.ocr, &mut self.origin);
-        if looked && page.confidence.is_none() && !failed && self.format == Format::Pdf && page.text().is_empty() {
+        let origin = merge(&mut page, read, self.job.sight.ocr);
+        let is_silent = looked && self.format == Format::Pdf && page.text().is_empty();
+        if is_silent && !self.seen.warnings.iter().any(|warning| warning.page == Some(page.number)) {
             self.seen.warnings.push(Warning::on(page.number, "no words were found in what the page shows"));
         }
-        match self.is_picture() {
-            true => self.held = Some(page),
-            false => self.gaze.wire.tell(&Said::Page { page }),
+        match self.format.is_picture() {
+            true => self.held = Some((page, origin)),
+            false => self.gaze.wire.tell(&Said::Page { page, origin }),
         }
     }
 
@@ -181,7 +177,8 @@ impl Sink for Seeing<'_, '_> {
             if self.easel.lacks_a_picture() {
                 self.warn(page.number, "it cannot be decoded");
             }
-            looks.push((Place::Page, self.gaze.look(drawn)));
+            let place = if self.format.is_picture() { Place::Sheet } else { Place::Page };
+            looks.push((place, self.gaze.look(drawn)));
         } else if self.job.sight.ocr != Ocr::Off && !page.images.is_empty() {
             let (number, is_sheet) = (page.number, page.scanned);
             let places: Vec<usize> = page.images.iter().map(|image| image.after).collect();

@@ -1,0 +1,91 @@
+//! `corbie ask --documents`: an answer from the knowledge base, with its sources.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::super::knowledge::peer::{Failure, Peer};
+use super::super::knowledge::search::{place, write_passages};
+use super::super::knowledge::{text, told};
+use super::super::{End, harmless, one_line};
+use super::{Ask, pieces};
+use crate::config::Loaded;
+
+pub(super) async fn run(command: &Ask, question: &str, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let peer = Peer::find_for_a_moment(&loaded.config).await?;
+    peer.look_for_models().await;
+    let waiting = pieces::waiting();
+    let reply = ask(command, question, &peer).await;
+    drop(waiting);
+    let end = match reply {
+        Ok(reply) if command.json => writeln!(out, "{reply}").map_err(Into::into),
+        Ok(reply) => write_answer(&reply, question, out).map_err(Into::into),
+        Err(failure) => Err(failure.into()),
+    };
+    let end = told(end.map(|()| ExitCode::SUCCESS), command.json, out);
+    peer.finish().await;
+    end
+}
+
+async fn ask(command: &Ask, question: &str, peer: &Peer) -> Result<Value, Failure> {
+    let mut arguments = json!({ "question": question });
+    if let Some(model) = &command.model {
+        arguments["model"] = json!(model);
+    }
+    if let Some(most) = command.max_tokens {
+        arguments["max_tokens"] = most.into();
+    }
+    if let Some(base) = &command.knowledge_base {
+        arguments["knowledge_base"] = json!(base);
+    }
+    peer.call("knowledge-ask", arguments).await
+}
+
+/// The answer and what it rests on; where there is none, why, and the passages themselves.
+fn write_answer(reply: &Value, question: &str, out: &mut dyn Write) -> io::Result<()> {
+    let list = |member: &str| reply[member].as_array().cloned().unwrap_or_default();
+    let passages = list("passages");
+    let message = one_line(text(reply, "message"));
+    let Some(answer) = reply["answer"].as_str() else {
+        if passages.is_empty() {
+            return writeln!(out, "{message}");
+        }
+        writeln!(io::stderr(), "corbie: {message}")?;
+        return write_passages(&passages, question, out);
+    };
+    writeln!(out, "{}", harmless(answer.trim_end()))?;
+    let (heading, sources) = match list("citations") {
+        cited if cited.is_empty() => ("The answer names no source. These passages were given to the model:", passages),
+        cited => ("Sources:", cited),
+    };
+    writeln!(out, "\n{heading}")?;
+    for source in sources {
+        writeln!(out, "[{}] {}", source["number"], place(&source))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(reply: Value) -> String {
+        let mut out = Vec::new();
+        write_answer(&reply, "why", &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn an_answer_is_followed_by_the_sources_it_cites() {
+        let passage =
+            |number: u64| json!({ "number": number, "filename": "a.pdf", "metadata": { "page_num": number } });
+        let passages = json!([passage(1), passage(2)]);
+        let answer = json!({ "answer": "So [2].\u{1b}[2J\n", "citations": [passage(2)], "passages": passages });
+        assert_eq!(written(answer), "So [2].[2J\n\nSources:\n[2] a.pdf, page 2\n");
+        let uncited = written(json!({ "answer": "So.", "citations": [], "passages": passages }));
+        assert!(uncited.contains("names no source") && uncited.contains("[1] a.pdf, page 1\n[2]"), "{uncited}");
+        let nothing = json!({ "answer": null, "citations": [], "passages": [], "message": "No documents found" });
+        assert_eq!(written(nothing), "No documents found\n");
+    }
+}

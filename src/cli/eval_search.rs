@@ -1,0 +1,129 @@
+//! `corbie eval-search`: how well passages are found, on questions whose answers are known.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use corbie_index::Mode;
+use corbie_infer::Purpose;
+
+use super::End;
+use super::progress::Progress;
+use crate::config::Loaded;
+use crate::evaluate::search::{self, Asked, Base, Kind, Measured, Report, Set, terminal};
+use crate::inference::Inference;
+
+#[derive(Debug, Args)]
+pub(super) struct EvalSearch {
+    /// Folders with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, as public retrieval sets have them
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Search only in this way; may be given several times
+    #[arg(long, value_enum)]
+    mode: Vec<Way>,
+    /// How many passages of a list count
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    top: u16,
+    /// Ask no more than this many questions of each set
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Tell how often nothing is found where nothing should be: answers taken out, questions of other sets, small talk
+    #[arg(long)]
+    absent: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Way {
+    Words,
+    Vectors,
+    Hybrid,
+}
+
+/// A set that is ready to be asked.
+struct Ready {
+    set: Set,
+    base: Base,
+    /// Of its questions.
+    vectors: Vec<Vec<f32>>,
+}
+
+type Error = Box<dyn std::error::Error>;
+
+pub(super) fn run(command: &EvalSearch, loaded: &Loaded, out: &mut dyn Write) -> End {
+    // Mistakes in the last folder should not wait for the vectors of the first.
+    let mut sets: Vec<Set> = command.folders.iter().map(|folder| Set::read(folder)).collect::<Result<_, _>>()?;
+    for set in &mut sets {
+        set.queries.truncate(command.limit.map_or(usize::MAX, |limit| limit as usize));
+    }
+    let inference = Inference::new(loaded.config.inference.clone());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
+    let report = runtime.block_on(measure(command, sets, &inference))?;
+    if command.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+    } else {
+        write!(out, "{}", terminal::render(&report))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn measure(command: &EvalSearch, sets: Vec<Set>, inference: &Inference) -> Result<Report, Error> {
+    let progress = Progress::new();
+    let mut ready = Vec::with_capacity(sets.len());
+    for set in sets {
+        let tell = |done, all| progress.tell(&format!("{}: {done} of {all} vectors", set.name));
+        let base = Base::build(&set.passages, inference, tell).await?;
+        let vectors = embed(set.queries.iter().map(|query| query.text.clone()).collect(), inference).await?;
+        ready.push(Ready { set, base, vectors });
+    }
+    let (modes, top) = (command.modes(), usize::from(command.top));
+    let mut measured = Vec::with_capacity(ready.len());
+    for Ready { set, base, vectors } in &ready {
+        progress.tell(&format!("{}: asking {} questions", set.name, set.queries.len()));
+        measured.push(search::measure(set, base, vectors, &modes, top));
+    }
+    if command.absent {
+        let talk = search::small_talk();
+        let vectors = embed(talk.clone(), inference).await?;
+        for (at, measured) in measured.iter_mut().enumerate() {
+            progress.tell(&format!("{}: asking what it does not answer", measured.name));
+            ask_strangers(&ready, at, asked(&talk, &vectors), measured);
+        }
+    }
+    Ok(Report::of(measured, top))
+}
+
+fn ask_strangers<'a>(ready: &'a [Ready], at: usize, talk: impl Iterator<Item = Asked<'a>>, measured: &mut Measured) {
+    let Ready { set, base, vectors } = &ready[at];
+    measured.nothing.push(search::without_answers(set, base, vectors));
+    let others = ready.iter().enumerate().filter(|(other, _)| *other != at);
+    let foreign = others.flat_map(|(_, other)| {
+        let vectors = other.vectors.iter().map(Vec::as_slice);
+        other.set.queries.iter().zip(vectors).map(|(query, vector)| Asked { text: &query.text, vector })
+    });
+    if ready.len() > 1 {
+        measured.nothing.push(search::strangers(Kind::OfOtherSets, base, foreign));
+    }
+    measured.nothing.push(search::strangers(Kind::SmallTalk, base, talk));
+}
+
+fn asked<'a>(texts: &'a [String], vectors: &'a [Vec<f32>]) -> impl Iterator<Item = Asked<'a>> {
+    texts.iter().zip(vectors).map(|(text, vector)| Asked { text, vector })
+}
+
+async fn embed(texts: Vec<String>, inference: &Inference) -> Result<Vec<Vec<f32>>, Error> {
+    let embedded = inference.embed(texts, Purpose::Query).await?;
+    Ok(embedded.into_iter().map(|embedding| embedding.vector).collect())
+}
+
+impl EvalSearch {
+    /// All, where none is named.
+    fn modes(&self) -> Vec<Mode> {
+        let ways = [(Way::Words, Mode::Words), (Way::Vectors, Mode::Vectors), (Way::Hybrid, Mode::Hybrid)];
+        let wanted = ways.into_iter().filter(|(way, _)| self.mode.is_empty() || self.mode.contains(way));
+        wanted.map(|(_, mode)| mode).collect()
+    }
+}

@@ -1,0 +1,271 @@
+//! `corbie add`: documents into the knowledge base, as one task that can be watched and cancelled.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use tokio::time::{Duration, Instant};
+
+use super::interrupt::{INTERRUPTED, Interrupt};
+use super::peer::{Failure, Peer};
+use super::{Common, counted, number, paths, text};
+use crate::cli::progress::Progress;
+use crate::cli::{End, one_line};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Add {
+    /// Files, folders, or patterns such as 'docs/**/*.pdf'
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// Leave out the folders inside of folders
+    #[arg(long)]
+    no_recursive: bool,
+    /// Tag every document, for `corbie search --tag`; may be given several times
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// What else to keep with every document, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    metadata: Option<String>,
+    /// Read every page as a picture, also where there is text
+    #[arg(long)]
+    force_ocr: bool,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+/// How a task ended.
+enum Ended {
+    /// What became of the files.
+    Completed(Value),
+    /// By us, or by somebody else; what it had added stays.
+    Cancelled(Value),
+}
+
+/// A call takes no more paths.
+const PATHS: usize = 1000;
+/// How long to wait before a task is looked at again: short at first, as most are, and not much longer than people wait.
+const SOON: Duration = Duration::from_millis(20);
+const LATER: Duration = Duration::from_millis(500);
+/// Where no terminal shows the progress, a line tells of it.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: &mut dyn Write) -> End {
+    let (paths, metadata) = (paths::resolve(&command.paths)?, command.metadata()?);
+    let before = document_count(peer, &command.common).await?;
+    let mut total = Tally::default();
+    for paths in paths.chunks(PATHS) {
+        let arguments = json!({
+            "paths": paths,
+            "recursive": !command.no_recursive,
+            "metadata": metadata,
+            "force_ocr": command.force_ocr,
+        });
+        let reply = peer.call("knowledge-import", command.common.arguments(arguments)).await?;
+        match wait(peer, text(&reply, "task_id"), interrupt).await? {
+            Ended::Completed(status) => {
+                if command.common.json {
+                    writeln!(out, "{status}")?;
+                } else {
+                    tell_failures(&status["result"])?;
+                }
+                total.add(&status["result"]);
+            }
+            Ended::Cancelled(status) => {
+                if command.common.json {
+                    writeln!(out, "{status}")?;
+                }
+                let added = document_count(peer, &command.common).await?.saturating_sub(before);
+                let added = counted(added, "document");
+                writeln!(io::stderr(), "corbie: cancelled; {added} added by then, which stay")?;
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+        }
+    }
+    if !command.common.json {
+        writeln!(out, "{}", total.summary())?;
+    }
+    Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Add {
+    /// What is kept with every document; tags of either option.
+    fn metadata(&self) -> Result<Map<String, Value>, String> {
+        let mut metadata = match &self.metadata {
+            None => Map::new(),
+            Some(given) => match serde_json::from_str(given) {
+                Ok(Value::Object(metadata)) => metadata,
+                Ok(_) => return Err("`--metadata` is no JSON object; write it as '{\"author\": \"Ada\"}'".into()),
+                Err(error) => {
+                    return Err(format!(
+                        "`--metadata` is not valid JSON: {error}; write it as '{{\"author\": \"Ada\"}}'"
+                    ));
+                }
+            },
+        };
+        if !self.tag.is_empty() {
+            let mut tags = match metadata.remove("tags") {
+                None => Vec::new(),
+                Some(Value::Array(tags)) => tags,
+                Some(tag) => vec![tag],
+            };
+            tags.extend(self.tag.iter().map(|tag| json!(tag)));
+            metadata.insert("tags".into(), tags.into());
+        }
+        Ok(metadata)
+    }
+}
+
+/// Waits for a task, and shows how far it is. Whoever interrupts takes it along.
+async fn wait(peer: &Peer, task: &str, interrupt: &Interrupt) -> Result<Ended, Failure> {
+    let mut shown = Shown::new();
+    let (mut pause, mut cancelling) = (SOON, false);
+    loop {
+        let status = peer.call("knowledge-task-status", json!({ "task_id": task })).await?;
+        match text(&status, "status") {
+            "completed" => return Ok(Ended::Completed(status)),
+            "cancelled" => return Ok(Ended::Cancelled(status)),
+            _ => shown.tell(&status),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => pause = (pause * 3 / 2).min(LATER),
+            () = interrupt.asked(), if !cancelling => {
+                // If it has ended meanwhile, the next look tells how.
+                peer.cancel(task).await?;
+                cancelling = true;
+            }
+        }
+    }
+}
+
+/// How many documents there are, so that can be told how many came.
+async fn document_count(peer: &Peer, common: &Common) -> Result<u64, Failure> {
+    let status = peer.call("knowledge-status", common.arguments(json!({}))).await?;
+    Ok(number(&status["knowledge_base"], "document_count"))
+}
+
+fn tell_failures(result: &Value) -> io::Result<()> {
+    let mut stderr = io::stderr();
+    let files = result["files"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for file in files {
+        let why = match text(file, "status") {
+            "failed" => text(file, "message"),
+            // Something of it is missing.
+            _ => text(file, "warning"),
+        };
+        if !why.is_empty() {
+            writeln!(stderr, "corbie: {}: {}", one_line(text(file, "file_path")), one_line(why))?;
+        }
+    }
+    Ok(())
+}
+
+/// What became of all files.
+#[derive(Debug, Default, PartialEq)]
+struct Tally {
+    files: u64,
+    added: u64,
+    updated: u64,
+    unchanged: u64,
+    failed: u64,
+}
+
+impl Tally {
+    fn add(&mut self, result: &Value) {
+        self.files += number(result, "files_total");
+        self.added += number(result, "added");
+        self.updated += number(result, "updated");
+        self.unchanged += number(result, "unchanged");
+        self.failed += number(result, "failed");
+    }
+
+    fn summary(&self) -> String {
+        let Tally { files, added, updated, unchanged, failed } = *self;
+        if files == 0 {
+            return "no files: nothing there has a format that can be read".into();
+        }
+        let parts = [(added, "added"), (updated, "updated"), (unchanged, "unchanged"), (failed, "failed")];
+        let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+        format!("{}: {}", counted(files, "file"), parts.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// How far it is: a bar on a terminal, elsewhere a line now and then.
+struct Shown {
+    progress: Progress,
+    lines: bool,
+    last: Instant,
+}
+
+impl Shown {
+    fn new() -> Shown {
+        Shown { progress: Progress::new(), lines: !io::stderr().is_terminal(), last: Instant::now() }
+    }
+
+    fn tell(&mut self, status: &Value) {
+        let line = line(status);
+        self.progress.tell(&line);
+        if self.lines && self.last.elapsed() >= LINE_EVERY {
+            self.last = Instant::now();
+            let _ = writeln!(io::stderr(), "corbie: {line}");
+        }
+    }
+}
+
+fn line(status: &Value) -> String {
+    const WIDTH: usize = 20;
+    const STEP: usize = 70;
+    let share = status["progress"].as_f64().unwrap_or_default().clamp(0.0, 1.0);
+    let bar = format!("{:.<WIDTH$}", "#".repeat((share * WIDTH as f64) as usize));
+    let mut step: String = one_line(text(status, "current_step"));
+    // The end tells how many files are done, and is worth more than the end of a name.
+    if let Some((cut, _)) = step.char_indices().rev().nth(STEP) {
+        step.replace_range(..cut, "…");
+    }
+    let left = match status["estimated_remaining_seconds"].as_f64() {
+        Some(seconds) if seconds >= 1.0 => format!(", about {seconds:.0} s left"),
+        _ => String::new(),
+    };
+    format!("[{bar}] {step}{left}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_leaves_out_what_did_not_happen() {
+        let mut tally = Tally::default();
+        assert!(tally.summary().starts_with("no files"));
+        tally.add(&json!({ "files_total": 3, "added": 2, "failed": 1 }));
+        assert_eq!(tally.summary(), "3 files: 2 added, 1 failed");
+        tally.add(&json!({ "files_total": 1, "unchanged": 1 }));
+        assert_eq!(tally.summary(), "4 files: 2 added, 1 unchanged, 1 failed");
+    }
+
+    #[test]
+    fn a_long_name_does_not_push_the_count_out_of_the_line() {
+        let step = format!("{}\u{1b}[2J.pdf: Reading (3 of 9 files done)", "x".repeat(200));
+        let line = line(&json!({ "progress": 0.5, "current_step": step, "estimated_remaining_seconds": 12.3 }));
+        assert!(line.starts_with("[##########..........] …xx"), "{line}");
+        assert!(line.ends_with("(3 of 9 files done), about 12 s left") && line.chars().count() < 125, "{line}");
+        assert!(!line.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn tags_of_both_options_are_kept() {
+        let add = |metadata: Option<&str>| Add {
+            paths: Vec::new(),
+            no_recursive: false,
+            tag: vec!["b".into()],
+            metadata: metadata.map(String::from),
+            force_ocr: false,
+            common: Common { knowledge_base: None, json: false },
+        };
+        let tags = |metadata| add(metadata).metadata().unwrap()["tags"].clone();
+        assert_eq!(tags(None), json!(["b"]));
+        assert_eq!(tags(Some(r#"{"tags": ["a"]}"#)), json!(["a", "b"]));
+        assert_eq!(tags(Some(r#"{"tags": "a"}"#)), json!(["a", "b"]));
+        assert!(add(Some("[]")).metadata().unwrap_err().contains("no JSON object"));
+    }
+}

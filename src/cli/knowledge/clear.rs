@@ -1,0 +1,48 @@
+//! `corbie clear`: no documents any more.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::confirm::confirmed;
+use super::peer::Peer;
+use super::{Common, counted, number, size, text};
+use crate::cli::{End, one_line};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Clear {
+    /// Remove everything without asking
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) async fn run(command: &Clear, peer: &Peer, out: &mut dyn Write) -> End {
+    if !command.yes {
+        let status = peer.call("knowledge-status", command.common.arguments(json!({}))).await?;
+        let base = &status["knowledge_base"];
+        let question = format!(
+            "This removes all documents of the knowledge base `{}` for good: {} of {}, {}. What is being added is cancelled.",
+            one_line(text(base, "name")),
+            counted(number(base, "document_count"), "document"),
+            size(number(base, "total_size_bytes")),
+            counted(number(base, "total_chunks"), "chunk"),
+        );
+        if !confirmed(&question, false)? {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let arguments = json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" });
+    let reply = peer.call("knowledge-clear", command.common.arguments(arguments)).await?;
+    if command.common.json {
+        writeln!(out, "{reply}")?;
+    } else {
+        let documents = counted(number(&reply, "documents_removed"), "document");
+        let freed = reply["storage_freed_mb"].as_f64().unwrap_or_default();
+        writeln!(out, "removed {documents}, {freed:.1} MB freed")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,201 @@
+//! `corbie knowledge`: looks after the file that everything is kept in.
+
+mod index;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::counted;
+use super::peer::Failure;
+use crate::cli::progress::Progress;
+use crate::cli::{End, one_line};
+use crate::config::Loaded;
+use crate::knowledge::store::{self, Options, Report, Store};
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum Command {
+    /// Read everything and tell what is wrong with it; exits with 1 if anything is
+    Check(Format),
+    /// Mend what is damaged; no server may have it open. A file that has to be replaced is kept
+    Repair(Format),
+    /// Copy everything into a new file; servers may go on meanwhile
+    Backup {
+        /// The file to make
+        file: PathBuf,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Put a backup in the place of what is there, which is kept beside it; no server may have it open
+    Restore {
+        /// The backup
+        file: PathBuf,
+        #[command(flatten)]
+        format: Format,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Format {
+    /// Print JSON on one line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let storage = storage(loaded)?;
+    let there = || match is_there(&storage) {
+        true => Ok(()),
+        false => Err(format!("there is no knowledge base in `{}` yet; corbie add PATH makes one", storage.display())),
+    };
+    match command {
+        Command::Check(Format { json }) => {
+            there()?;
+            check(loaded, *json, out).await
+        }
+        Command::Repair(Format { json }) => {
+            there()?;
+            let folder = storage.clone();
+            let repaired = tokio::task::spawn_blocking(move || Store::repair(&folder)).await??;
+            if *json {
+                let told = json!({
+                    "success": true,
+                    "problems": repaired.problems,
+                    "set_aside": repaired.set_aside,
+                    "documents": repaired.documents,
+                    "chunks": repaired.chunks,
+                    "incomplete": repaired.incomplete,
+                });
+                writeln!(out, "{told}")?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            write_problems(&repaired.problems, out)?;
+            let (documents, chunks) = (counted(repaired.documents, "document"), counted(repaired.chunks, "chunk"));
+            match repaired.problems.is_empty() {
+                true => writeln!(out, "nothing is wrong: {documents}, {chunks}")?,
+                false => writeln!(out, "repaired: {documents}, {chunks}")?,
+            }
+            if repaired.incomplete > 0 {
+                writeln!(out, "{} lost something; add them again", counted(repaired.incomplete, "document"))?;
+            }
+            if let Some(aside) = &repaired.set_aside {
+                writeln!(out, "the damaged file is kept as {}", one_line(&aside.display().to_string()))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Backup { file, format } => {
+            there()?;
+            let store = open(loaded).await?;
+            store.backup(file).await?;
+            let bytes = std::fs::metadata(file)?.len();
+            tell(
+                format,
+                &json!({ "success": true, "file": file, "size_bytes": bytes }),
+                &format!("copied into {} ({})", file.display(), super::size(bytes)),
+                out,
+            )
+        }
+        Command::Restore { file, format } => {
+            let (folder, from) = (storage.clone(), file.clone());
+            let aside = tokio::task::spawn_blocking(move || Store::restore(&folder, &from)).await??;
+            let kept = match &aside {
+                Some(aside) => format!("; what was there before is kept as {}", aside.display()),
+                None => String::new(),
+            };
+            tell(
+                format,
+                &json!({ "success": true, "set_aside": aside }),
+                &format!("restored {}{kept}", file.display()),
+                out,
+            )
+        }
+    }
+}
+
+/// Where everything is kept.
+pub(super) fn storage(loaded: &Loaded) -> Result<PathBuf, Failure> {
+    let settings = &loaded.config.knowledge;
+    match settings.enabled {
+        true => settings.storage().ok_or(Failure::NoStorage),
+        false => Err(Failure::Off),
+    }
+}
+
+pub(super) fn is_there(storage: &Path) -> bool {
+    Store::exists(storage)
+}
+
+/// The store itself, without the work on it that others have left behind.
+pub(super) async fn open(loaded: &Loaded) -> Result<Store, Box<dyn std::error::Error>> {
+    let folder = storage(loaded)?;
+    Ok(tokio::task::spawn_blocking(move || Store::open(&folder, Options::default())).await??)
+}
+
+async fn check(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
+    let progress = Progress::new();
+    progress.tell("reading everything …");
+    let folder = storage(loaded)?;
+    let opened = tokio::task::spawn_blocking(move || Store::open(&folder, Options::default())).await?;
+    let (report, index) = match opened {
+        // What cannot be opened has been checked enough.
+        Err(error @ store::Error::Corrupt(_)) => {
+            (Report { problems: vec![error.to_string()], ..Report::default() }, index::Compared::NotLookedAt)
+        }
+        Err(error) => return Err(error.into()),
+        Ok(store) => {
+            let report = store.check().await?;
+            progress.tell("making the index anew, to compare …");
+            let index = match report.is_sound() {
+                true => index::compare(&loaded.config, &store).await?,
+                false => index::Compared::NotLookedAt,
+            };
+            (report, index)
+        }
+    };
+    drop(progress);
+    let mut problems = report.problems.clone();
+    if let index::Compared::Different(differences) = &index {
+        problems.extend(differences.iter().cloned());
+    }
+    if json {
+        let told = json!({
+            "success": problems.is_empty(),
+            "documents": report.documents,
+            "pages": report.pages,
+            "chunks": report.chunks,
+            "vectors": report.vectors,
+            "tasks": report.tasks,
+            "index": index.word(),
+            "problems": problems,
+        });
+        writeln!(out, "{told}")?;
+    } else {
+        write_problems(&problems, out)?;
+        let (documents, chunks) = (counted(report.documents, "document"), counted(report.chunks, "chunk"));
+        match problems.len() {
+            0 => writeln!(
+                out,
+                "nothing is wrong: {documents}, {chunks}, {}; {}",
+                counted(report.vectors, "vector"),
+                index.sentence()
+            )?,
+            _ => writeln!(out, "stop the servers and run `corbie knowledge repair`, or restore a backup")?,
+        }
+    }
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn write_problems(problems: &[String], out: &mut dyn Write) -> std::io::Result<()> {
+    problems.iter().try_for_each(|problem| writeln!(out, "problem: {}", one_line(problem)))
+}
+
+fn tell(format: &Format, object: &Value, sentence: &str, out: &mut dyn Write) -> End {
+    match format.json {
+        true => writeln!(out, "{object}")?,
+        false => writeln!(out, "{}", one_line(sentence))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

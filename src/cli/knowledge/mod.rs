@@ -1,0 +1,192 @@
+//! The knowledge base on the command line, one file a command.
+//!
+//! A command asks the server that has the base open, and where there is none it is the server itself; `peer` hides
+//! which. So a command says what the tool of the same purpose says, and `--json` prints the tool's own object.
+
+mod add;
+mod clear;
+mod confirm;
+mod id;
+mod interrupt;
+mod keep;
+mod paths;
+pub(super) mod peer;
+mod remove;
+pub(super) mod search;
+mod show;
+mod snippet;
+mod status;
+mod tasks;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use self::interrupt::Interrupt;
+use self::peer::{Failure, Peer};
+use super::End;
+use crate::config::Loaded;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Add documents to the knowledge base: files, folders or patterns
+    Add(add::Add),
+    /// Find passages in the documents of the knowledge base
+    Search(search::Search),
+    /// List the documents of the knowledge base, or print the text of one
+    Show(show::Show),
+    /// Remove documents from the knowledge base
+    Remove(remove::Remove),
+    /// Remove all documents from the knowledge base
+    Clear(clear::Clear),
+    /// Tell how much is in the knowledge base, and how it is doing
+    Status(status::Status),
+    /// List the tasks that add documents, or cancel one
+    Tasks(tasks::Tasks),
+    /// Check, repair, back up and restore the knowledge base
+    #[command(subcommand)]
+    Knowledge(keep::Command),
+}
+
+/// What most commands have in common.
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// Use this knowledge base and not `default`
+    #[arg(long, visible_alias = "base", value_name = "NAME")]
+    pub(super) knowledge_base: Option<String>,
+    /// Print what the tool replies, as JSON on one line
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// What these commands tell by themselves, so that the log need not.
+pub(super) const TOLD: &[&str] = super::ask::TOLD;
+
+pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let common = match command {
+        Command::Tasks(command) => return runtime.block_on(tasks::run(command, loaded, out)),
+        Command::Knowledge(command) => return runtime.block_on(keep::run(command, loaded, out)),
+        Command::Add(command) => &command.common,
+        Command::Search(command) => &command.common,
+        Command::Show(command) => &command.common,
+        Command::Remove(command) => &command.common,
+        Command::Clear(command) => &command.common,
+        Command::Status(command) => &command.common,
+    };
+    runtime.block_on(async {
+        // From here on, so that no moment is left in which it would end the program half way.
+        let interrupt = matches!(command, Command::Add(_)).then(Interrupt::watch);
+        let peer = match command {
+            Command::Add(_) => Peer::find(&loaded.config).await?,
+            _ => Peer::find_for_a_moment(&loaded.config).await?,
+        };
+        let end = match (command, &interrupt) {
+            (Command::Add(command), Some(interrupt)) => add::run(command, &peer, interrupt, out).await,
+            (Command::Search(command), _) => search::run(command, &peer, out).await,
+            (Command::Show(command), _) => show::run(command, &peer, out).await,
+            (Command::Remove(command), _) => remove::run(command, &peer, out).await,
+            (Command::Clear(command), _) => clear::run(command, &peer, out).await,
+            (Command::Status(command), _) => status::run(command, &peer, out).await,
+            (Command::Add(_) | Command::Tasks(_) | Command::Knowledge(_), _) => Ok(ExitCode::SUCCESS),
+        };
+        let end = told(end, common.json, out);
+        peer.finish().await;
+        end
+    })
+}
+
+/// A tool that says no has replied, and programs want to read what.
+pub(super) fn told(end: End, json: bool, out: &mut dyn Write) -> End {
+    match end {
+        Err(error) if json => match error.downcast_ref() {
+            Some(Failure::Tool(reply)) => {
+                writeln!(out, "{reply}")?;
+                Ok(ExitCode::FAILURE)
+            }
+            _ => Err(error),
+        },
+        end => end,
+    }
+}
+
+impl Common {
+    /// The arguments of a tool, with the base that is meant.
+    fn arguments(&self, mut arguments: Value) -> Value {
+        if let Some(name) = &self.knowledge_base {
+            arguments["knowledge_base"] = json!(name);
+        }
+        arguments
+    }
+}
+
+/// A member that is a text.
+pub(super) fn text<'v>(value: &'v Value, member: &str) -> &'v str {
+    value[member].as_str().unwrap_or_default()
+}
+
+fn number(value: &Value, member: &str) -> u64 {
+    value[member].as_u64().unwrap_or_default()
+}
+
+/// `1 file`, `5 files`.
+fn counted(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A size for people. The contract's MB is 1,048,576 bytes (K-28).
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{:.1} KB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// Rows under a heading, each column as wide as it needs; numbers stand on the right.
+fn write_table(heading: &[(&str, Align)], rows: &[Vec<String>], out: &mut dyn Write) -> std::io::Result<()> {
+    let wide = |text: &str| text.chars().count();
+    let names: Vec<String> = heading.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let lines = || [&names].into_iter().chain(rows);
+    let width = |column: usize| lines().map(|row| wide(&row[column])).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..heading.len()).map(width).collect();
+    for row in lines() {
+        let mut line = String::new();
+        for ((cell, width), (_, align)) in row.iter().zip(&widths).zip(heading) {
+            let space = " ".repeat(width - wide(cell));
+            line += &match align {
+                Align::Left => format!("{cell}{space}  "),
+                Align::Right => format!("{space}{cell}  "),
+            };
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Align {
+    Left,
+    Right,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_the_unit_that_suits_them() {
+        assert_eq!([0, 1023, 1536, 3 << 20].map(size), ["0 B", "1023 B", "1.5 KB", "3.0 MB"]);
+        assert_eq!([0, 1, 2].map(|count| counted(count, "file")), ["0 files", "1 file", "2 files"]);
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut out = Vec::new();
+        let rows = [vec!["é".to_owned(), "1".to_owned()], vec!["long".to_owned(), "100".to_owned()]];
+        write_table(&[("NAME", Align::Left), ("N", Align::Right)], &rows, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "NAME    N\né       1\nlong  100\n");
+    }
+}

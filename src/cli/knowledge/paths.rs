@@ -1,0 +1,49 @@
+//! Paths as a server can read them: it works in another folder.
+
+use std::path::{Path, absolute};
+
+/// Files, folders and patterns, all absolute.
+pub(super) fn resolve(paths: &[String]) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let here = std::env::current_dir()?;
+    paths.iter().map(|path| Ok(resolved(path, &here)?)).collect()
+}
+
+fn resolved(path: &str, here: &Path) -> Result<String, String> {
+    if path.is_empty() {
+        return Err("a path is empty; name a file, a folder or a pattern".into());
+    }
+    let given = Path::new(path);
+    let is_pattern = path.contains(['*', '?', '[', '{']) && !here.join(given).exists();
+    let not_text = || format!("`{}` is not valid UTF-8, and cannot be told to a server", here.display());
+    if !is_pattern {
+        let whole = absolute(here.join(given)).map_err(|error| format!("`{path}`: {error}"))?;
+        return whole.to_str().map(String::from).ok_or_else(not_text);
+    }
+    if given.is_absolute() {
+        return Ok(path.to_owned());
+    }
+    // What the folder is called is no pattern.
+    let folder = globset::escape(here.to_str().ok_or_else(not_text)?);
+    let pattern = path.strip_prefix("./").unwrap_or(path);
+    Ok(format!("{}/{pattern}", folder.trim_end_matches('/')))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_patterns_become_absolute_and_folders_stay_what_they_are_called() {
+        let folder = tempfile::Builder::new().prefix("a[b]").tempdir().unwrap();
+        let here = folder.path().to_str().unwrap();
+        std::fs::write(folder.path().join("odd[1].txt"), "").unwrap();
+        let resolve = |path: &str| resolved(path, folder.path()).unwrap();
+        assert_eq!(resolve("a.pdf"), format!("{here}/a.pdf"));
+        assert_eq!(resolve("./docs"), format!("{here}/docs"));
+        assert_eq!(resolve("/elsewhere/*.pdf"), "/elsewhere/*.pdf");
+        assert_eq!(resolve("odd[1].txt"), format!("{here}/odd[1].txt"), "a file that is there is no pattern");
+        let pattern = globset::Glob::new(&resolve("./docs/**/*.pdf")).unwrap().compile_matcher();
+        assert!(pattern.is_match(format!("{here}/docs/x/a.pdf")));
+        assert!(resolved("", folder.path()).is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! Who does the work: a server that has the knowledge base open, or this process.
+//!
+//! A server is asked where there is one: it has the index in memory, and it goes on when the command has ended.
+
+use corbie_mcp::{CallError, LineClient, Server, TrustLevel};
+use serde_json::{Value, json};
+use tokio::time::{Duration, Instant};
+
+use crate::app::{self, App};
+use crate::config::Config;
+use crate::knowledge::local;
+
+#[derive(Debug)]
+pub(in crate::cli) enum Peer {
+    Server(LineClient),
+    /// Nobody else has it open, or at least nobody who answers.
+    Own(Box<App>),
+}
+
+/// Why there is no reply, or none that is wanted.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::cli) enum Failure {
+    /// What the tool replied.
+    #[error("{}", reason(.0))]
+    Tool(Value),
+    #[error("{0}")]
+    Refused(String),
+    #[error(
+        "the server that has the knowledge base open has ended; try again. What it was adding goes on with the next \
+         start of a server, see `corbie tasks`"
+    )]
+    Gone,
+    #[error("there is no knowledge base, as `knowledge.enabled` is false in the settings")]
+    Off,
+    #[error("nobody knows where the user's data belong; set `knowledge.storage_path`")]
+    NoStorage,
+    #[error("the reply of `{0}` is no JSON object; is the server of another version?")]
+    Unreadable(String),
+}
+
+/// What was begun has so long to come to an end.
+const FINISH: Duration = Duration::from_secs(60);
+
+impl Peer {
+    pub(in crate::cli) async fn find(config: &Config) -> Result<Peer, Box<dyn std::error::Error>> {
+        if !config.knowledge.enabled {
+            return Err(Failure::Off.into());
+        }
+        let storage = config.knowledge.storage().ok_or(Failure::NoStorage)?;
+        if let Some(client) = local::connect(&storage).await
+            // One that is about to end, or has no room, hangs up.
+            && client.call("ping", &json!({})).await.is_ok()
+        {
+            return Ok(Peer::Server(client));
+        }
+        Ok(Peer::Own(Box::new(app::build(config)?)))
+    }
+
+    /// The same for commands that are here for a moment: they do not begin what others left behind.
+    pub(in crate::cli) async fn find_for_a_moment(config: &Config) -> Result<Peer, Box<dyn std::error::Error>> {
+        let peer = Peer::find(config).await?;
+        if let Peer::Own(app) = &peer
+            && let Some(knowledge) = &app.knowledge
+        {
+            knowledge.leave_tasks();
+        }
+        Ok(peer)
+    }
+
+    /// Calls a tool and gives its object, if that tells of a success.
+    pub(in crate::cli) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Failure> {
+        let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments })).await?;
+        let reply = result["content"][0]["text"].as_str().and_then(|text| serde_json::from_str(text).ok());
+        let reply: Value = reply.filter(Value::is_object).ok_or_else(|| Failure::Unreadable(tool.to_owned()))?;
+        match result["isError"].as_bool().unwrap_or_default() || reply["success"] == false {
+            true => Err(Failure::Tool(reply)),
+            false => Ok(reply),
+        }
+    }
+
+    /// Cancels a task that was begun over this peer; false if it has ended already.
+    pub(in crate::cli) async fn cancel(&self, task: &str) -> Result<bool, Failure> {
+        match self.request("tools/cancel", &json!({ "taskId": task })).await {
+            Ok(_) => Ok(true),
+            Err(Failure::Refused(_)) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn request(&self, method: &str, params: &Value) -> Result<Value, Failure> {
+        match self {
+            Peer::Server(client) => client.call(method, params).await.map_err(|error| match error {
+                CallError::Gone => Failure::Gone,
+                refused @ CallError::Refused(_) => Failure::Refused(refused.to_string()),
+            }),
+            Peer::Own(app) => {
+                let server: &Server = &app.server;
+                let answer = server.request(TrustLevel::Trusted, method, params).await;
+                answer.map_err(|error| Failure::Refused(error.to_string()))
+            }
+        }
+    }
+
+    /// Sees which models can be asked. A server has done so.
+    pub(in crate::cli) async fn look_for_models(&self) {
+        if let Peer::Own(app) = self {
+            app.router.pool().detect().await;
+        }
+    }
+
+    /// Lets what was begun come to an end, and the index be written.
+    pub(in crate::cli) async fn finish(self) {
+        if let Peer::Own(app) = self
+            && let Some(knowledge) = &app.knowledge
+        {
+            knowledge.finish(Instant::now() + FINISH).await;
+        }
+    }
+}
+
+/// What a tool says, with the next step as it is typed here.
+fn reason(reply: &Value) -> String {
+    match (reply["error"].as_str(), reply["message"].as_str()) {
+        (Some("empty_knowledge_base"), _) => "the knowledge base is empty; add documents first: corbie add PATH".into(),
+        (_, Some(message)) => crate::cli::one_line(message),
+        (Some(code), None) => crate::cli::one_line(code),
+        (None, None) => "the tool failed, and does not say why".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_in_one_line_that_moves_no_cursor() {
+        let failed = |reply: Value| Failure::Tool(reply).to_string();
+        assert_eq!(failed(json!({ "error": "x", "message": "no\n\u{1b}[2J" })), "no  [2J");
+        assert!(failed(json!({ "error": "empty_knowledge_base", "message": "…" })).contains("corbie add"));
+        assert_eq!(failed(json!({ "error": "odd" })), "odd");
+    }
+}

@@ -1,0 +1,76 @@
+//! `corbie remove`: some documents less.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::confirm::confirmed;
+use super::peer::{Failure, Peer};
+use super::{Common, counted, id, number, text};
+use crate::cli::{End, one_line};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Remove {
+    /// The documents, as `corbie show` lists them; a beginning of an id is enough
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// Remove them without asking
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) async fn run(command: &Remove, peer: &Peer, out: &mut dyn Write) -> End {
+    let ids = id::documents(peer, &command.common, &command.ids).await?;
+    if !command.yes {
+        let mut lost = Vec::new();
+        for id in &ids {
+            lost.push(described(peer, command, id).await?);
+        }
+        let question = format!("This removes {} for good.", lost.join(", "));
+        if !confirmed(&question, false)? {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let mut all = true;
+    for id in &ids {
+        match remove(peer, command, id, true).await {
+            Ok(reply) if command.common.json => writeln!(out, "{reply}")?,
+            Ok(reply) => {
+                let chunks = counted(number(&reply, "chunks_removed"), "chunk");
+                writeln!(out, "removed {} ({chunks})", one_line(text(&reply, "filename")))?;
+            }
+            // The others may be there all the same.
+            Err(Failure::Tool(reply)) => {
+                all = false;
+                match command.common.json {
+                    true => writeln!(out, "{reply}")?,
+                    false => writeln!(io::stderr(), "corbie: {}", Failure::Tool(reply))?,
+                }
+            }
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn remove(peer: &Peer, command: &Remove, id: &str, confirm: bool) -> Result<Value, Failure> {
+    let arguments = json!({ "document_id": id, "confirm": confirm });
+    peer.call("knowledge-remove", command.common.arguments(arguments)).await
+}
+
+/// What would be lost. The tool tells those who do not confirm.
+async fn described(peer: &Peer, command: &Remove, id: &str) -> Result<String, Failure> {
+    match remove(peer, command, id, false).await {
+        Err(Failure::Tool(reply)) if reply["error"] == "confirmation_required" => {
+            let document = &reply["document"];
+            let chunks = counted(number(document, "chunks"), "chunk");
+            Ok(format!("{} ({chunks})", one_line(text(document, "filename"))))
+        }
+        Err(failure) => Err(failure),
+        Ok(_) => Err(Failure::Refused("the document was removed without being confirmed".into())),
+    }
+}

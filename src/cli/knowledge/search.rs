@@ -1,0 +1,153 @@
+//! `corbie search`: passages of documents, best first.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::peer::Peer;
+use super::snippet::{Style, snippet};
+use super::{Common, text};
+use crate::cli::{End, one_line};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Search {
+    /// What to look for, in your own words
+    #[arg(required = true, value_name = "QUERY", allow_negative_numbers = true)]
+    words: Vec<String>,
+    /// Show this many passages at most, up to 50
+    #[arg(long, value_name = "N")]
+    top: Option<u64>,
+    /// Leave out passages that are less relevant, from 0 to 1
+    #[arg(long, value_name = "X")]
+    min_relevance: Option<f64>,
+    /// Only documents of this format, such as pdf; may be given several times
+    #[arg(long, value_name = "FORMAT")]
+    format: Vec<String>,
+    /// Only documents with this tag; of several, one is enough
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// Only documents that were added on this day or later, such as 2026-01-31
+    #[arg(long, value_name = "DATE")]
+    since: Option<String>,
+    /// Only documents that were added on this day or before
+    #[arg(long, value_name = "DATE")]
+    until: Option<String>,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) async fn run(command: &Search, peer: &Peer, out: &mut dyn Write) -> End {
+    let query = command.words.join(" ");
+    let reply = peer.call("knowledge-search", command.common.arguments(command.question(&query))).await?;
+    if command.common.json {
+        writeln!(out, "{reply}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match reply["results"].as_array().map(Vec::as_slice) {
+        Some(results @ [_, ..]) => write_passages(results, &query, out)?,
+        _ => writeln!(out, "{}", one_line(text(&reply, "message")))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Search {
+    fn question(&self, query: &str) -> Value {
+        let mut question = json!({ "query": query });
+        if let Some(top) = self.top {
+            question["top_k"] = top.into();
+        }
+        if let Some(least) = self.min_relevance {
+            question["min_relevance"] = least.into();
+        }
+        let mut filters = Map::new();
+        if !self.format.is_empty() {
+            filters.insert("format".into(), json!(self.format));
+        }
+        if !self.tag.is_empty() {
+            filters.insert("tags".into(), json!(self.tag));
+        }
+        let dates = [("start", &self.since), ("end", &self.until)];
+        let dates: Map<String, Value> =
+            dates.into_iter().filter_map(|(end, date)| Some((end.to_owned(), json!(date.as_ref()?)))).collect();
+        if !dates.is_empty() {
+            filters.insert("date_range".into(), dates.into());
+        }
+        if !filters.is_empty() {
+            question["filters"] = filters.into();
+        }
+        question
+    }
+}
+
+/// Passages for people: number, score, where each stands, and the part that the query is about.
+pub(in crate::cli) fn write_passages(passages: &[Value], query: &str, out: &mut dyn Write) -> io::Result<()> {
+    let style = Style { bold: may_colour(), indent: 3 };
+    for (number, passage) in passages.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        let score = passage["relevance_score"].as_f64().unwrap_or_default();
+        let document = text(passage, "document_id").chars().take(8).collect::<String>();
+        writeln!(out, "{}. {score:.2}  {}  [{}]", number + 1, place(passage), one_line(&document))?;
+        for line in snippet(text(passage, "chunk_text"), query, style) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The file, the page and the headings a passage stands under.
+pub(in crate::cli) fn place(passage: &Value) -> String {
+    let metadata = &passage["metadata"];
+    let mut place = one_line(text(passage, "filename"));
+    if let Some(page) = metadata["page_num"].as_u64() {
+        place += &format!(", page {page}");
+    }
+    let headings = metadata["headings"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let headings: Vec<String> = headings.iter().filter_map(Value::as_str).map(one_line).collect();
+    if !headings.is_empty() {
+        place += &format!(" · {}", headings.join(" › "));
+    }
+    place
+}
+
+/// On a terminal, unless its user wants none: see no-color.org.
+fn may_colour() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_names_file_page_and_headings_and_moves_no_cursor() {
+        let passage = json!({
+            "filename": "a\u{1b}[2J.pdf",
+            "metadata": { "page_num": 3, "headings": ["Results", "Revenue\n"] },
+        });
+        assert_eq!(place(&passage), "a [2J.pdf, page 3 · Results › Revenue ");
+        assert_eq!(place(&json!({ "filename": "b.txt", "metadata": {} })), "b.txt");
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_asked_of_the_tool() {
+        let mut search = Search {
+            words: Vec::new(),
+            top: None,
+            min_relevance: None,
+            format: Vec::new(),
+            tag: Vec::new(),
+            since: None,
+            until: None,
+            common: Common { knowledge_base: None, json: false },
+        };
+        assert_eq!(search.question("q"), json!({ "query": "q" }));
+        search.format = vec!["pdf".into()];
+        search.until = Some("2026-01-31".into());
+        let filters = json!({ "format": ["pdf"], "date_range": { "end": "2026-01-31" } });
+        assert_eq!(search.question("q"), json!({ "query": "q", "filters": filters }));
+    }
+}

@@ -1,0 +1,215 @@
+//! `corbie show`: the documents there are, or the text of one.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::peer::Peer;
+use super::{Align, Common, counted, id, number, size, text, write_table};
+use crate::cli::{End, harmless, one_line};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Show {
+    /// Print the text of this document; a beginning of its id is enough
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    /// Print this page of it alone
+    #[arg(long, value_name = "N", requires = "id", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    page: Option<u64>,
+    /// List this many documents at most, up to 1000
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "id")]
+    limit: u64,
+    /// Pass over this many documents
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "id")]
+    offset: u64,
+    /// What to sort the list by
+    #[arg(long, value_enum, default_value_t = Sort::Date, conflicts_with = "id")]
+    sort: Sort,
+    /// Which end comes first
+    #[arg(long, value_enum, default_value_t = Order::Desc, conflicts_with = "id")]
+    order: Order,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Sort {
+    Date,
+    Name,
+    Size,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Order {
+    Asc,
+    Desc,
+}
+
+/// The most that one call gives of a text.
+const CHARACTERS: u64 = 500_000;
+const PAGES: u64 = 1000;
+
+pub(super) async fn run(command: &Show, peer: &Peer, out: &mut dyn Write) -> End {
+    match &command.id {
+        Some(beginning) => {
+            let ids = id::documents(peer, &command.common, std::slice::from_ref(beginning)).await?;
+            for id in ids {
+                write_text(command, &id, peer, out).await?;
+            }
+        }
+        None => list(command, peer, out).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list(command: &Show, peer: &Peer, out: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
+    let arguments = json!({
+        "limit": command.limit,
+        "offset": command.offset,
+        "sort_by": match command.sort {
+            Sort::Date => "date_added",
+            Sort::Name => "filename",
+            Sort::Size => "size",
+        },
+        "sort_order": match command.order {
+            Order::Asc => "asc",
+            Order::Desc => "desc",
+        },
+    });
+    let reply = peer.call("knowledge-show", command.common.arguments(arguments)).await?;
+    if command.common.json {
+        writeln!(out, "{reply}")?;
+        return Ok(());
+    }
+    let documents = reply["documents"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let total = number(&reply, "total_count");
+    if total == 0 {
+        writeln!(out, "{}", one_line(text(&reply, "message")))?;
+        return Ok(());
+    }
+    let heading = [
+        ("STATUS", Align::Left),
+        ("FORMAT", Align::Left),
+        ("SIZE", Align::Right),
+        ("CHUNKS", Align::Right),
+        ("ADDED", Align::Left),
+        ("NAME", Align::Left),
+        ("ID", Align::Left),
+    ];
+    let rows: Vec<Vec<String>> = documents.iter().map(row).collect();
+    write_table(&heading, &rows, out)?;
+    if (documents.len() as u64) < total {
+        let last = command.offset + documents.len() as u64;
+        writeln!(io::stderr(), "corbie: {} of {}; go on with --offset {last}", documents.len(), total)?;
+    }
+    Ok(())
+}
+
+fn row(document: &Value) -> Vec<String> {
+    // To the minute; the JSON has the rest.
+    let added: String = text(document, "date_added").chars().take("2026-01-31T12:00".len()).collect();
+    vec![
+        one_line(text(document, "processing_status")),
+        one_line(text(document, "format")),
+        size(number(document, "size_bytes")),
+        number(document, "chunk_count").to_string(),
+        one_line(&added.replace('T', " ")),
+        one_line(text(document, "filename")),
+        one_line(text(document, "id")),
+    ]
+}
+
+/// Prints all pages, or one, with as many calls as that takes.
+async fn write_text(
+    command: &Show,
+    id: &str,
+    peer: &Peer,
+    out: &mut dyn Write,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let (mut page, mut offset) = (command.page.unwrap_or(1), 0);
+    let mut part = Part::First;
+    loop {
+        let arguments = json!({
+            "document_id": id,
+            "page": page,
+            "pages": if command.page.is_some() { 1 } else { PAGES },
+            "offset": offset,
+            "max_characters": CHARACTERS,
+        });
+        let reply = peer.call("knowledge-get", command.common.arguments(arguments)).await?;
+        let count = number(&reply, "page_count");
+        if page > count.max(1) {
+            return Err(format!("the document has {}, and no page {page}", counted(count, "page")).into());
+        }
+        if command.common.json {
+            writeln!(out, "{reply}")?;
+        } else {
+            write_pages(&reply, part, out)?;
+        }
+        let next = reply["next_page"].as_u64().map(|next| (next, number(&reply, "next_offset")));
+        match next.filter(|(next, _)| command.page.is_none_or(|wanted| *next == wanted)) {
+            Some(further) if further > (page, offset) => {
+                (page, offset) = further;
+                part = if offset > 0 { Part::WithinPage } else { Part::NextPage };
+            }
+            _ => break,
+        }
+    }
+    if !command.common.json {
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// What was printed before the text that is next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Part {
+    First,
+    NextPage,
+    WithinPage,
+}
+
+fn write_pages(reply: &Value, part: Part, out: &mut dyn Write) -> io::Result<()> {
+    let name = one_line(text(&reply["document"], "filename"));
+    let pages = reply["pages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, page) in pages.iter().enumerate() {
+        let part = if index > 0 { Part::NextPage } else { part };
+        if part == Part::NextPage {
+            write!(out, "\n\n")?;
+        }
+        if part != Part::WithinPage {
+            let label = match text(page, "label") {
+                "" => String::new(),
+                label => format!(" ({})", one_line(label)),
+            };
+            writeln!(out, "==> {name}, page {} of {}{label} <==", page["page"], reply["page_count"])?;
+        }
+        write!(out, "{}", harmless(text(page, "text")))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_told_apart_and_their_text_moves_no_cursor() {
+        let reply = json!({
+            "document": { "filename": "a.pdf" },
+            "page_count": 2,
+            "pages": [{ "page": 1, "text": "one\u{1b}[2J" }, { "page": 2, "text": "two", "label": "Sheet" }],
+        });
+        let shown = |part: Part| {
+            let mut out = Vec::new();
+            write_pages(&reply, part, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let rest = "one[2J\n\n==> a.pdf, page 2 of 2 (Sheet) <==\ntwo";
+        assert_eq!(shown(Part::First), format!("==> a.pdf, page 1 of 2 <==\n{rest}"));
+        assert_eq!(shown(Part::NextPage), format!("\n\n{}", shown(Part::First)));
+        assert_eq!(shown(Part::WithinPage), rest, "what goes on has no second heading");
+    }
+}

@@ -1,0 +1,180 @@
+//! The part of a passage where a query's words stand, with those words marked.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Lines of text, and how the words that were looked for are shown in them.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) struct Style {
+    pub(in crate::cli) bold: bool,
+    /// Before each line.
+    pub(in crate::cli) indent: usize,
+}
+
+/// How much of a passage is shown, in characters.
+const LENGTH: usize = 320;
+/// How much of that stands before the first word.
+const LEAD: usize = 60;
+const WIDTH: usize = 96;
+const BOLD: &str = "\u{1b}[1m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// A place in a text with a word of the query, and which of them it is.
+struct Mark {
+    at: Range<usize>,
+    word: usize,
+}
+
+/// The lines to print. The passage may say anything; nothing in them moves the cursor.
+pub(in crate::cli) fn snippet(passage: &str, query: &str, style: Style) -> Vec<String> {
+    let passage = crate::cli::one_line(passage).split_whitespace().collect::<Vec<_>>().join(" ");
+    let marks = marks(&passage, &words(query));
+    let shown = window(&passage, &marks);
+    let mut lines = Vec::new();
+    let (mut line, mut wide) = (String::new(), 0);
+    for word in spaced(&passage, shown.clone()) {
+        let length = passage[word.clone()].chars().count();
+        if wide > 0 && wide + 1 + length > WIDTH - style.indent {
+            lines.push(std::mem::take(&mut line));
+            wide = 0;
+        }
+        if wide > 0 {
+            line.push(' ');
+            wide += 1;
+        }
+        line += &marked(&passage, word, &marks, style.bold);
+        wide += length;
+    }
+    lines.push(line);
+    if let (true, Some(first)) = (shown.start > 0, lines.first_mut()) {
+        first.insert_str(0, "… ");
+    }
+    if let (true, Some(last)) = (shown.end < passage.len(), lines.last_mut()) {
+        last.push_str(" …");
+    }
+    let indent = " ".repeat(style.indent);
+    lines.iter().map(|line| format!("{indent}{line}")).collect()
+}
+
+/// The words that are worth marking. Short ones stand everywhere.
+fn words(query: &str) -> Vec<String> {
+    let all: Vec<String> =
+        pieces(query).map(|at| query[at].to_lowercase()).collect::<HashSet<_>>().into_iter().collect();
+    let matters = |word: &&String| word.chars().count() > 2 || word.contains(|letter: char| letter.is_numeric());
+    let long: Vec<String> = all.iter().filter(matters).cloned().collect();
+    if long.is_empty() { all } else { long }
+}
+
+/// The runs of letters and digits in a text.
+fn pieces(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let start = text.as_ptr() as usize;
+    text.split(|letter: char| !letter.is_alphanumeric()).filter(|piece| !piece.is_empty()).map(move |piece| {
+        let at = piece.as_ptr() as usize - start;
+        at..at + piece.len()
+    })
+}
+
+fn marks(text: &str, words: &[String]) -> Vec<Mark> {
+    let find = |at: Range<usize>| {
+        let found = text[at.clone()].to_lowercase();
+        let word = words.iter().position(|word| alike(word, &found))?;
+        Some(Mark { at, word })
+    };
+    pieces(text).filter_map(find).collect()
+}
+
+/// The same word, or another form of it: `invoice` and `invoices`.
+fn alike(one: &str, other: &str) -> bool {
+    const STEM: usize = 4;
+    const ENDING: usize = 3;
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    one == other
+        || (short.chars().count() >= STEM
+            && long.strip_prefix(short).is_some_and(|ending| ending.chars().count() <= ENDING))
+}
+
+/// The part with most of the words, from the beginning of a word to the end of one.
+fn window(text: &str, marks: &[Mark]) -> Range<usize> {
+    let ahead = |from: usize, count: usize| {
+        text[from..].char_indices().nth(count).map_or(text.len(), |(length, _)| from + length)
+    };
+    let distinct = |from: &Mark| {
+        let end = ahead(from.at.start, LENGTH - LEAD);
+        let within = marks.iter().filter(|mark| mark.at.start >= from.at.start && mark.at.end <= end);
+        within.map(|mark| mark.word).collect::<HashSet<_>>().len()
+    };
+    // Of equals the first, as it comes before the last in a reversed order.
+    let best = marks.iter().rev().max_by_key(|mark| distinct(mark)).map_or(0, |mark| mark.at.start);
+    let start = text[..best].char_indices().rev().nth(LEAD - 1).map_or(0, |(at, _)| at);
+    let start = match start {
+        0 => 0,
+        // A word that has no beginning here is left out, unless it is all there is.
+        cut => text[cut..best].find(' ').map_or(best, |space| cut + space + 1),
+    };
+    let end = ahead(start, LENGTH);
+    let end = match end == text.len() {
+        true => end,
+        false => text[start..end].rfind(' ').map_or(end, |space| start + space),
+    };
+    start..end
+}
+
+/// The words between spaces.
+fn spaced(text: &str, shown: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let (start, shown) = (text.as_ptr() as usize, &text[shown]);
+    shown.split(' ').filter(|word| !word.is_empty()).map(move |word| {
+        let at = word.as_ptr() as usize - start;
+        at..at + word.len()
+    })
+}
+
+fn marked(text: &str, word: Range<usize>, marks: &[Mark], bold: bool) -> String {
+    let mut out = String::new();
+    let mut at = word.start;
+    for mark in marks.iter().filter(|mark| bold && mark.at.start >= word.start && mark.at.end <= word.end) {
+        out += &format!("{}{BOLD}{}{PLAIN}", &text[at..mark.at.start], &text[mark.at.clone()]);
+        at = mark.at.end;
+    }
+    out + &text[at..word.end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(passage: &str, query: &str, bold: bool) -> String {
+        snippet(passage, query, Style { bold, indent: 0 }).join("\n")
+    }
+
+    #[test]
+    fn words_of_the_query_are_marked_in_every_form_of_them() {
+        let marked = shown("The invoices of May, (Invoice 7).", "the invoice of may 7", true);
+        let bold = |word: &str| format!("{BOLD}{word}{PLAIN}");
+        let expected =
+            format!("{} {} of {}, ({} {}).", bold("The"), bold("invoices"), bold("May"), bold("Invoice"), bold("7"));
+        assert_eq!(marked, expected);
+        assert_eq!(shown("an invoice", "invoice", false), "an invoice", "without colours nothing is added");
+    }
+
+    #[test]
+    fn the_part_with_most_words_is_shown() {
+        let filler = "lorem ipsum dolor ".repeat(40);
+        let passage = format!("apple {filler} apple and pear together {filler}");
+        let shown = shown(&passage, "pear apple", false);
+        assert!(shown.contains("apple and pear together"), "{shown}");
+        assert!(shown.starts_with("… ") && shown.ends_with(" …"), "{shown}");
+        assert!(shown.chars().count() < LENGTH + 10);
+    }
+
+    #[test]
+    fn any_text_can_be_shown() {
+        assert_eq!(shown("", "query", true), "");
+        assert_eq!(shown("no such word", "", true), "no such word");
+        assert_eq!(shown("a\u{1b}[2Jb\r\n\tc", "zzz", true), "a [2Jb c");
+        let long = "ü".repeat(2000);
+        assert!(shown(&long, "ü", true).contains('ü'));
+        let shown = shown(&format!("{} needle {}", "é ".repeat(500), "日本 ".repeat(500)), "needle", false);
+        assert!(shown.contains("needle"), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= WIDTH + 4), "{shown}");
+    }
+}

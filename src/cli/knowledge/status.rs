@@ -1,0 +1,51 @@
+//! `corbie status`: how much there is, and how it is doing.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::peer::Peer;
+use super::{Common, counted, number, size, text};
+use crate::cli::{End, one_line};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Status {
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+/// Exits with 1 where something is wrong, so that a script can tell.
+pub(super) async fn run(command: &Status, peer: &Peer, out: &mut dyn Write) -> End {
+    let status = peer.call("knowledge-status", command.common.arguments(json!({}))).await?;
+    match command.common.json {
+        true => writeln!(out, "{status}")?,
+        false => write_status(&status, matches!(peer, Peer::Server(_)), out)?,
+    }
+    let healthy = text(&status["health"], "status") == "healthy";
+    Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn write_status(status: &Value, is_served: bool, out: &mut dyn Write) -> io::Result<()> {
+    let (base, health, tasks) = (&status["knowledge_base"], &status["health"], &status["tasks"]);
+    let mut line = |name: &str, value: String| writeln!(out, "{name:16}{}", one_line(&value));
+    line("knowledge base", text(base, "name").to_owned())?;
+    let (documents, chunks) = (number(base, "document_count"), number(base, "total_chunks"));
+    let bytes = size(number(base, "total_size_bytes"));
+    line("documents", format!("{documents} ({bytes}, {})", counted(chunks, "chunk")))?;
+    line("last updated", status["last_updated"].as_str().unwrap_or("never").to_owned())?;
+    line("health", text(health, "status").to_owned())?;
+    for issue in health["issues"].as_array().into_iter().flatten() {
+        line("", issue.as_str().unwrap_or_default().to_owned())?;
+    }
+    line("tasks", format!("{} running, {} waiting", number(tasks, "running"), number(tasks, "queued")))?;
+    line("model", text(&status["configuration"], "embedding_model").to_owned())?;
+    line("storage", text(base, "storage_path").to_owned())?;
+    let bases = status["knowledge_bases"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if bases.len() > 1 {
+        let names: Vec<&str> = bases.iter().filter_map(Value::as_str).collect();
+        line("all bases", names.join(", "))?;
+    }
+    line("server", if is_served { "running" } else { "none; this command opened the storage itself" }.to_owned())
+}

@@ -1,0 +1,213 @@
+//! `corbie tasks`: what is being added, by whomever, and what became of it.
+//!
+//! The store knows all tasks of all processes, so it is asked itself; how far a running one is, only its process knows.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use corbie_mcp::LineClient;
+use serde_json::{Value, json};
+
+use super::{Align, id, keep, text, write_table};
+use crate::cli::{End, one_line};
+use crate::config::Loaded;
+use crate::knowledge::document::BaseName;
+use crate::knowledge::task::{Task, TaskState};
+use crate::knowledge::{date, local};
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(in crate::cli) struct Tasks {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Only tasks of this knowledge base
+    #[arg(long, visible_alias = "base", value_name = "NAME")]
+    knowledge_base: Option<BaseName>,
+    /// List this many tasks at most, the last one first
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+    /// Print JSON on one line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Cancel a task; what it has added by then stays
+    Cancel {
+        /// The task; a beginning of its id is enough
+        id: String,
+        /// Print JSON on one line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) async fn run(command: &Tasks, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let storage = keep::storage(loaded)?;
+    let server = local::connect(&storage).await;
+    match &command.command {
+        Some(Command::Cancel { id, json }) => cancel(id, *json, loaded, out).await,
+        None => {
+            let tasks = match keep::is_there(&storage) {
+                true => keep::open(loaded).await?.tasks(command.knowledge_base.as_ref(), command.limit).await?,
+                false => Vec::new(),
+            };
+            let mut shown = Vec::new();
+            for task in &tasks {
+                shown.push(described(task, progress(task, server.as_ref()).await));
+            }
+            match command.json {
+                true => writeln!(out, "{}", json!({ "success": true, "tasks": shown }))?,
+                false => write_tasks(&shown, out)?,
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Whoever runs it looks whether it still may, and nothing is written for a task that is cancelled.
+async fn cancel(beginning: &str, json: bool, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let storage = keep::storage(loaded)?;
+    let store = match keep::is_there(&storage) {
+        true => Some(keep::open(loaded).await?),
+        false => None,
+    };
+    let tasks = match &store {
+        Some(store) => store.tasks(None, u32::MAX).await?,
+        None => Vec::new(),
+    };
+    let ids: Vec<String> = tasks.iter().map(|task| task.id.to_string()).collect();
+    let id = id::unique("task", "`corbie tasks`", beginning, &ids)?;
+    let task = tasks.iter().find(|task| task.id.to_string() == id);
+    let (Some(store), Some(task)) = (store, task) else { return Ok(ExitCode::FAILURE) };
+    let cancelled = store.cancel_task(task.id).await?;
+    let state = match cancelled {
+        true => TaskState::Cancelled,
+        false => store.task(task.id).await?.map_or(task.state.clone(), |task| task.state),
+    };
+    if json {
+        writeln!(out, "{}", json!({ "success": cancelled, "task_id": id, "status": state.name() }))?;
+    } else if cancelled {
+        writeln!(out, "cancelled {id}; what it has added by then stays")?;
+    } else {
+        return Err(format!("task `{id}` has ended ({}) and cannot be cancelled", state.name()).into());
+    }
+    Ok(if cancelled { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How far a task is, where somebody can be asked.
+async fn progress(task: &Task, server: Option<&LineClient>) -> Option<f64> {
+    match &task.state {
+        TaskState::Completed(_) => return Some(1.0),
+        TaskState::Running(noted) if noted.total > 0 => {
+            return Some(f64::from(noted.done) / f64::from(noted.total));
+        }
+        TaskState::Running(_) => {}
+        _ => return None,
+    }
+    let arguments = json!({ "name": "knowledge-task-status", "arguments": { "task_id": task.id } });
+    let reply = server?.call("tools/call", &arguments).await.ok()?;
+    let status: Value = serde_json::from_str(reply["content"][0]["text"].as_str()?).ok()?;
+    status["progress"].as_f64()
+}
+
+fn described(task: &Task, progress: Option<f64>) -> Value {
+    let mut shown = json!({
+        "task_id": task.id,
+        "status": task.state.name(),
+        "kind": task.kind,
+        "knowledge_base": task.base,
+        "what": what(task),
+        "created": date::shown(task.created),
+        "started": task.started.map(date::shown),
+        "ended": task.ended.map(date::shown),
+        "age_seconds": (date::now() - task.created).max(0) / 1000,
+        "attempts": task.attempts,
+    });
+    if let Some(progress) = progress {
+        shown["progress"] = progress.into();
+    }
+    match &task.state {
+        TaskState::Completed(result) => shown["result"] = result.clone(),
+        TaskState::Failed { code, message } => {
+            shown["error"] = code.as_str().into();
+            shown["message"] = message.as_str().into();
+        }
+        TaskState::Queued | TaskState::Running(_) | TaskState::Cancelled => {}
+    }
+    shown
+}
+
+/// The file, or the first of the paths it was asked for.
+fn what(task: &Task) -> String {
+    if let Some(filename) = &task.filename {
+        return filename.clone();
+    }
+    let paths = task.request["import"]["paths"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match paths {
+        [] => String::new(),
+        [path] => path.as_str().unwrap_or_default().to_owned(),
+        [path, more @ ..] => format!("{} and {} more", path.as_str().unwrap_or_default(), more.len()),
+    }
+}
+
+fn write_tasks(tasks: &[Value], out: &mut dyn Write) -> std::io::Result<()> {
+    if tasks.is_empty() {
+        return writeln!(out, "there are no tasks; `corbie add` begins one");
+    }
+    let heading = [
+        ("STATE", Align::Left),
+        ("DONE", Align::Right),
+        ("AGE", Align::Right),
+        ("BASE", Align::Left),
+        ("WHAT", Align::Left),
+        ("ID", Align::Left),
+    ];
+    let row = |task: &Value| {
+        let done = task["progress"].as_f64().map(|share| format!("{:.0} %", share * 100.0));
+        let message = match text(task, "message") {
+            "" => String::new(),
+            message => format!(": {message}"),
+        };
+        vec![
+            one_line(text(task, "status")),
+            done.unwrap_or_default(),
+            age(task["age_seconds"].as_i64().unwrap_or_default()),
+            one_line(text(task, "knowledge_base")),
+            one_line(&format!("{}{message}", text(task, "what"))),
+            one_line(text(task, "task_id")),
+        ]
+    };
+    write_table(&heading, &tasks.iter().map(row).collect::<Vec<_>>(), out)
+}
+
+fn age(seconds: i64) -> String {
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_in_the_unit_that_suits_them() {
+        assert_eq!([0, 119, 120, 7200, 200_000].map(age), ["0 s", "119 s", "2 min", "2 h", "2 days"]);
+    }
+
+    #[test]
+    fn a_task_is_one_line_whatever_its_files_are_called() {
+        let mut out = Vec::new();
+        let task = json!({ "status": "failed", "what": "a\n\u{1b}[2J.pdf", "message": "no", "task_id": "1" });
+        write_tasks(&[task], &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out.lines().count(), 2, "{out}");
+        assert!(out.contains("a  [2J.pdf: no"), "{out}");
+    }
+}

@@ -1,0 +1,159 @@
+//! `knowledge`: the documents that are kept and searched.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::duration::Timeout;
+
+/// The documents that are kept and searched.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Knowledge {
+    /// Whether there is a knowledge base. Without it the tools for it are not there either.
+    pub enabled: bool,
+    /// The folder the documents are kept in. `corbie/knowledge` in the user's folder for data, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_path: Option<PathBuf>,
+    /// The folder for what makes searching fast. It is made anew where it is missing. `index` in the storage, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vector_db_path: Option<PathBuf>,
+    /// The name of the embedding model: the one inside, or the one of `inference.embedding.path`, whose vectors those of
+    /// no other model are compared with. If left out, whichever is in use.
+    #[schemars(length(min = 1, max = 200))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedding_model: Option<String>,
+    /// The most tokens of the embedding model in a chunk.
+    #[schemars(range(min = 16, max = 4096))]
+    pub chunk_size: usize,
+    /// The most tokens a chunk repeats of the one before it; at most half a chunk counts.
+    #[schemars(range(min = 0, max = 2048))]
+    pub chunk_overlap: usize,
+    /// The largest file, in units of 1,048,576 bytes.
+    #[schemars(range(min = 1, max = 4096))]
+    pub max_file_size_mb: u64,
+    /// How many documents are processed at a time.
+    #[schemars(range(min = 1, max = 64))]
+    pub max_concurrent_tasks: usize,
+    /// How many tasks may wait.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_waiting_tasks: usize,
+    /// How long a task that has ended can be asked about; an hour at least.
+    pub keep_tasks: Timeout,
+    /// When documents that are added are read as pictures.
+    pub ocr: KnowledgeOcr,
+    /// The folders files may be added from. Needed where others than this machine can reach the server; if left out,
+    /// every file that this program can read may be added.
+    #[schemars(length(max = 100))]
+    pub allowed_roots: Vec<PathBuf>,
+    /// Folders whose documents are kept up to date: what appears, changes or goes in them is followed.
+    #[schemars(length(max = 100))]
+    pub watch: Vec<Watch>,
+    /// How often watched folders are looked at.
+    pub watch_interval: Timeout,
+    /// Whether progress of tasks is told on open streams to callers who did not ask for it.
+    pub notify_progress: bool,
+    /// How long an uploaded file is kept that is not added.
+    pub keep_uploads: Timeout,
+    /// How many bytes all uploads that wait to be added may take, in units of 1,048,576.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub max_uploads_mb: u64,
+}
+
+/// When documents that are added are read as pictures.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct KnowledgeOcr {
+    /// Whether pages without text, and pictures, are read by looking at them.
+    pub enabled: bool,
+    /// The languages Tesseract is told to expect, such as `deu+eng`. As `ocr.language`, if left out.
+    #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9_/]*(\+[A-Za-z][A-Za-z0-9_/]*)*$"), length(max = 200))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+}
+
+/// A folder that is followed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Watch {
+    /// The folder.
+    pub path: PathBuf,
+    /// Whether the folders in it are followed too.
+    #[serde(default = "yes")]
+    pub recursive: bool,
+    /// The knowledge base its documents go to.
+    #[serde(default = "default_base")]
+    #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9._-]+$"))]
+    pub knowledge_base: String,
+}
+
+/// The base that is meant where none is named.
+pub const DEFAULT_BASE: &str = "default";
+
+impl Default for Knowledge {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            storage_path: None,
+            vector_db_path: None,
+            embedding_model: None,
+            chunk_size: 500,
+            chunk_overlap: 50,
+            max_file_size_mb: 100,
+            max_concurrent_tasks: 3,
+            max_waiting_tasks: 10_000,
+            keep_tasks: Timeout::seconds(24 * 3600),
+            ocr: KnowledgeOcr::default(),
+            allowed_roots: Vec::new(),
+            watch: Vec::new(),
+            watch_interval: Timeout::seconds(2),
+            notify_progress: true,
+            keep_uploads: Timeout::seconds(24 * 3600),
+            max_uploads_mb: 1024,
+        }
+    }
+}
+
+impl Default for KnowledgeOcr {
+    fn default() -> Self {
+        Self { enabled: true, language: None }
+    }
+}
+
+impl Knowledge {
+    /// Where documents are kept; none where nobody knows the user's folders.
+    pub fn storage(&self) -> Option<PathBuf> {
+        self.storage_path.clone().or_else(|| Some(data_folder()?.join("corbie").join("knowledge")))
+    }
+
+    /// Where what makes searching fast is kept.
+    pub fn index(&self, storage: &Path) -> PathBuf {
+        self.vector_db_path.clone().unwrap_or_else(|| storage.join("index"))
+    }
+
+    pub fn max_file_bytes(&self) -> u64 {
+        self.max_file_size_mb << 20
+    }
+}
+
+/// The user's folder for data, as the system has it.
+fn data_folder() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || named("HOME");
+    if cfg!(target_os = "macos") {
+        return home().map(|home| home.join("Library").join("Application Support"));
+    }
+    if cfg!(windows) {
+        return named("LOCALAPPDATA");
+    }
+    named("XDG_DATA_HOME").or_else(|| home().map(|home| home.join(".local").join("share")))
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn default_base() -> String {
+    DEFAULT_BASE.into()
+}

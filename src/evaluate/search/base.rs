@@ -1,0 +1,113 @@
+//! A set of passages, indexed the way documents are.
+//!
+//! Passages are cut into chunks and windows as the knowledge base does it, so a long passage counts by its best chunk.
+
+use std::collections::HashSet;
+
+use corbie_extract::chunk::{self, Settings, Text};
+use corbie_extract::{Block, Page};
+use corbie_index::{Change, Chunk, Document, Index, Mode, Query};
+use corbie_infer::{Purpose, Tokenizer};
+
+use super::set::Passage;
+use crate::inference::Inference;
+
+/// The passages of a set, ready to be searched.
+#[derive(Debug)]
+pub struct Base {
+    index: Index,
+    /// What was indexed, to put back what was taken out.
+    documents: Vec<Document>,
+    /// The passage of each chunk, by its key.
+    passages: Vec<usize>,
+    /// The most chunks that one passage was cut into.
+    most_chunks: usize,
+}
+
+/// A passage that was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hit {
+    pub passage: usize,
+    pub relevance: f32,
+}
+
+type Error = Box<dyn std::error::Error>;
+
+/// As in the knowledge base where nothing else is set (K-40).
+const CHUNKS: Settings = Settings { size: 500, overlap: 50 };
+/// Windows that are embedded before progress is told.
+const TOGETHER: usize = 256;
+
+impl Base {
+    /// `tell` hears how many of all windows have their vectors.
+    pub async fn build(
+        passages: &[Passage],
+        inference: &Inference,
+        mut tell: impl FnMut(usize, usize),
+    ) -> Result<Base, Error> {
+        let model = inference.load().await?;
+        let mut base =
+            Base { index: Index::new(model.dimension), documents: Vec::new(), passages: Vec::new(), most_chunks: 1 };
+        // The windows of each chunk, with its document and its place there.
+        let mut windows: Vec<(usize, usize, String)> = Vec::new();
+        for (number, passage) in passages.iter().enumerate() {
+            if passage.document >= base.documents.len() {
+                let empty = |key| Document { key, added: 0, facets: Vec::new(), chunks: Vec::new() };
+                base.documents.extend((base.documents.len() as u64..=passage.document as u64).map(empty));
+            }
+            let chunks = &mut base.documents[passage.document].chunks;
+            let before = chunks.len();
+            for text in cut(&passage.text, &model.tokenizer)? {
+                let pieces = model.tokenizer.windows(&text)?.into_iter().filter(|piece| !piece.trim().is_empty());
+                windows.extend(pieces.map(|piece| (passage.document, chunks.len(), piece.to_owned())));
+                let key = base.passages.len() as u64;
+                chunks.push(Chunk { key, text, context: String::new(), vectors: Vec::new() });
+                base.passages.push(number);
+            }
+            base.most_chunks = base.most_chunks.max(chunks.len() - before);
+        }
+        for (at, some) in windows.chunks(TOGETHER).enumerate() {
+            tell(at * TOGETHER, windows.len());
+            let texts = some.iter().map(|(_, _, text)| text.clone()).collect();
+            let vectors = inference.embed(texts, Purpose::Passage).await?;
+            for ((document, chunk, _), embedding) in some.iter().zip(vectors) {
+                base.documents[*document].chunks[*chunk].vectors.push(embedding.vector);
+            }
+        }
+        base.index.apply(base.documents.iter().cloned().map(Change::Put).collect());
+        base.index.tidy();
+        Ok(base)
+    }
+
+    pub fn chunks(&self) -> usize {
+        self.passages.len()
+    }
+
+    /// The best passages, best first, none twice.
+    pub fn search(&self, text: &str, vector: &[f32], mode: Mode, top: usize) -> Vec<Hit> {
+        let wanted = top.saturating_mul(self.most_chunks);
+        let query = Query { text, vector: Some(vector), filter: None, top: wanted, mode };
+        let mut seen = HashSet::new();
+        let hits = self.index.snapshot().search(&query).into_iter().filter_map(|hit| {
+            let passage = *self.passages.get(usize::try_from(hit.chunk).ok()?)?;
+            seen.insert(passage).then_some(Hit { passage, relevance: hit.relevance })
+        });
+        hits.take(top).collect()
+    }
+
+    /// Does something while some documents are not there.
+    pub fn without<T>(&self, documents: &HashSet<usize>, then: impl FnOnce(&Base) -> T) -> T {
+        let there = || documents.iter().filter_map(|number| self.documents.get(*number));
+        self.index.apply(there().map(|document| Change::Remove { document: document.key }).collect());
+        let done = then(self);
+        self.index.apply(there().cloned().map(Change::Put).collect());
+        done
+    }
+}
+
+fn cut(text: &str, tokenizer: &Tokenizer) -> Result<Vec<String>, Error> {
+    let pages = [Page { number: 1, blocks: vec![Block::paragraph(text)], ..Page::default() }];
+    let text = Text::of(&pages);
+    let chunks = chunk::pack(&text, &tokenizer.offsets(text.as_str())?, CHUNKS);
+    Ok(chunks.into_iter().map(|chunk| chunk.text).collect())
+}

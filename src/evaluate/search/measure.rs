@@ -1,0 +1,67 @@
+//! How good a list of passages is, against the passages that answer the query.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+/// Means over queries.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Found {
+    /// Normalised discounted cumulative gain: 1 where the best answers come first, in order.
+    pub ndcg: f64,
+    /// The share of the answers that are in the list.
+    pub recall: f64,
+}
+
+/// Of one list, best first. No more than `top` passages of it count.
+pub fn found(ranked: &[usize], relevant: &HashMap<usize, u32>, top: usize) -> Found {
+    let discount = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
+    let grade = |passage: &usize| relevant.get(passage).copied().unwrap_or(0);
+    let gain: f64 = ranked.iter().take(top).enumerate().map(|(rank, at)| f64::from(grade(at)) * discount(rank)).sum();
+    let mut ideal: Vec<u32> = relevant.values().copied().collect();
+    ideal.sort_unstable_by(|one, other| other.cmp(one));
+    let best: f64 = ideal.iter().take(top).enumerate().map(|(rank, grade)| f64::from(*grade) * discount(rank)).sum();
+    let there = ranked.iter().take(top).filter(|passage| grade(passage) > 0).count();
+    Found {
+        ndcg: if best > 0.0 { gain / best } else { 0.0 },
+        recall: if relevant.is_empty() { 0.0 } else { there as f64 / relevant.len() as f64 },
+    }
+}
+
+/// The mean of what was found for several queries; nothing where there are none.
+pub fn mean(all: &[Found]) -> Option<Found> {
+    let count = all.len() as f64;
+    let sum = |figure: fn(&Found) -> f64| all.iter().map(figure).sum::<f64>();
+    (!all.is_empty())
+        .then(|| Found { ndcg: sum(|found| found.ndcg) / count, recall: sum(|found| found.recall) / count })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_list_has_one_and_an_empty_list_has_nothing() {
+        let relevant = HashMap::from([(7, 2), (3, 1)]);
+        assert_eq!(found(&[7, 3, 1], &relevant, 10), Found { ndcg: 1.0, recall: 1.0 });
+        assert_eq!(found(&[], &relevant, 10), Found { ndcg: 0.0, recall: 0.0 });
+        assert_eq!(found(&[1], &HashMap::new(), 10), Found { ndcg: 0.0, recall: 0.0 });
+    }
+
+    #[test]
+    fn later_places_and_lower_grades_gain_less() {
+        let relevant = HashMap::from([(7, 1)]);
+        let second = found(&[1, 7], &relevant, 10).ndcg;
+        assert!((second - 1.0 / 3_f64.log2()).abs() < 1e-9, "{second}");
+        let graded = HashMap::from([(7, 2), (3, 1)]);
+        assert!(found(&[3, 7], &graded, 10).ndcg < 1.0);
+    }
+
+    #[test]
+    fn what_stands_below_the_cut_does_not_count() {
+        let relevant = HashMap::from([(7, 1), (8, 1)]);
+        assert_eq!(found(&[1, 7, 8], &relevant, 2).recall, 0.5);
+        assert_eq!(mean(&[]), None);
+        assert_eq!(mean(&[Found { ndcg: 1.0, recall: 1.0 }, Found::default()]), Some(Found { ndcg: 0.5, recall: 0.5 }));
+    }
+}

@@ -1,0 +1,189 @@
+//! Questions with known answers, in the layout that public retrieval sets share.
+//!
+//! A set is a folder: `corpus.jsonl` and `queries.jsonl` with `{"_id", "text"}` on each line (a passage may have a
+//! `title`), and `qrels.tsv` with query, passage and grade, also in `qrels/test.tsv`.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// Passages, and questions about them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Set {
+    /// The name of its folder.
+    pub name: String,
+    pub passages: Vec<Passage>,
+    /// Those that have an answer among the passages.
+    pub queries: Vec<Query>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// With its title before it.
+    pub text: String,
+    /// The number of the document it is from. A passage that names none is a document by itself.
+    pub document: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Query {
+    pub text: String,
+    /// Number of a passage, and how well it answers: 1 or more.
+    pub relevant: HashMap<usize, u32>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    #[serde(rename = "_id")]
+    id: String,
+    #[serde(default)]
+    title: String,
+    text: String,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    document: Option<String>,
+}
+
+impl Set {
+    /// Reads a folder; the first mistake in it ends the reading.
+    pub fn read(folder: &Path) -> Result<Set, String> {
+        let corpus = lines(&folder.join("corpus.jsonl"))?;
+        let asked = lines(&folder.join("queries.jsonl"))?;
+        let mut grades = grades(&judgements(folder)?, &corpus, &asked)?;
+        let mut documents: HashMap<String, usize> = HashMap::new();
+        let mut passages = Vec::with_capacity(corpus.len());
+        for Line { id, title, text, metadata } in corpus {
+            let next = documents.len();
+            // An id and a name of a document that are the same word are still two things.
+            let name = metadata.document.map_or_else(|| format!("passage {id}"), |name| format!("document {name}"));
+            let document = *documents.entry(name).or_insert(next);
+            let text = if title.trim().is_empty() { text } else { format!("{title}\n{text}") };
+            passages.push(Passage { text, document });
+        }
+        let query = |line: Line| Some(Query { relevant: grades.remove(&line.id)?, text: line.text });
+        let queries: Vec<Query> = asked.into_iter().filter_map(query).collect();
+        if queries.is_empty() {
+            return Err(format!("`{}` has no query with an answer among its passages", folder.display()));
+        }
+        let name = folder.file_name().map_or_else(|| folder.display().to_string(), |n| n.to_string_lossy().into());
+        Ok(Set { name, passages, queries })
+    }
+}
+
+/// Where the grades are: beside the texts, or in a folder of their own.
+fn judgements(folder: &Path) -> Result<PathBuf, String> {
+    let places = [folder.join("qrels.tsv"), folder.join("qrels").join("test.tsv")];
+    let found = places.into_iter().find(|place| place.is_file());
+    found.ok_or_else(|| format!("`{}` has neither `qrels.tsv` nor `qrels/test.tsv`", folder.display()))
+}
+
+fn lines(path: &Path) -> Result<Vec<Line>, String> {
+    let parse = |(number, line): (usize, String)| {
+        let line = if number == 1 { line.trim_start_matches('\u{feff}') } else { &line };
+        serde_json::from_str(line)
+            .map_err(|error| format!("{}:{number}: is not {{\"_id\": …, \"text\": …}}: {error}", path.display()))
+    };
+    numbered(path)?.into_iter().map(parse).collect()
+}
+
+/// By query, the grades of passages that answer it.
+fn grades(path: &Path, corpus: &[Line], queries: &[Line]) -> Result<HashMap<String, HashMap<usize, u32>>, String> {
+    let places: HashMap<&str, usize> = corpus.iter().enumerate().map(|(at, line)| (line.id.as_str(), at)).collect();
+    let known: HashMap<&str, ()> = queries.iter().map(|line| (line.id.as_str(), ())).collect();
+    let mut grades: HashMap<String, HashMap<usize, u32>> = HashMap::new();
+    for (number, line) in numbered(path)? {
+        let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
+        let [query, passage, grade] = fields[..] else {
+            return Err(format!("{}:{number}: is not a query, a passage and a grade, parted by tabs", path.display()));
+        };
+        let Ok(grade) = grade.parse::<i64>() else {
+            // The first line may name the columns.
+            if number == 1 {
+                continue;
+            }
+            return Err(format!("{}:{number}: `{grade}` is no grade; a grade is a whole number", path.display()));
+        };
+        let grade = u32::try_from(grade).unwrap_or(0);
+        // Some sets judge texts that they leave out.
+        if let (true, true, Some(place)) = (grade > 0, known.contains_key(query), places.get(passage)) {
+            grades.entry(query.to_owned()).or_default().insert(*place, grade);
+        }
+    }
+    Ok(grades)
+}
+
+/// The lines that are not empty, counted from 1.
+fn numbered(path: &Path) -> Result<Vec<(usize, String)>, String> {
+    let unreadable = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
+    let file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let mut lines = Vec::new();
+    for (number, line) in (1..).zip(file.lines()) {
+        let line = line.map_err(unreadable)?;
+        if !line.trim().is_empty() {
+            lines.push((number, line));
+        }
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(corpus: &str, queries: &str, qrels: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in [("corpus.jsonl", corpus), ("queries.jsonl", queries), ("qrels.tsv", qrels)] {
+            std::fs::write(folder.path().join(name), content).unwrap();
+        }
+        folder
+    }
+
+    const CORPUS: &str =
+        "{\"_id\":\"a\",\"title\":\"Owls\",\"text\":\"fly at night\"}\n\n{\"_id\":\"b\",\"text\":\"x\"}\n";
+    const QUERIES: &str = "{\"_id\":\"1\",\"text\":\"birds?\"}\n{\"_id\":\"2\",\"text\":\"nobody answers\"}\n";
+
+    #[test]
+    fn queries_know_their_answers_and_those_without_are_left_out() {
+        let folder = folder(CORPUS, QUERIES, "query-id\tcorpus-id\tscore\n1\ta\t2\n1\tb\t0\n2\tgone\t1\n");
+        let set = Set::read(folder.path()).unwrap();
+        assert_eq!(set.passages[0].text, "Owls\nfly at night");
+        assert_eq!(set.queries, [Query { text: "birds?".into(), relevant: HashMap::from([(0, 2)]) }]);
+    }
+
+    #[test]
+    fn passages_of_one_document_are_known_as_such() {
+        let corpus = "{\"_id\":\"a\",\"text\":\"1\",\"metadata\":{\"document\":\"d\"}}\n\
+                      {\"_id\":\"d\",\"text\":\"2\"}\n{\"_id\":\"c\",\"text\":\"3\",\"metadata\":{\"document\":\"d\"}}\n";
+        let set = Set::read(folder(corpus, QUERIES, "1\ta\t1\n").path()).unwrap();
+        assert_eq!(set.passages.iter().map(|passage| passage.document).collect::<Vec<_>>(), [0, 1, 0]);
+    }
+
+    #[test]
+    fn grades_may_lie_in_a_folder_of_their_own() {
+        let folder = folder(CORPUS, QUERIES, "");
+        std::fs::remove_file(folder.path().join("qrels.tsv")).unwrap();
+        assert!(Set::read(folder.path()).unwrap_err().contains("has neither `qrels.tsv`"));
+        std::fs::create_dir(folder.path().join("qrels")).unwrap();
+        std::fs::write(folder.path().join("qrels/test.tsv"), "1\ta\t1\n").unwrap();
+        assert_eq!(Set::read(folder.path()).unwrap().queries.len(), 1);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_file_and_line() {
+        let told = |corpus: &str, qrels: &str| Set::read(folder(corpus, QUERIES, qrels).path()).unwrap_err();
+        assert!(told("{\"_id\":\"a\",\"text\":\"x\"}\nnonsense\n", "").contains("corpus.jsonl:2: is not"));
+        assert!(told("{\"_id\":\"a\"}\n", "").contains("corpus.jsonl:1: is not"));
+        assert!(told(CORPUS, "1 a 1\n").contains("qrels.tsv:1: is not a query, a passage and a grade"));
+        assert!(told(CORPUS, "1\ta\t1\n1\tb\tmuch\n").contains("qrels.tsv:2: `much` is no grade"));
+        assert!(told(CORPUS, "1\tgone\t1\n").contains("has no query with an answer"));
+        assert!(Set::read(Path::new("/no/such/set")).unwrap_err().contains("corpus.jsonl` cannot be read"));
+    }
+}

@@ -1,0 +1,135 @@
+//! A [`Report`] as lines for a terminal: plain text that can be piped and compared.
+
+use super::{Found, Kind, Measured, Modes, Nothing, Report};
+use crate::evaluate::Calibration;
+
+/// What people read of a report. Ends with a new line.
+pub fn render(report: &Report) -> String {
+    let mut sections = vec![quality(report)];
+    sections.extend(report.reliability.as_ref().map(reliability));
+    sections.push(nothing(&report.sets));
+    let sections = sections.iter().filter(|lines| !lines.is_empty());
+    sections.map(|lines| lines.join("\n") + "\n").collect::<Vec<_>>().join("\n")
+}
+
+fn quality(report: &Report) -> Vec<String> {
+    let top = report.top;
+    let mut lines = vec![
+        format!(
+            "{:<16} {:>8} {:>8} {:>7}   nDCG@{top:<4}{:>23}   recall@{top}",
+            "", "passages", "chunks", "queries", ""
+        ),
+        format!("{:<16} {:>8} {:>8} {:>7}   {WAYS}  gain   {WAYS}", "", "", "", ""),
+    ];
+    for set in &report.sets {
+        let Measured { name, passages, chunks, queries, found, .. } = set;
+        let counts = format!("{:<16} {passages:>8} {chunks:>8} {queries:>7}", printable(name));
+        lines.push(format!("{counts}   {}", figures(found)));
+    }
+    if report.sets.len() > 1 {
+        lines.push(format!("{:<16} {:>8} {:>8} {:>7}   {}", "mean", "", "", "", figures(&report.mean)));
+    }
+    lines
+}
+
+const WAYS: &str = "  words vectors  hybrid";
+
+fn figures(modes: &Modes) -> String {
+    let ways = [modes.words, modes.vectors, modes.hybrid];
+    let shown = |figure: fn(Found) -> f64| {
+        let cell =
+            |way: Option<Found>| format!("{:>7}", way.map_or("-".to_owned(), |way| format!("{:.4}", figure(way))));
+        ways.map(cell).join(" ")
+    };
+    let gain = modes.gain().map_or("-".to_owned(), |gain| format!("{:+.1} %", 100.0 * gain));
+    format!("{} {gain:>7} {}", shown(|found| found.ndcg), shown(|found| found.recall))
+}
+
+fn reliability(calibration: &Calibration) -> Vec<String> {
+    let error = calibration.error.map_or("-".to_owned(), |error| format!("{error:.3}"));
+    let mut lines = vec![
+        format!("Relevance: expected calibration error {error}"),
+        "  relevance    hits     mean  answers".to_owned(),
+    ];
+    for bin in calibration.bins.iter().filter(|bin| bin.count > 0) {
+        let share = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{share:.3}"));
+        let (mean, right) = (share(bin.confidence), share(bin.accuracy));
+        lines.push(format!("  {:.2}-{:.2} {:>9} {mean:>8} {right:>8}", bin.lower, bin.upper, bin.count));
+    }
+    lines
+}
+
+fn nothing(sets: &[Measured]) -> Vec<String> {
+    // How often answered questions are lost says little without the others.
+    if sets.iter().all(|set| set.nothing.len() < 2) {
+        return Vec::new();
+    }
+    let mut lines = vec!["Questions that find nothing".to_owned()];
+    for set in sets {
+        for Nothing { kind, queries, nothing } in &set.nothing {
+            let share =
+                if *queries > 0 { format!("{:.1} %", 100.0 * *nothing as f64 / *queries as f64) } else { "-".into() };
+            let name = printable(&set.name);
+            lines.push(format!("  {share:>7}  of {queries:>5} {}, {name}", describe(*kind)));
+        }
+    }
+    lines
+}
+
+fn describe(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Answered => "with an answer",
+        Kind::AnswersRemoved => "whose answers were taken out",
+        Kind::OfOtherSets => "of other sets",
+        Kind::SmallTalk => "of small talk and nonsense",
+    }
+}
+
+/// A name out of a file system does not get to steer the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_reads_like_this() {
+        let found = |ndcg| Some(Found { ndcg, recall: ndcg / 2.0 });
+        let modes = Modes { words: found(0.5), vectors: found(0.4), hybrid: found(0.55) };
+        let nothing = vec![
+            Nothing { kind: Kind::Answered, queries: 40, nothing: 1 },
+            Nothing { kind: Kind::SmallTalk, queries: 32, nothing: 32 },
+        ];
+        let judged = vec![(0.95, true), (0.95, false)];
+        let (name, found) = ("owls\u{1b}".to_owned(), modes);
+        let set = Measured { name, passages: 100, chunks: 120, queries: 40, found, nothing, judged };
+        assert_eq!(render(&Report::of(vec![set], 10)), EXPECTED);
+    }
+
+    const EXPECTED: &str = "                 passages   chunks queries   nDCG@10                            recall@10
+                                               words vectors  hybrid  gain     words vectors  hybrid
+owls\u{fffd}                 100      120      40    0.5000  0.4000  0.5500 +10.0 %  0.2500  0.2000  0.2750
+
+Relevance: expected calibration error 0.450
+  relevance    hits     mean  answers
+  0.93-1.00         2    0.950    0.500
+
+Questions that find nothing
+    2.5 %  of    40 with an answer, owls\u{fffd}
+  100.0 %  of    32 of small talk and nonsense, owls\u{fffd}
+";
+
+    #[test]
+    fn what_was_not_measured_is_not_made_up() {
+        let modes = Modes { words: Some(Found::default()), ..Modes::default() };
+        let name = "a".to_owned();
+        let set = Measured { name, passages: 1, chunks: 1, queries: 1, found: modes, nothing: vec![], judged: vec![] };
+        let report = Report::of(vec![set], 5);
+        assert_eq!(report.reliability, None);
+        let text = render(&report);
+        assert!(text.contains("nDCG@5") && text.contains(" - "), "{text}");
+        assert!(!text.contains("Relevance") && !text.contains("find nothing"), "{text}");
+    }
+}

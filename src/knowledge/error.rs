@@ -1,0 +1,148 @@
+//! What can go wrong with a knowledge base, in the words callers see (K-03).
+
+use serde_json::{Map, Value, json};
+
+use super::store;
+use crate::{inference, workers};
+
+/// A situation, with what a program needs to act on it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    #[error("{message}")]
+    InvalidParameter { parameter: String, message: String },
+    #[error(
+        "Unsupported file format: {}. Use PDF, DOCX, PPTX, XLSX, HTML, JPG, PNG, or SVG",
+        if extension.is_empty() { "none".to_owned() } else { format!(".{extension}") }
+    )]
+    UnsupportedFormat { extension: String },
+    #[error("File not found: {0}. Check the path; it is a path on the machine corbie runs on")]
+    FileNotFound(String),
+    #[error("File cannot be read: {path}: {reason}")]
+    FileNotReadable { path: String, reason: String },
+    #[error(
+        "File is outside of the folders that files may be added from: {0}. Move it, or add its folder to `knowledge.allowed_roots`"
+    )]
+    PathNotAllowed(String),
+    #[error("File size ({} MB) exceeds maximum allowed size ({most_mb} MB)", found.div_ceil(1 << 20))]
+    FileTooLarge { found: u64, most_mb: u64 },
+    #[error("File is empty: {0}")]
+    EmptyFile(String),
+    /// What a reader of documents said.
+    #[error("{message}")]
+    Document { code: String, message: String },
+    #[error("Document with ID '{0}' not found")]
+    DocumentNotFound(String),
+    #[error("Task with ID '{0}' not found. Tasks are forgotten some time after they ended")]
+    TaskNotFound(String),
+    #[error("Set confirm=true to remove this document")]
+    ConfirmRemoval { id: String, filename: String, chunks: u64 },
+    #[error("This action will delete ALL documents. Set confirm=true and confirmation_phrase='DELETE ALL' to proceed")]
+    ConfirmClear { documents: u64 },
+    #[error("Knowledge base is empty. Add documents with knowledge-add first")]
+    Empty,
+    #[error("{0} tasks are waiting, and no more may; try again when some have ended")]
+    TooManyTasks(u64),
+    #[error("The task was cancelled")]
+    Cancelled,
+    /// The store is not there, or refuses.
+    #[error("{message}")]
+    Storage { code: &'static str, message: String },
+    #[error("The embedding model cannot be used: {0}")]
+    Model(String),
+    /// Ours; nobody outside can do anything about it.
+    #[error("The request could not be carried out; the log has more")]
+    Internal(String),
+}
+
+/// The formats the specification names, in its order (K-27).
+pub(super) const FORMATS: [&str; 8] = ["pdf", "docx", "pptx", "xlsx", "html", "jpg", "png", "svg"];
+/// And those that are taken too (K-42).
+pub(super) const MORE_FORMATS: [&str; 3] = ["md", "txt", "csv"];
+
+impl Error {
+    pub fn invalid(parameter: impl Into<String>, message: impl Into<String>) -> Error {
+        Error::InvalidParameter { parameter: parameter.into(), message: message.into() }
+    }
+
+    /// A word that stays the same, for programs.
+    pub fn code(&self) -> &str {
+        match self {
+            Error::InvalidParameter { .. } => "invalid_parameter",
+            Error::UnsupportedFormat { .. } => "unsupported_format",
+            Error::FileNotFound(_) => "file_not_found",
+            Error::FileNotReadable { .. } => "file_not_readable",
+            Error::PathNotAllowed(_) => "path_not_allowed",
+            Error::FileTooLarge { .. } => "file_too_large",
+            Error::EmptyFile(_) => "empty_file",
+            Error::Document { code, .. } => code,
+            Error::DocumentNotFound(_) => "document_not_found",
+            Error::TaskNotFound(_) => "task_not_found",
+            Error::ConfirmRemoval { .. } | Error::ConfirmClear { .. } => "confirmation_required",
+            Error::Empty => "empty_knowledge_base",
+            Error::TooManyTasks(_) => "too_many_tasks",
+            Error::Cancelled => "cancelled",
+            Error::Storage { code, .. } => code,
+            Error::Model(_) => "embedding_failed",
+            Error::Internal(_) => "internal_error",
+        }
+    }
+
+    /// The members beside `error` and `message`.
+    pub fn details(&self) -> Map<String, Value> {
+        let members = match self {
+            Error::InvalidParameter { parameter, .. } => json!({ "parameter": parameter }),
+            Error::UnsupportedFormat { .. } => json!({ "supported_formats": FORMATS, "also_supported": MORE_FORMATS }),
+            Error::FileTooLarge { most_mb, .. } => json!({ "max_size_mb": most_mb }),
+            Error::DocumentNotFound(id) => json!({ "document_id": id }),
+            Error::TaskNotFound(id) => json!({ "task_id": id }),
+            Error::ConfirmRemoval { id, filename, chunks } => {
+                json!({ "document": { "id": id, "filename": filename, "chunks": chunks } })
+            }
+            Error::ConfirmClear { documents } => json!({ "current_document_count": documents }),
+            Error::Empty => json!({ "document_count": 0 }),
+            _ => return Map::new(),
+        };
+        match members {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        }
+    }
+
+    /// The whole failure as callers see it.
+    pub fn members(&self) -> Map<String, Value> {
+        let mut members = Map::new();
+        members.insert("success".into(), false.into());
+        members.insert("error".into(), self.code().into());
+        members.insert("message".into(), self.to_string().into());
+        members.extend(self.details());
+        members
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Error {
+        match error {
+            store::Error::Cancelled => Error::Cancelled,
+            store::Error::TooManyTasks { bound } => Error::TooManyTasks(bound),
+            error => Error::Storage { code: error.kind(), message: error.to_string() },
+        }
+    }
+}
+
+impl From<workers::Error> for Error {
+    fn from(error: workers::Error) -> Error {
+        Error::Document { code: error.kind().to_owned(), message: error.to_string() }
+    }
+}
+
+impl From<corbie_extract::Error> for Error {
+    fn from(error: corbie_extract::Error) -> Error {
+        Error::Document { code: error.kind().to_owned(), message: error.to_string() }
+    }
+}
+
+impl From<inference::Error> for Error {
+    fn from(error: inference::Error) -> Error {
+        Error::Model(error.to_string())
+    }
+}

@@ -1,0 +1,168 @@
+//! How far a task is: steps, a share of the whole that never shrinks, and how long the rest may take (K-111, K-115).
+
+use std::time::{Duration, Instant};
+
+use crate::workers::Told;
+
+/// What is shown of a task that runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Far {
+    /// From 0 to 1.
+    pub share: f64,
+    pub step: String,
+    pub completed: u32,
+    pub total: u32,
+}
+
+/// How far one document is. Pages and the vectors of chunks are its steps, and two more: to cut and to store it.
+#[derive(Debug, Clone, Default)]
+pub struct Document {
+    pages: u32,
+    page_count: Option<u32>,
+    looking: u32,
+    vectors: u32,
+    vector_count: Option<u32>,
+    stored: bool,
+    shown: f64,
+}
+
+/// How much of the whole the reading is thought to take, and the making of vectors. The rest is to store them.
+const READING: f64 = 0.45;
+const VECTORS: f64 = 0.5;
+/// What a document counts that is stored but not yet acknowledged.
+const STORED: f64 = 0.99;
+
+impl Default for Far {
+    fn default() -> Far {
+        Far { share: 0.0, step: "Waiting".into(), completed: 0, total: 1 }
+    }
+}
+
+impl Far {
+    /// How long the rest may take, judged by what was done so far, or by a guess where that is too little.
+    pub fn remaining(&self, elapsed: Duration, guess: Duration) -> Duration {
+        if self.share < 0.02 {
+            return guess.saturating_sub(elapsed).max(Duration::from_millis(100));
+        }
+        elapsed.mul_f64((1.0 - self.share).max(0.0) / self.share)
+    }
+
+    /// The same at a later time: what is shown never goes back.
+    pub fn advance(&mut self, to: Far) {
+        let share = to.share.clamp(self.share, 1.0);
+        *self = Far { share, completed: to.completed.min(to.total), ..to };
+    }
+}
+
+impl Document {
+    /// What a worker told.
+    pub fn told(&mut self, told: Told) {
+        match told {
+            Told::Pages(count) => self.page_count = Some(count),
+            Told::Looking(page) => self.looking = page,
+            Told::Done(pages) => self.pages = pages,
+        }
+    }
+
+    /// Reading is done, and this many vectors will be made.
+    pub fn cut(&mut self, vectors: usize) {
+        self.page_count = Some(self.pages);
+        self.vector_count = Some(u32::try_from(vectors).unwrap_or(u32::MAX));
+    }
+
+    pub fn embedded(&mut self, vectors: usize) {
+        self.vectors = u32::try_from(vectors).unwrap_or(u32::MAX);
+    }
+
+    pub fn stored(&mut self) {
+        self.stored = true;
+    }
+
+    pub fn far(&mut self) -> Far {
+        let pages = self.page_count.unwrap_or(self.pages + 1).max(self.pages).max(1);
+        let share = |done: u32, of: u32| f64::from(done) / f64::from(of.max(1));
+        let cut = u32::from(self.vector_count.is_some());
+        let vectors = self.vector_count.unwrap_or(pages);
+        let reading = if cut == 1 { 1.0 } else { share(self.pages, pages) };
+        let embedding = self.vector_count.map_or(0.0, |of| share(self.vectors, of));
+        let whole = if self.stored { STORED } else { READING * reading + VECTORS * embedding };
+        self.shown = whole.max(self.shown);
+        Far {
+            share: self.shown,
+            step: self.step(pages),
+            completed: self.pages + cut + self.vectors + u32::from(self.stored),
+            total: pages + 1 + vectors + 1,
+        }
+    }
+
+    fn step(&self, pages: u32) -> String {
+        let at = (self.pages + 1).max(self.looking).min(pages);
+        match (self.vector_count, self.page_count) {
+            (Some(_), _) if self.stored => "Storing".into(),
+            (Some(of), _) => format!("Generating embeddings ({} of {of})", self.vectors),
+            (None, Some(of)) if of > 1 => format!("Processing page {at} of {of}"),
+            (None, _) => "Extracting text".into(),
+        }
+    }
+}
+
+/// When something began, and until when it went on.
+pub fn seconds(since: Instant) -> f64 {
+    rounded(since.elapsed().as_secs_f64())
+}
+
+/// With as many digits as anybody reads.
+pub fn rounded(seconds: f64) -> f64 {
+    (seconds.max(0.0) * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k115_a_document_only_gets_further() {
+        let mut document = Document::default();
+        let mut last = document.far();
+        assert_eq!((last.share, last.step.as_str()), (0.0, "Extracting text"));
+        let mut next = |document: &mut Document| {
+            let far = document.far();
+            assert!(far.share >= last.share && far.completed <= far.total, "{last:?} {far:?}");
+            last = far.clone();
+            far
+        };
+        document.told(Told::Pages(10));
+        for page in 1..=4 {
+            document.told(Told::Done(page));
+            next(&mut document);
+        }
+        assert_eq!(next(&mut document).step, "Processing page 5 of 10");
+        document.told(Told::Looking(6));
+        assert_eq!(next(&mut document).step, "Processing page 6 of 10");
+        // A page fewer than announced is no way back.
+        document.told(Told::Done(9));
+        document.cut(20);
+        for vectors in [0, 8, 16, 20] {
+            document.embedded(vectors);
+            next(&mut document);
+        }
+        document.stored();
+        let end = next(&mut document);
+        assert_eq!((end.completed, end.total), (31, 31));
+    }
+
+    #[test]
+    fn k115_what_is_shown_never_goes_back() {
+        let mut far = Far::default();
+        far.advance(Far { share: 0.5, step: "a".into(), completed: 5, total: 10 });
+        far.advance(Far { share: 0.2, step: "b".into(), completed: 12, total: 10 });
+        assert_eq!(far, Far { share: 0.5, step: "b".into(), completed: 10, total: 10 });
+    }
+
+    #[test]
+    fn the_rest_is_judged_by_what_was_done() {
+        let far = Far { share: 0.25, ..Far::default() };
+        assert_eq!(far.remaining(Duration::from_secs(10), Duration::from_secs(1)), Duration::from_secs(30));
+        assert_eq!(Far::default().remaining(Duration::from_secs(2), Duration::from_secs(8)), Duration::from_secs(6));
+    }
+}

@@ -1,0 +1,214 @@
+//! What a search is narrowed to (K-53): the words of callers become what the index can look up.
+//!
+//! A document's metadata are facets: each member, each entry of a list, and a list as a whole. A filter names values of
+//! them, and a document matches by equality; of formats and tags any of several will do.
+
+use corbie_extract::Format;
+use corbie_index::{Facet, Filter};
+use serde_json::{Map, Value};
+
+use super::Error;
+use super::date;
+
+/// The members of a filter that are no metadata.
+const FORMAT: &str = "format";
+const DATES: &str = "date_range";
+/// The member whose entries stand for themselves.
+const TAGS: &str = "tags";
+/// Bounds that nobody who asks a question comes near.
+const MOST_KEYS: usize = 64;
+const MOST_VALUES: usize = 1000;
+
+/// Reads a filter; none where it leaves nothing out.
+pub(super) fn read(filters: &Map<String, Value>) -> Result<Option<Filter>, Error> {
+    if filters.len() > MOST_KEYS {
+        return Err(Error::invalid("filters", format!("`filters` has more than {MOST_KEYS} members")));
+    }
+    let mut filter = Filter::default();
+    for (key, wanted) in filters {
+        match (key.as_str(), wanted) {
+            (_, Value::Null) => {}
+            (DATES, Value::Object(range)) => dates(range, &mut filter)?,
+            (DATES, _) => return Err(malformed(DATES, "must be an object with `start`, `end` or both")),
+            (FORMAT, wanted) => filter.all.push((FORMAT.into(), formats(wanted)?)),
+            (TAGS, Value::Array(tags)) => filter.all.push((TAGS.into(), any_of(TAGS, tags)?)),
+            (_, wanted) => filter.all.push((user_key(key), vec![facet_value(wanted)])),
+        }
+    }
+    let is_empty = filter.all.is_empty() && filter.added_from.is_none() && filter.added_to.is_none();
+    Ok((!is_empty).then_some(filter))
+}
+
+/// What of a document can be filtered for.
+pub(super) fn facets(format: Format, metadata: &Map<String, Value>) -> Vec<Facet> {
+    let mut facets = vec![Facet { key: FORMAT.into(), value: format.as_str().into() }];
+    for (key, value) in metadata {
+        let key = user_key(key);
+        if let Value::Array(entries) = value {
+            facets.extend(entries.iter().map(|entry| Facet { key: key.clone(), value: facet_value(entry) }));
+        }
+        facets.push(Facet { key, value: facet_value(value) });
+    }
+    facets
+}
+
+/// A document may have a `format` of its own in its metadata, which is not the one of its file.
+fn user_key(key: &str) -> String {
+    match key {
+        TAGS => TAGS.into(),
+        key => format!("metadata.{key}"),
+    }
+}
+
+/// Equal values have equal texts: 1 and 1.0 are the same number.
+fn facet_value(value: &Value) -> String {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(whole) if whole.fract() == 0.0 && whole.abs() < 9e15 => (whole as i64).to_string(),
+            _ => number.to_string(),
+        },
+        Value::Object(members) => {
+            let mut sorted: Vec<_> = members.iter().collect();
+            sorted.sort_by_key(|(key, _)| *key);
+            let members =
+                sorted.into_iter().map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), facet_value(value)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(entries) => {
+            format!("[{}]", entries.iter().map(facet_value).collect::<Vec<_>>().join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn formats(wanted: &Value) -> Result<Vec<String>, Error> {
+    let one = |value: &Value| {
+        let name =
+            value.as_str().ok_or_else(|| malformed(FORMAT, "must be a string such as \"pdf\", or a list of them"))?;
+        let format = Format::of_extension(name.trim_start_matches('.'));
+        let format = format.ok_or_else(|| {
+            malformed(FORMAT, &format!("names `{}`, which is no format documents have", super::clipped(name)))
+        })?;
+        Ok(format.as_str().to_owned())
+    };
+    match wanted {
+        Value::Array(formats) if formats.is_empty() || formats.len() > MOST_VALUES => {
+            Err(malformed(FORMAT, "must name at least one format, and not more than there are"))
+        }
+        Value::Array(formats) => formats.iter().map(one).collect(),
+        format => one(format).map(|format| vec![format]),
+    }
+}
+
+fn any_of(key: &str, values: &[Value]) -> Result<Vec<String>, Error> {
+    match values.len() {
+        0 => Err(malformed(key, "is an empty list, which nothing matches; leave it out")),
+        more if more > MOST_VALUES => Err(malformed(key, &format!("names more than {MOST_VALUES} values"))),
+        _ => Ok(values.iter().map(facet_value).collect()),
+    }
+}
+
+fn dates(range: &Map<String, Value>, filter: &mut Filter) -> Result<(), Error> {
+    for (key, value) in range {
+        let bound = match value {
+            Value::Null => continue,
+            Value::String(text) => date::bounds(text),
+            _ => None,
+        };
+        let what = "must be a date such as `2025-01-31`, or a time such as `2025-01-31T12:00:00Z`";
+        let (first, last) = bound.ok_or_else(|| malformed(&format!("{DATES}.{key}"), what))?;
+        match key.as_str() {
+            "start" => filter.added_from = Some(first),
+            "end" => filter.added_to = Some(last),
+            _ => return Err(malformed(&format!("{DATES}.{key}"), "is unknown; use `start` and `end`")),
+        }
+    }
+    match (filter.added_from, filter.added_to) {
+        (Some(from), Some(to)) if from > to => Err(malformed(DATES, "ends before it starts")),
+        _ => Ok(()),
+    }
+}
+
+fn malformed(key: &str, what: &str) -> Error {
+    Error::invalid(format!("filters.{key}"), format!("`filters.{key}` {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn filter(value: Value) -> Result<Option<Filter>, Error> {
+        read(value.as_object().expect("an object"))
+    }
+
+    /// Whether a document with these metadata has every facet asked for.
+    fn matches(asked: Value, metadata: Value) -> bool {
+        let Some(filter) = filter(asked).expect("valid") else { return true };
+        let facets = facets(Format::Pdf, metadata.as_object().expect("an object"));
+        let has = |key: &String, value: &String| facets.iter().any(|facet| facet.key == *key && facet.value == *value);
+        filter.all.iter().all(|(key, values)| values.iter().any(|value| has(key, value)))
+    }
+
+    #[test]
+    fn k53_tags_match_any_and_everything_else_by_equality() {
+        let metadata =
+            json!({ "tags": ["api", "draft"], "author": "Ann", "year": 2024, "of": ["a", "b"], "x": {"b": 1, "a": 2} });
+        for (asked, expected) in [
+            (json!({ "tags": ["api"] }), true),
+            (json!({ "tags": ["other", "draft"] }), true),
+            (json!({ "tags": "draft" }), true),
+            (json!({ "tags": ["other"] }), false),
+            (json!({ "author": "Ann" }), true),
+            (json!({ "author": "ann" }), false),
+            (json!({ "year": 2024.0 }), true),
+            (json!({ "year": "2024" }), false),
+            (json!({ "of": ["a", "b"] }), true),
+            (json!({ "of": ["b", "a"] }), false),
+            (json!({ "of": "a" }), true),
+            (json!({ "x": { "a": 2, "b": 1 } }), true),
+            (json!({ "format": "PDF", "author": null }), true),
+            (json!({ "format": ["html", "pdf"] }), true),
+            (json!({ "format": "docx" }), false),
+            (json!({ "nobody": "has this" }), false),
+            (json!({}), true),
+        ] {
+            assert_eq!(matches(asked.clone(), metadata.clone()), expected, "{asked}");
+        }
+    }
+
+    #[test]
+    fn k53_metadata_cannot_pass_for_the_format_of_a_file() {
+        let own = json!({ "format": "docx" });
+        assert!(!matches(json!({ "format": "docx" }), own.clone()));
+        assert!(matches(json!({ "format": "pdf" }), own));
+    }
+
+    #[test]
+    fn k53_what_is_malformed_names_the_member() {
+        for (asked, member) in [
+            (json!({ "format": 7 }), "filters.format"),
+            (json!({ "format": "xyz" }), "filters.format"),
+            (json!({ "format": [] }), "filters.format"),
+            (json!({ "tags": [] }), "filters.tags"),
+            (json!({ "date_range": "2025" }), "filters.date_range"),
+            (json!({ "date_range": { "start": 2025 } }), "filters.date_range.start"),
+            (json!({ "date_range": { "start": "2025-02-30" } }), "filters.date_range.start"),
+            (json!({ "date_range": { "from": "2025-01-01" } }), "filters.date_range.from"),
+            (json!({ "date_range": { "start": "2025-02-01", "end": "2025-01-01" } }), "filters.date_range"),
+        ] {
+            match filter(asked.clone()) {
+                Err(Error::InvalidParameter { parameter, .. }) => assert_eq!(parameter, member, "{asked}"),
+                other => panic!("{asked}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn k53_both_days_of_a_range_are_in_it() {
+        let day = filter(json!({ "date_range": { "start": "2025-01-31", "end": "2025-01-31" } })).expect("valid");
+        let day = day.expect("it leaves something out");
+        assert_eq!(day.added_to.zip(day.added_from).map(|(to, from)| to - from), Some(24 * 3600 * 1000 - 1));
+    }
+}

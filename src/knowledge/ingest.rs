@@ -1,0 +1,417 @@
+//! From a file to a document that can be found: read, cut, embed, store.
+//!
+//! Nothing is written before the end, and then everything in one transaction, so a document is whole or not there.
+//! Dropping the future at any moment leaves nothing behind.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use corbie_extract::chunk::{self, Chunk, Text};
+use corbie_extract::{Document as Extracted, Format, Metadata};
+use corbie_infer::{Purpose, Tokenizer};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::document::{BaseName, Document, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status};
+use super::far::{self, Far};
+use super::library::Library;
+use super::source::{Rules, Source};
+use super::store::Store;
+use super::task::{TaskEnd, TaskId, Work};
+use super::{Error, blocking};
+use crate::describe::Describer;
+use crate::inference::Inference;
+use crate::workers::{self, Ocr, Pool, Read};
+
+/// What it takes to read documents.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    pub pool: Pool,
+    pub inference: Inference,
+    pub describer: Option<Describer>,
+    pub chunks: chunk::Settings,
+    /// Whether pictures are looked at where there is no text.
+    pub looks: bool,
+    pub rules: Rules,
+}
+
+/// A file that somebody wants to have in a base. It is kept with its task, so that it can be read again after a restart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wish {
+    /// A name that is no text is kept as well as it goes: only after a restart it is not found.
+    #[serde(serialize_with = "as_text")]
+    pub file_path: PathBuf,
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
+    #[serde(default)]
+    pub force_ocr: bool,
+    pub origin: Origin,
+}
+
+/// Where a document goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'t> {
+    pub store: &'t Store,
+    pub library: &'t Library,
+    pub base: &'t BaseName,
+    /// The id it gets if it is new.
+    pub id: DocumentId,
+    pub task: TaskId,
+    /// Whether the task is done with it.
+    pub ends: bool,
+}
+
+/// A document that is there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Added {
+    pub document_id: DocumentId,
+    pub filename: String,
+    pub chunks: u64,
+    pub method: String,
+    pub became: Became,
+    pub warning: Option<String>,
+    pub seconds: f64,
+}
+
+/// What adding a file came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Became {
+    Added,
+    /// The same file was there with other content, which is gone (K-43).
+    Updated,
+    /// The same content was there (K-36).
+    Unchanged,
+}
+
+/// How many windows are embedded before the next progress is told.
+const TOGETHER: usize = 16;
+/// A file may be changed by others while it is added; after so many tries we give up.
+const TRIES: usize = 4;
+
+impl Reader {
+    /// Adds a file. `tell` hears how far it is.
+    pub async fn add(&self, wish: &Wish, target: Target<'_>, tell: impl Fn(Far) + Send + Sync) -> Result<Added, Error> {
+        let began = Instant::now();
+        let (rules, path) = (self.rules.clone(), wish.file_path.clone());
+        let (source, sha256) = blocking(move || {
+            let source = rules.read(&path)?;
+            let sha256: [u8; 32] = Sha256::digest(&source.bytes).into();
+            Ok::<_, Error>((source, sha256))
+        })
+        .await??;
+        let same = target.store.document_by_content(target.base, sha256).await?;
+        let (model, _) = self.inference.shape().await?;
+        if let Some(same) = same.filter(|same| !wish.wants_more(same, model.as_str()))
+            && let Some(added) = self.describe(&same, wish, &source, target, began).await?
+        {
+            return Ok(added);
+        }
+        let mut progress = far::Document::default();
+        let made = self.make(wish, &source, &mut progress, &tell).await?;
+        progress.stored();
+        tell(progress.far());
+        self.store(made, wish, &source, sha256, target, began).await
+    }
+
+    /// Reads, cuts and embeds a file.
+    async fn make(
+        &self,
+        wish: &Wish,
+        source: &Source,
+        progress: &mut far::Document,
+        tell: &(impl Fn(Far) + Send + Sync),
+    ) -> Result<Made, Error> {
+        let ocr = match (wish.force_ocr, self.looks) {
+            (true, _) => Ocr::Force,
+            (false, true) => Ocr::Auto,
+            (false, false) => Ocr::Off,
+        };
+        let file = workers::File {
+            bytes: &source.bytes,
+            name: Some(&source.filename),
+            named: Some(source.format),
+            full: false,
+            ocr,
+        };
+        let heard = |told| {
+            progress.told(told);
+            tell(progress.far());
+        };
+        let mut read = self.pool.read(file, heard).await?;
+        if let Some(describer) = &self.describer {
+            describer.describe(&source.bytes, &mut read).await;
+        }
+        let Read { document, partial, .. } = read;
+        let loaded = self.inference.load().await?;
+        let (settings, tokenizer) = (self.chunks, loaded.tokenizer);
+        let (document, chunks, windows) = blocking(move || cut(document, settings, &tokenizer)).await??;
+        if chunks.is_empty() {
+            // Why nothing was read is the better reason.
+            return Err(partial.map_or_else(|| corbie_extract::Error::NoText.into(), Error::from));
+        }
+        progress.cut(windows.len());
+        tell(progress.far());
+        let mut vectors: Vec<Vec<Vec<f32>>> = vec![Vec::new(); chunks.len()];
+        let (mut done, mut model) = (0, loaded.id);
+        for together in windows.chunks(TOGETHER) {
+            let texts = together.iter().map(|(_, text)| text.clone()).collect();
+            let embedded = self.inference.embed(texts, Purpose::Passage).await?;
+            for ((chunk, _), embedding) in together.iter().zip(embedded) {
+                if done == 0 {
+                    model = embedding.model.clone();
+                } else if model != embedding.model {
+                    return Err(crate::inference::Error::Replaced.into());
+                }
+                done += 1;
+                vectors[*chunk].push(embedding.vector);
+            }
+            progress.embedded(done);
+            tell(progress.far());
+        }
+        Ok(Made {
+            document,
+            chunks,
+            vectors,
+            model: model.to_string(),
+            partial: partial.map(|error| error.to_string()),
+        })
+    }
+
+    /// Writes what was made. Another call may have written the same file meanwhile.
+    async fn store(
+        &self,
+        made: Made,
+        wish: &Wish,
+        source: &Source,
+        sha256: [u8; 32],
+        target: Target<'_>,
+        began: Instant,
+    ) -> Result<Added, Error> {
+        let path = wish.kept_path(source);
+        let mut new = made.into_new(wish, source, sha256, target);
+        for _ in 0..TRIES {
+            let before = match new.replaces {
+                Some(id) => target.store.document(target.base, id).await?,
+                None => match &path {
+                    Some(path) => target.store.document_by_path(target.base, path).await?,
+                    None => None,
+                },
+            };
+            new.replaces = before.as_ref().map(|before| before.id);
+            let mut metadata = before.map(|before| before.metadata).unwrap_or_default();
+            metadata.extend(std::mem::take(&mut new.metadata));
+            new.metadata = metadata;
+            let added = Added {
+                document_id: new.replaces.unwrap_or(new.id),
+                filename: new.filename.clone(),
+                chunks: new.chunks.len() as u64,
+                method: new.method.clone(),
+                became: if new.replaces.is_some() { Became::Updated } else { Became::Added },
+                warning: new.warning.clone(),
+                seconds: far::seconds(began),
+            };
+            match target.store.put_document(new.clone(), target.work(&added)).await {
+                Ok(Put::Written(_)) => {
+                    target.library.catch_up().await?;
+                    return Ok(added);
+                }
+                Ok(Put::Same(id)) => match target.store.document(target.base, id).await? {
+                    // Looked at more closely than the one that is there, which it replaces.
+                    Some(same) if wish.wants_more(&same, &new.model) => new.replaces = Some(id),
+                    Some(same) => {
+                        if let Some(added) = self.describe(&same, wish, source, target, began).await? {
+                            return Ok(added);
+                        }
+                    }
+                    None => {}
+                },
+                Ok(Put::PathTaken(id)) => new.replaces = Some(id),
+                // What it was to replace is gone.
+                Err(super::store::Error::DocumentGone) => new.replaces = None,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::Internal("a document was changed by others again and again".into()))
+    }
+
+    /// The content is there already: only what is said about it changes. None if it is gone by then.
+    async fn describe(
+        &self,
+        same: &Document,
+        wish: &Wish,
+        source: &Source,
+        target: Target<'_>,
+        began: Instant,
+    ) -> Result<Option<Added>, Error> {
+        let mut metadata = same.metadata.clone();
+        metadata.extend(wish.metadata.clone());
+        let added = Added {
+            document_id: same.id,
+            filename: same.filename.clone(),
+            chunks: u64::from(same.chunk_count),
+            method: same.method.clone(),
+            became: Became::Unchanged,
+            warning: None,
+            seconds: far::seconds(began),
+        };
+        let path = wish.kept_path(source);
+        if let Some(path) = &path
+            && let Some(before) = target.store.document_by_path(target.base, path).await?
+            && before.id != same.id
+        {
+            // What the file said before is said nowhere any more (K-43).
+            target.store.remove_document(target.base, before.id).await?;
+        }
+        // A file that was moved takes its document along.
+        let stands = match same.path.clone() {
+            Some(path) => blocking(move || Path::new(&path).exists()).await?,
+            None => false,
+        };
+        let path = path.filter(|_| !stands);
+        let work = target.work(&added);
+        let described = target.store.describe_document(target.base, same.id, metadata, path, work).await?;
+        target.library.catch_up().await?;
+        Ok(described.map(|document| Added { filename: document.filename, ..added }))
+    }
+}
+
+impl Wish {
+    /// Whether what is there was read with less care than is wanted now.
+    fn wants_more(&self, there: &Document, model: &str) -> bool {
+        there.model != model || (self.force_ocr && there.method == "text_extraction") || there.status == Status::Partial
+    }
+
+    /// Uploads are temporary, so their place means nothing.
+    fn kept_path(&self, source: &Source) -> Option<String> {
+        (self.origin != Origin::Uploaded).then(|| source.path.to_string_lossy().into_owned())
+    }
+}
+
+impl Target<'_> {
+    fn work(&self, added: &Added) -> Work {
+        match self.ends {
+            true => Work::Ends(TaskEnd::completed(self.task, added.result())),
+            false => Work::PartOf(self.task),
+        }
+    }
+}
+
+impl Added {
+    /// The result of its task (K-112), and all that a caller who waited is told (K-26).
+    pub fn result(&self) -> Value {
+        let mut result = json!({
+            "document_id": self.document_id,
+            "filename": self.filename,
+            "chunks_created": self.chunks,
+            "processing_method": self.method,
+            "processing_time_seconds": self.seconds,
+        });
+        match self.became {
+            Became::Added => {}
+            Became::Updated => result["updated"] = true.into(),
+            Became::Unchanged => result["duplicate"] = true.into(),
+        }
+        if let Some(warning) = &self.warning {
+            result["warning"] = warning.as_str().into();
+        }
+        result
+    }
+}
+
+/// A document that was read and is not stored.
+struct Made {
+    document: Extracted,
+    chunks: Vec<Chunk>,
+    /// Of each chunk, of each of its windows.
+    vectors: Vec<Vec<Vec<f32>>>,
+    model: String,
+    /// Why not all of it was read.
+    partial: Option<String>,
+}
+
+impl Made {
+    fn into_new(self, wish: &Wish, source: &Source, sha256: [u8; 32], target: Target<'_>) -> NewDocument {
+        let Made { document, chunks, vectors, model, partial } = self;
+        let has_pages = has_pages(document.format);
+        let pages =
+            document.pages.iter().map(|page| Page { number: page.number, label: page.name.clone(), text: page.text() });
+        let mut warnings: Vec<String> = partial.iter().cloned().collect();
+        warnings.extend(source.warning.iter().chain(&document.warnings).map(ToString::to_string));
+        let mut metadata = said(&document.metadata);
+        metadata.extend(wish.metadata.clone());
+        NewDocument {
+            replaces: None,
+            id: target.id,
+            base: target.base.clone(),
+            filename: source.filename.clone(),
+            path: wish.kept_path(source),
+            origin: wish.origin,
+            title: document.metadata.title.clone(),
+            format: document.format.as_str().into(),
+            size_bytes: source.bytes.len() as u64,
+            sha256,
+            status: if partial.is_some() { Status::Partial } else { Status::Completed },
+            method: document.method.as_str().into(),
+            metadata,
+            model,
+            warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
+            pages: pages.collect(),
+            chunks: chunks
+                .into_iter()
+                .zip(vectors)
+                .map(|(chunk, vectors)| NewChunk {
+                    text: chunk.text,
+                    pages: if has_pages { chunk.pages } else { (0, 0) },
+                    path: chunk.path,
+                    tokens: u32::try_from(chunk.tokens).unwrap_or(u32::MAX),
+                    vectors,
+                })
+                .collect(),
+        }
+    }
+}
+
+fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+/// Pages, slides and sheets are what people know by number; other files are one long page (K-34).
+fn has_pages(format: Format) -> bool {
+    matches!(format, Format::Pdf | Format::Pptx | Format::Xlsx)
+}
+
+/// What a file says of itself that is worth to be found by. Callers may say better.
+fn said(metadata: &Metadata) -> Map<String, Value> {
+    let Metadata { title, author, subject, language, created, modified, .. } = metadata;
+    let members = [
+        ("title", title),
+        ("author", author),
+        ("subject", subject),
+        ("language", language),
+        ("created", created),
+        ("modified", modified),
+    ];
+    members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into()))).collect()
+}
+
+/// The chunks of a document, and the windows of each that will be embedded.
+#[expect(clippy::type_complexity, reason = "three lists that belong together for one call")]
+fn cut(
+    document: Extracted,
+    settings: chunk::Settings,
+    tokenizer: &Tokenizer,
+) -> Result<(Extracted, Vec<Chunk>, Vec<(usize, String)>), Error> {
+    let failed = |error: corbie_infer::Error| Error::Model(error.to_string());
+    let text = Text::of(&document.pages);
+    let tokens = tokenizer.offsets(text.as_str()).map_err(failed)?;
+    let chunks = chunk::pack(&text, &tokens, settings);
+    let mut windows = Vec::new();
+    for (number, chunk) in chunks.iter().enumerate() {
+        let pieces = tokenizer.windows(&chunk.text).map_err(failed)?;
+        windows.extend(pieces.into_iter().map(|piece| (number, piece.to_owned())));
+    }
+    drop(text);
+    Ok((document, chunks, windows))
+}

@@ -1,0 +1,365 @@
+//! The indexes of all bases, kept up to date with the store.
+//!
+//! The store is the truth, and several processes may write to it. Each change has a number there; the library knows up to
+//! which number its indexes are made, and catches up before it answers. What was indexed is kept in files, so that a
+//! start reads it instead of making it anew; they are a convenience, and whatever is wrong with them is made anew.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use corbie_extract::Format;
+use corbie_index::{Change, Chunk, Document, Index, LiveDocument, SegmentId, Snapshot};
+use tokio::sync::Mutex;
+
+use super::document::BaseName;
+use super::filter;
+use super::store::{self, ChangeKind, Changes, LoadedDocument, Store};
+use super::{Error, blocking};
+use crate::locked::locked;
+
+/// Cheap to clone; all clones are the same.
+#[derive(Debug, Clone)]
+pub struct Library(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    store: Store,
+    folder: PathBuf,
+    /// How many numbers a vector has.
+    dimension: usize,
+    /// Vectors of another model are left out: they would not compare.
+    model: String,
+    bases: ArcSwap<HashMap<BaseName, Arc<Index>>>,
+    /// Changes up to this one are in the indexes.
+    sequence: AtomicU64,
+    /// Whoever brings the indexes up to date.
+    turn: Mutex<()>,
+    /// How often was seen that others have written, and how many of those times are in the indexes.
+    seen: AtomicU64,
+    followed: AtomicU64,
+    /// Something is in no file yet.
+    unsaved: AtomicBool,
+    /// Documents whose vectors are of another model.
+    foreign: std::sync::Mutex<HashSet<u64>>,
+}
+
+/// Files with this ending are ours.
+const ENDING: &str = "segment";
+/// A segment is never larger than this.
+const LARGEST: u64 = 4 << 30;
+/// So many documents are loaded at once.
+const BATCH: usize = 32;
+
+impl Library {
+    /// Reads what was kept, and makes what is missing.
+    pub async fn open(store: Store, folder: PathBuf, model: String, dimension: usize) -> Result<Library, Error> {
+        let library = Library(Arc::new(Shared {
+            store,
+            folder,
+            dimension,
+            model,
+            bases: ArcSwap::default(),
+            sequence: AtomicU64::new(0),
+            turn: Mutex::default(),
+            seen: AtomicU64::new(0),
+            followed: AtomicU64::new(0),
+            unsaved: AtomicBool::new(false),
+            foreign: std::sync::Mutex::default(),
+        }));
+        let turn = library.0.turn.lock().await;
+        library.build().await?;
+        drop(turn);
+        Ok(library)
+    }
+
+    /// A base as it is now; none where nothing was ever added to it. What other processes have written is in it.
+    pub async fn base(&self, name: &BaseName) -> Result<Option<Arc<Snapshot>>, Error> {
+        // Whoever sees the change tells the others, who wait with him.
+        if self.0.store.changed_elsewhere()? {
+            self.0.seen.fetch_add(1, Ordering::AcqRel);
+        }
+        if self.0.seen.load(Ordering::Acquire) > self.0.followed.load(Ordering::Acquire) {
+            self.catch_up().await?;
+        }
+        Ok(self.0.bases.load().get(name).map(|index| index.snapshot()))
+    }
+
+    /// How many documents have vectors of another model than the one in use.
+    pub fn foreign(&self) -> usize {
+        locked(&self.0.foreign).len()
+    }
+
+    /// How many documents all bases have together.
+    pub fn documents(&self) -> usize {
+        self.0.bases.load().values().map(|index| index.snapshot().documents()).sum()
+    }
+
+    /// Takes in everything that is in the store by now.
+    pub async fn catch_up(&self) -> Result<(), Error> {
+        let _turn = self.0.turn.lock().await;
+        let seen = self.0.seen.load(Ordering::Acquire);
+        self.follow().await?;
+        self.0.followed.fetch_max(seen, Ordering::AcqRel);
+        Ok(())
+    }
+
+    async fn follow(&self) -> Result<(), Error> {
+        let from = self.0.sequence.load(Ordering::Acquire);
+        let changes = match self.0.store.changes_since(from).await? {
+            Changes::Known(changes) => changes,
+            Changes::TooOld => return self.build().await,
+        };
+        let Some(last) = changes.last().map(|change| change.sequence) else { return Ok(()) };
+        // All of a base become visible at once.
+        let mut by_base: HashMap<BaseName, Vec<Step>> = HashMap::new();
+        for change in changes {
+            let steps = by_base.entry(change.base).or_default();
+            match (change.kind, change.document) {
+                (ChangeKind::Cleared, _) => {
+                    steps.clear();
+                    steps.push(Step::Clear);
+                }
+                (ChangeKind::Put, Some(key)) => steps.push(Step::Put(key)),
+                (ChangeKind::Described, Some(key)) => steps.push(Step::Describe(key)),
+                (ChangeKind::Removed, Some(key)) => {
+                    steps.retain(|step| step.loads() != Some(key));
+                    steps.push(Step::Remove(key));
+                }
+                (_, None) => {}
+            }
+        }
+        for (base, steps) in by_base {
+            self.apply(&base, steps).await?;
+        }
+        self.0.unsaved.store(true, Ordering::Release);
+        self.0.sequence.store(last, Ordering::Release);
+        Ok(())
+    }
+
+    async fn apply(&self, base: &BaseName, steps: Vec<Step>) -> Result<(), Error> {
+        let index = self.index(base);
+        let wanted: Vec<u64> = steps.iter().filter_map(|step| step.loads()).collect();
+        let mut loaded: HashMap<u64, Document> = HashMap::new();
+        for keys in wanted.chunks(BATCH) {
+            let documents = self.load(keys.to_vec()).await?;
+            loaded.extend(documents.into_iter().map(|(_, document)| (document.key, document)));
+        }
+        let changes = steps.into_iter().map(|step| match step {
+            Step::Clear => Change::Clear,
+            Step::Remove(document) => {
+                locked(&self.0.foreign).remove(&document);
+                Change::Remove { document }
+            }
+            Step::Put(key) => match loaded.get(&key) {
+                Some(document) => Change::Put(document.clone()),
+                // Gone again since, which a later change will say.
+                None => Change::Remove { document: key },
+            },
+            Step::Describe(key) => match loaded.get(&key) {
+                Some(Document { added, facets, .. }) => {
+                    Change::Describe { document: key, added: *added, facets: facets.clone() }
+                }
+                None => Change::Remove { document: key },
+            },
+        });
+        let changes: Vec<Change> = changes.collect();
+        blocking(move || index.apply(changes)).await
+    }
+
+    /// Makes all indexes, as far as possible from files.
+    async fn build(&self) -> Result<(), Error> {
+        let shared = &*self.0;
+        let store::Live { sequence, documents } = shared.store.live().await?;
+        let mut by_base: HashMap<BaseName, Vec<LiveDocument>> = HashMap::new();
+        let mut foreign = HashSet::new();
+        for document in documents {
+            if document.model != shared.model {
+                foreign.insert(document.key);
+            }
+            let facets = filter::facets(format_of(&document.format), &document.metadata);
+            let store::LiveDocument { base, key, date_added, chunks, .. } = document;
+            by_base.entry(base).or_default().push(LiveDocument { key, added: date_added, facets, chunks });
+        }
+        *locked(&shared.foreign) = foreign;
+        let mut bases = HashMap::new();
+        let mut missing = Vec::new();
+        for (base, live) in by_base {
+            let index = Arc::new(Index::new(shared.dimension));
+            let (folder, fresh) = (self.folder_of(&base), index.clone());
+            let (restored, files) = blocking(move || {
+                let (files, segments): (Vec<PathBuf>, Vec<Vec<u8>>) = read_segments(&folder).into_iter().unzip();
+                (fresh.restore(segments, live), files)
+            })
+            .await?;
+            for refused in &restored.refused {
+                // Gone, so that the one that is made anew can have its name.
+                if let Some(file) = files.get(refused.position) {
+                    let _ = fs::remove_file(file);
+                }
+                tracing::warn!(%base, why = %refused.why, "a file of the index cannot be used, and is made anew");
+            }
+            missing.extend(restored.missing);
+            bases.insert(base, index);
+        }
+        if !missing.is_empty() {
+            tracing::info!(documents = missing.len(), "indexing what is in no file of the index");
+        }
+        for keys in missing.chunks(BATCH) {
+            let documents = self.load(keys.to_vec()).await?;
+            let mut changes: HashMap<BaseName, Vec<Change>> = HashMap::new();
+            for (base, document) in documents {
+                changes.entry(base).or_default().push(Change::Put(document));
+            }
+            for (base, changes) in changes {
+                let index = bases.entry(base).or_insert_with(|| Arc::new(Index::new(shared.dimension))).clone();
+                blocking(move || index.apply(changes)).await?;
+            }
+            shared.unsaved.store(true, Ordering::Release);
+        }
+        shared.bases.store(Arc::new(bases));
+        shared.sequence.store(sequence, Ordering::Release);
+        Ok(())
+    }
+
+    async fn load(&self, keys: Vec<u64>) -> Result<Vec<(BaseName, Document)>, Error> {
+        let (documents, model) = (Arc::new(std::sync::Mutex::new(Vec::new())), self.0.model.clone());
+        let loaded = documents.clone();
+        let take = move |document: LoadedDocument| {
+            locked(&loaded).push(indexed(document, &model));
+            ControlFlow::Continue(())
+        };
+        self.0.store.load(None, &keys, take).await?;
+        let documents = std::mem::take(&mut *locked(&documents));
+        let mut foreign = locked(&self.0.foreign);
+        for (_, document, is_foreign) in &documents {
+            match is_foreign {
+                true => foreign.insert(document.key),
+                false => foreign.remove(&document.key),
+            };
+        }
+        Ok(documents.into_iter().map(|(base, document, _)| (base, document)).collect())
+    }
+
+    fn index(&self, base: &BaseName) -> Arc<Index> {
+        if let Some(index) = self.0.bases.load().get(base) {
+            return index.clone();
+        }
+        let index = Arc::new(Index::new(self.0.dimension));
+        self.0.bases.rcu(|bases| {
+            let mut bases = HashMap::clone(bases);
+            bases.entry(base.clone()).or_insert_with(|| index.clone());
+            bases
+        });
+        self.0.bases.load().get(base).cloned().unwrap_or(index)
+    }
+
+    /// Joins small pieces and writes what is in no file. Searches go on meanwhile.
+    pub async fn save(&self) -> io::Result<()> {
+        if !self.0.unsaved.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let library = self.clone();
+        let saved = tokio::task::spawn_blocking(move || {
+            for (base, index) in library.0.bases.load().iter() {
+                index.tidy();
+                write_segments(&library.folder_of(base), index)?;
+            }
+            Ok(())
+        });
+        let saved = saved.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        if saved.is_err() {
+            self.0.unsaved.store(true, Ordering::Release);
+        }
+        saved
+    }
+
+    fn folder_of(&self, base: &BaseName) -> PathBuf {
+        // A name may be `..`, which is no folder of ours.
+        self.0.folder.join(format!("base-{base}"))
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Clear,
+    Put(u64),
+    Describe(u64),
+    Remove(u64),
+}
+
+impl Step {
+    fn loads(&self) -> Option<u64> {
+        match self {
+            Step::Put(key) | Step::Describe(key) => Some(*key),
+            Step::Clear | Step::Remove(_) => None,
+        }
+    }
+}
+
+/// A document as the index wants it, and whether its vectors are of another model.
+fn indexed(loaded: LoadedDocument, model: &str) -> (BaseName, Document, bool) {
+    let about = loaded.about;
+    let is_foreign = about.model != model;
+    let facets = filter::facets(format_of(&about.format), &about.metadata);
+    let named =
+        [Some(about.filename.as_str()), about.title.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let chunks = loaded.chunks.into_iter().map(|chunk| Chunk {
+        key: chunk.key,
+        context: if chunk.path.is_empty() { named.clone() } else { format!("{named} {}", chunk.path.join(" ")) },
+        text: chunk.text,
+        vectors: if is_foreign { Vec::new() } else { chunk.vectors },
+    });
+    let document = Document { key: about.key, added: about.date_added, facets, chunks: chunks.collect() };
+    (about.base, document, is_foreign)
+}
+
+fn format_of(name: &str) -> Format {
+    Format::of_extension(name).unwrap_or(Format::Text)
+}
+
+/// What there is; a file that cannot be read is one that is not there.
+fn read_segments(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let paths =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == ENDING));
+    let small = |path: &PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.len() <= LARGEST);
+    paths
+        .filter(small)
+        .filter_map(|path| {
+            let bytes = fs::read(&path).ok()?;
+            Some((path, bytes))
+        })
+        .collect()
+}
+
+/// Each file is whole or not there, however the program ends.
+fn write_segments(folder: &Path, index: &Index) -> io::Result<()> {
+    super::private_folder(folder)?;
+    let name = |id: &SegmentId| format!("{id}.{ENDING}");
+    let there: HashSet<String> =
+        fs::read_dir(folder)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let known = there
+        .iter()
+        .filter_map(|name| {
+            let (id, ending) = name.split_once('.')?;
+            u64::from_str_radix(id, 16).ok().filter(|_| ending == ENDING).map(SegmentId)
+        })
+        .collect();
+    let saved = index.save(&known);
+    for (id, bytes) in &saved.fresh {
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(folder.join(name(id))).map_err(|error| error.error)?;
+    }
+    let used: HashSet<String> = saved.in_use.iter().map(name).collect();
+    for old in there.iter().filter(|old| old.ends_with(ENDING) && !used.contains(*old)) {
+        let _ = fs::remove_file(folder.join(old));
+    }
+    Ok(())
+}

@@ -1,0 +1,369 @@
+//! The knowledge base: documents that are kept, searched and asked.
+//!
+//! [`Knowledge`] is the whole of it for one process. It is opened when it is first needed, and a store that cannot be
+//! opened fails the calls that need it and nothing else. `store` is the truth; `library` makes it searchable and
+//! follows it; `work` are the tasks that add to it, and `ingest` is what they do with one file.
+
+mod change;
+pub mod date;
+pub mod document;
+mod error;
+mod estimate;
+pub mod far;
+mod filter;
+mod folder;
+mod follow;
+pub mod grounding;
+mod health;
+pub mod ingest;
+mod library;
+pub mod local;
+pub mod resources;
+pub mod search;
+pub mod source;
+pub mod store;
+pub mod task;
+pub mod tasks_view;
+pub mod tools;
+pub mod upload;
+mod watched;
+pub mod work;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use corbie_mcp::{Event, Server};
+use futures_util::future::BoxFuture;
+use sha2::{Digest, Sha256};
+use tokio::sync::{OnceCell, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::documents::Documents;
+use crate::config::knowledge as config;
+use crate::config::ocr::Ocr;
+use crate::describe::Describer;
+use crate::inference::Inference;
+use crate::locked::locked;
+use crate::workers::Pool;
+pub use error::Error;
+use ingest::Reader;
+use library::Library;
+use source::Rules;
+use store::Store;
+use work::Work;
+
+/// The knowledge base of one process. Cheap to clone; all clones are the same.
+#[derive(Debug, Clone)]
+pub struct Knowledge(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    settings: config::Knowledge,
+    pool: Pool,
+    inference: Inference,
+    describer: Option<Describer>,
+    open: OnceCell<Open>,
+    /// Tells those who wait for it that it is open.
+    is_open: watch::Sender<bool>,
+    /// Why it could not be opened the last time.
+    failure: Mutex<Option<Error>>,
+    /// Who is told what changes.
+    server: OnceLock<Server>,
+    /// Others than this machine can reach us, so files are added from allowed folders alone (S-11).
+    reachable: AtomicBool,
+    /// This process is here for a moment, and takes up nobody's tasks.
+    leaves_tasks: AtomicBool,
+    stop: CancellationToken,
+    going: TaskTracker,
+}
+
+/// What there is once the store is open.
+#[derive(Debug)]
+pub struct Open {
+    pub store: Store,
+    pub library: Library,
+    pub work: Work,
+    pub storage: PathBuf,
+}
+
+/// How often is looked for tasks that others left behind or cancelled, and for what is in no file.
+const LOOK: Duration = Duration::from_secs(1);
+const ADOPT_EVERY: u32 = 5;
+const PRUNE_EVERY: u32 = 600;
+
+impl Knowledge {
+    pub fn new(
+        settings: config::Knowledge,
+        documents: &Documents,
+        ocr: &Ocr,
+        inference: Inference,
+        describer: Option<Describer>,
+    ) -> Knowledge {
+        // The contract names limits of its own for documents that are added.
+        let documents =
+            Documents { workers: Some(documents.workers().max(settings.max_concurrent_tasks)), ..documents.clone() };
+        let language = settings.ocr.language.clone().unwrap_or_else(|| ocr.language.clone());
+        let pool = Pool::new(documents, Ocr { language, ..ocr.clone() });
+        Knowledge(Arc::new(Shared {
+            settings,
+            pool,
+            inference,
+            describer,
+            open: OnceCell::new(),
+            is_open: watch::Sender::new(false),
+            failure: Mutex::default(),
+            server: OnceLock::new(),
+            reachable: AtomicBool::new(false),
+            leaves_tasks: AtomicBool::new(false),
+            stop: CancellationToken::new(),
+            going: TaskTracker::new(),
+        }))
+    }
+
+    pub fn settings(&self) -> &config::Knowledge {
+        &self.0.settings
+    }
+
+    pub fn inference(&self) -> &Inference {
+        &self.0.inference
+    }
+
+    /// Others than this machine will reach the server.
+    pub fn reachable_by_others(&self) {
+        self.0.reachable.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes up no tasks that others left behind: a command that is here for a moment would not finish them.
+    pub fn leave_tasks(&self) {
+        self.0.leaves_tasks.store(true, Ordering::Relaxed);
+    }
+
+    /// Whom to tell what changes.
+    pub fn tell(&self, server: Server) {
+        let _ = self.0.server.set(server);
+    }
+
+    pub fn server(&self) -> Option<&Server> {
+        self.0.server.get()
+    }
+
+    /// Everything that it takes; opened with the first call, and after a failure tried again with the next.
+    pub async fn open(&self) -> Result<&Open, Error> {
+        let opened = self.0.open.get_or_try_init(|| self.begin()).await;
+        *locked(&self.0.failure) = opened.as_ref().err().cloned();
+        if opened.is_ok() {
+            self.0.is_open.send_if_modified(|open| !std::mem::replace(open, true));
+        }
+        opened
+    }
+
+    /// The storage, once it is open; none if it never will be.
+    pub(crate) async fn when_open(&self) -> Option<PathBuf> {
+        let mut is_open = self.0.is_open.subscribe();
+        let opened = is_open.wait_for(|open| *open).await.is_ok();
+        self.opened().filter(|_| opened).map(|open| open.storage.clone())
+    }
+
+    /// What is open, if anything is.
+    pub fn opened(&self) -> Option<&Open> {
+        self.0.open.get()
+    }
+
+    /// Why it could not be opened the last time it was tried.
+    pub fn failure(&self) -> Option<Error> {
+        locked(&self.0.failure).clone()
+    }
+
+    /// Opens a store that is there, so that what was left behind goes on; one that is not there can wait.
+    pub async fn resume(&self) {
+        let there = self.storage().is_ok_and(|storage| Store::exists(&storage));
+        if (there || !self.0.settings.watch.is_empty())
+            && let Err(error) = self.open().await
+        {
+            tracing::error!(%error, "the knowledge base cannot be opened");
+        }
+    }
+
+    fn storage(&self) -> Result<PathBuf, Error> {
+        self.0.settings.storage().ok_or_else(|| Error::Storage {
+            code: "storage_not_found",
+            message: "nobody knows where the user's data belong; set `knowledge.storage_path`".into(),
+        })
+    }
+
+    /// Boxed, as the way comes back here: documents may ask a model to describe a picture, and models may be asked with
+    /// passages of documents.
+    fn begin(&self) -> BoxFuture<'_, Result<Open, Error>> {
+        Box::pin(self.begin_unboxed())
+    }
+
+    async fn begin_unboxed(&self) -> Result<Open, Error> {
+        let shared = &*self.0;
+        let storage = self.storage()?;
+        let options =
+            store::Options { max_tasks: shared.settings.max_waiting_tasks as u64, ..store::Options::default() };
+        let folder = storage.clone();
+        let store = blocking(move || {
+            let store = Store::open(&folder, options)?;
+            private_folder(&folder.join(UPLOADS)).map_err(|error| Error::Storage {
+                code: "storage_unavailable",
+                message: format!("no folder for uploads can be made: {error}"),
+            })?;
+            Ok::<_, Error>(store)
+        })
+        .await??;
+        let (model, dimension) = shared.inference.shape().await?;
+        // A restored store numbers its chunks anew, and vectors of another model say nothing: what was derived from either is
+        // of no use.
+        let made_for = Sha256::digest(format!("{} {model}", store.history()));
+        let index = shared.settings.index(&storage).join(hex(&made_for[..8]));
+        let library = Library::open(store.clone(), index, model.to_string(), dimension).await?;
+        let reader = Reader {
+            pool: shared.pool.clone(),
+            inference: shared.inference.clone(),
+            describer: shared.describer.clone(),
+            chunks: corbie_extract::chunk::Settings {
+                size: shared.settings.chunk_size,
+                overlap: shared.settings.chunk_overlap,
+            },
+            looks: shared.settings.ocr.enabled,
+            rules: self.rules(false),
+        };
+        let together = shared.settings.max_concurrent_tasks;
+        let work = Work::new(reader, store.clone(), library.clone(), together, shared.stop.clone());
+        if !shared.leaves_tasks.load(Ordering::Relaxed) {
+            work.adopt().await?;
+        }
+        shared.going.spawn(work.clone().run());
+        let (knowledge, care) = (self.clone(), (store.clone(), library.clone(), work.clone()));
+        shared.going.spawn(async move { knowledge.look_after(care).await });
+        Ok(Open { store, library, work, storage })
+    }
+
+    /// What is done now and then for as long as the process lives.
+    async fn look_after(self, (store, library, work): (Store, Library, Work)) {
+        let keep = self.0.settings.keep_tasks.get().max(Duration::from_secs(3600));
+        for look in 1u32.. {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = self.0.stop.cancelled() => break,
+            }
+            let looked = async {
+                work.look_after().await?;
+                if look.is_multiple_of(ADOPT_EVERY) {
+                    if !self.0.leaves_tasks.load(Ordering::Relaxed) {
+                        work.adopt().await?;
+                    }
+                    library.catch_up().await?;
+                }
+                if look % PRUNE_EVERY == 1 {
+                    store.prune_tasks(date::now(), keep).await?;
+                    let (folder, keep) = (store.folder().to_owned(), self.0.settings.keep_uploads.get());
+                    blocking(move || upload::sweep(&folder, keep)).await?;
+                }
+                Ok::<_, Error>(())
+            };
+            if let Err(error) = looked.await {
+                tracing::debug!(%error, "the store could not be looked at");
+            }
+            if look.is_multiple_of(ADOPT_EVERY)
+                && let Err(error) = library.save().await
+            {
+                tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
+            }
+        }
+        if let Err(error) = library.save().await {
+            tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
+        }
+    }
+
+    /// Stops taking up work and waits for what is going on, as long as there is time. What is not done by then goes
+    /// on with the next start.
+    pub async fn finish(&self, until: Instant) {
+        self.0.stop.cancel();
+        self.0.going.close();
+        let done = async {
+            if let Some(open) = self.opened() {
+                open.work.finished().await;
+                if let Err(error) = open.library.save().await {
+                    tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
+                }
+            }
+            self.0.going.wait().await;
+        };
+        let in_time = tokio::time::timeout_at(until, done).await.is_ok();
+        let Some(open) = self.opened() else { return };
+        match open.store.hand_back_tasks().await {
+            Ok(0) => {}
+            Ok(tasks) => tracing::info!(tasks, in_time, "documents that are not added yet wait for the next start"),
+            Err(error) => tracing::warn!(%error, "unfinished tasks could not be handed back"),
+        }
+    }
+
+    /// What may be added by a caller.
+    pub fn rules(&self, from_outside: bool) -> Rules {
+        let shared = &*self.0;
+        let mut rules = Rules::new(&shared.settings.allowed_roots, shared.settings.max_file_bytes());
+        if let (true, Ok(storage)) = (!rules.roots.is_empty() || self.needs_roots(from_outside), self.storage()) {
+            // What was uploaded was let in by other means.
+            rules = rules.and(&storage.join(UPLOADS));
+        }
+        rules
+    }
+
+    /// Whether a caller may add nothing but uploads, since nobody has said from where else (S-11).
+    pub fn needs_roots(&self, from_outside: bool) -> bool {
+        from_outside && self.0.reachable.load(Ordering::Relaxed) && self.0.settings.allowed_roots.is_empty()
+    }
+
+    /// Ends when the process is to end.
+    pub(crate) async fn stopping(&self) {
+        self.0.stop.cancelled().await;
+    }
+
+    fn going(&self) -> &TaskTracker {
+        &self.0.going
+    }
+
+    /// Tells everyone who wants to know that there are other documents now.
+    pub fn documents_changed(&self) {
+        if let Some(server) = self.server() {
+            server.publish(Event::ResourcesChanged);
+        }
+    }
+}
+
+/// Where uploads lie in the storage.
+pub const UPLOADS: &str = "uploads";
+
+/// Runs what waits for a disk or takes a while.
+async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    tokio::task::spawn_blocking(run).await.map_err(|error| Error::Internal(error.to_string()))
+}
+
+/// A folder that nobody else can look into (S-14).
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// As much of what somebody wrote as an error should repeat.
+fn clipped(text: &str) -> String {
+    let mut clipped: String = text.chars().take(100).collect();
+    if clipped.len() < text.len() {
+        clipped.push('…');
+    }
+    clipped
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,195 @@
+//! Documents and chunks as MCP resources (K-118), and a prompt to answer from them.
+
+use std::sync::Arc;
+
+use corbie_mcp::{
+    Code, Content, Context, Error as Refusal, Prompt, PromptArguments, PromptMessage, PromptResult, ResourceContents,
+    ResourceLister, ResourceListing, ResourcePage, ResourceTemplate, Role, ServerBuilder, WantedPage,
+};
+
+use super::document::{BaseName, DocumentId};
+use super::search::Question;
+use super::store::{Listing, Order, ProcessingStatus, Sort};
+use super::{Error, Knowledge, grounding};
+
+const DOCUMENTS: &str = "knowledge://documents/{id}";
+const CHUNKS: &str = "knowledge://chunks/{id}";
+/// The longest text of a document that is read at once; `knowledge-get` reads any, page by page.
+const LONGEST: usize = 4 << 20;
+const PROMPT: &str = "answer_from_documents";
+
+/// Adds them to a server.
+pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder {
+    let (counting, listing) = (knowledge.clone(), knowledge.clone());
+    let (documents, chunks, prompting) = (knowledge.clone(), knowledge.clone(), knowledge.clone());
+    let lister = ResourceLister::new(
+        move || counting.opened().map_or(0, |open| open.library.documents()),
+        move |_, wanted| {
+            let knowledge = listing.clone();
+            async move { Ok(list(&knowledge, wanted).await?) }
+        },
+    );
+    let document = ResourceTemplate::new(DOCUMENTS, "document", move |_, uri, variables| {
+        let knowledge = documents.clone();
+        async move {
+            let id = variables.get("id").cloned().unwrap_or_default();
+            read_document(&knowledge, &uri, &id).await
+        }
+    });
+    let chunk = ResourceTemplate::new(CHUNKS, "chunk", move |_, uri, variables| {
+        let knowledge = chunks.clone();
+        async move {
+            let id = variables.get("id").cloned().unwrap_or_default();
+            read_chunk(&knowledge, &uri, &id).await
+        }
+    });
+    builder
+        .resource_lister(lister)
+        .resource_template(document.map(|template| {
+            template.description("The text of a document in the knowledge base").mime_type("text/plain")
+        }))
+        .resource_template(chunk.map(|template| {
+            template.description("A passage of a document in the knowledge base").mime_type("text/plain")
+        }))
+        .prompt(prompt(prompting))
+}
+
+/// The documents of all bases, base by base, the last added first. A cursor is a base and how many of it were shown.
+async fn list(knowledge: &Knowledge, wanted: WantedPage) -> Result<ResourcePage, Error> {
+    let open = knowledge.open().await?;
+    let mut bases = open.store.bases().await?;
+    bases.sort();
+    let cursor = wanted.cursor.as_deref().and_then(|cursor| cursor.split_once('/'));
+    let (mut base, mut offset) =
+        match cursor.and_then(|(name, offset)| Some((name.parse().ok()?, offset.parse().ok()?))) {
+            Some((base, offset)) => (base, offset),
+            None if wanted.cursor.is_some() => {
+                return Err(Error::invalid("cursor", "the cursor is none that this server gave"));
+            }
+            None => match bases.first() {
+                Some(first) => (first.clone(), 0),
+                None => return Ok(ResourcePage::default()),
+            },
+        };
+    let mut resources = Vec::new();
+    loop {
+        let room = u32::try_from(wanted.room - resources.len()).unwrap_or(u32::MAX);
+        let listing = Listing { limit: room, offset, sort: Sort::DateAdded, order: Order::Descending };
+        let listed = open.store.documents(&base, listing).await?;
+        let shown = listed.documents.len() as u64;
+        let there =
+            |status: ProcessingStatus| matches!(status, ProcessingStatus::Completed | ProcessingStatus::Partial);
+        resources.extend(listed.documents.into_iter().filter(|document| there(document.status)).map(|document| {
+            ResourceListing::new(format!("knowledge://documents/{}", document.id), document.filename)
+                .mime_type("text/plain")
+                .member("size", document.size_bytes)
+        }));
+        offset += shown;
+        if offset < listed.total && shown > 0 {
+            if resources.len() < wanted.room {
+                continue;
+            }
+            return Ok(ResourcePage { resources, next: Some(format!("{base}/{offset}")) });
+        }
+        let Some(next) = bases.iter().find(|other| **other > base) else {
+            return Ok(ResourcePage { resources, next: None });
+        };
+        (base, offset) = (next.clone(), 0);
+        if resources.len() >= wanted.room {
+            return Ok(ResourcePage { resources, next: Some(format!("{base}/0")) });
+        }
+    }
+}
+
+async fn read_document(knowledge: &Knowledge, uri: &str, id: &str) -> Result<Vec<ResourceContents>, Refusal> {
+    let missing = || Refusal::ResourceNotFound { uri: uri.to_owned() };
+    let id: DocumentId = id.parse().map_err(|_| missing())?;
+    let open = knowledge.open().await?;
+    for base in open.store.bases().await.map_err(Error::from)? {
+        if open.store.document(&base, id).await.map_err(Error::from)?.is_none() {
+            continue;
+        }
+        let mut text = String::new();
+        let mut from = 1;
+        loop {
+            let pages = open.store.pages(id, from, 100).await.map_err(Error::from)?;
+            let Some(last) = pages.last() else { break };
+            from = last.number + 1;
+            for page in &pages {
+                text += &page.text;
+                text += "\n\n";
+            }
+            if text.len() > LONGEST {
+                text.truncate(text.floor_char_boundary(LONGEST));
+                text += "\n\n[cut here; knowledge-get reads the rest page by page]";
+                break;
+            }
+        }
+        // Removed while it was read: what there is of it may be half of it.
+        if open.store.document(&base, id).await.map_err(Error::from)?.is_none() {
+            return Err(missing());
+        }
+        return Ok(vec![ResourceContents::text(uri, "text/plain", text.trim_end())]);
+    }
+    Err(missing())
+}
+
+async fn read_chunk(knowledge: &Knowledge, uri: &str, id: &str) -> Result<Vec<ResourceContents>, Refusal> {
+    let missing = || Refusal::ResourceNotFound { uri: uri.to_owned() };
+    let id = id.parse().map_err(|_| missing())?;
+    let chunk = knowledge.open().await?.store.chunk(id).await.map_err(Error::from)?.ok_or_else(missing)?;
+    Ok(vec![ResourceContents::text(uri, "text/plain", chunk.text)])
+}
+
+/// How many passages the prompt brings.
+const PASSAGES: usize = 8;
+
+/// A question with the passages that may answer it, for the client's own model.
+fn prompt(knowledge: Knowledge) -> Prompt {
+    let knowledge = Arc::new(knowledge);
+    Prompt::new(
+        PROMPT,
+        "Answer from my documents: a question with the passages of the knowledge base that may answer it, numbered for citation",
+        move |_: Context, arguments: PromptArguments| {
+            let knowledge = knowledge.clone();
+            async move {
+                let question = arguments.get("question").cloned().unwrap_or_default();
+                let base = match arguments.get("knowledge_base") {
+                    Some(name) => name.parse::<BaseName>().map_err(|error| Refusal::invalid_params(error.to_string()))?,
+                    None => BaseName::default(),
+                };
+                let asked = Question {
+                    base,
+                    query: question.chars().take(500).collect::<String>().trim().to_owned(),
+                    top: PASSAGES,
+                    least: 0.0,
+                    filter: None,
+                };
+                let passages = match knowledge.search(asked).await {
+                    Err(Error::Empty) => Vec::new(),
+                    found => found?,
+                };
+                let text =
+                    format!("{}\n\n{}\n\nQuestion: {question}", grounding::INSTRUCTIONS, grounding::passages(&passages));
+                Ok(PromptResult { description: None, messages: vec![PromptMessage { role: Role::User, content: Content::text(text) }] })
+            }
+        },
+    )
+    .required("question", "What you want to know")
+    .optional("knowledge_base", "The knowledge base to look in")
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        match &error {
+            Error::InvalidParameter { .. } => Refusal::invalid_params(error.to_string()),
+            Error::Internal(inward) => Refusal::internal(error.to_string(), inward.clone()),
+            _ => Refusal::Other {
+                code: Code::Application,
+                message: error.to_string(),
+                error_type: "KnowledgeError",
+                data: None,
+            },
+        }
+    }
+}

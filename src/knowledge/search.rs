@@ -1,0 +1,77 @@
+//! Finding passages (K-50 to K-60).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use corbie_index::{Filter, Mode, Query, Snapshot};
+use corbie_infer::Purpose;
+
+use super::document::{BaseName, FoundChunk};
+use super::{Error, Knowledge, blocking};
+
+/// What is looked for.
+#[derive(Debug, Clone)]
+pub struct Question {
+    pub base: BaseName,
+    pub query: String,
+    pub top: usize,
+    /// Nothing less relevant is wanted.
+    pub least: f32,
+    pub filter: Option<Filter>,
+}
+
+/// A passage that was found.
+#[derive(Debug, Clone)]
+pub struct Passage {
+    pub chunk: FoundChunk,
+    /// From 0 to 1.
+    pub relevance: f32,
+}
+
+/// More vectors than this are searched aside, so that nobody else waits.
+const QUICK: usize = 20_000;
+
+impl Knowledge {
+    /// The passages that answer a question best, best first.
+    pub async fn search(&self, question: Question) -> Result<Vec<Passage>, Error> {
+        let open = self.open().await?;
+        let snapshot = open.library.base(&question.base).await?.filter(|snapshot| snapshot.documents() > 0);
+        let Some(snapshot) = snapshot else { return Err(Error::Empty) };
+        // Without vectors, words still find something.
+        let vector = match self.inference().embed(vec![question.query.clone()], Purpose::Query).await {
+            Ok(embedded) => embedded.into_iter().next().map(|embedding| embedding.vector),
+            Err(error) => {
+                tracing::warn!(%error, "a question was searched for by its words alone");
+                None
+            }
+        };
+        let relevances = match snapshot.vectors() > QUICK {
+            true => {
+                let (snapshot, question) = (snapshot.clone(), question.clone());
+                blocking(move || find(&snapshot, &question, vector.as_deref())).await?
+            }
+            false => find(&snapshot, &question, vector.as_deref()),
+        };
+        let keys: Vec<u64> = relevances.iter().map(|(key, _)| *key).collect();
+        let relevances: HashMap<u64, f32> = relevances.into_iter().collect();
+        // One that was removed meanwhile is not among them.
+        let chunks = open.store.chunks(&keys).await?;
+        let passage =
+            |chunk: FoundChunk| Passage { relevance: relevances.get(&chunk.key).copied().unwrap_or(0.0), chunk };
+        Ok(chunks.into_iter().map(passage).collect())
+    }
+}
+
+/// Keys of chunks with their relevance.
+fn find(snapshot: &Arc<Snapshot>, question: &Question, vector: Option<&[f32]>) -> Vec<(u64, f32)> {
+    let hits = snapshot.search(&Query {
+        text: &question.query,
+        vector,
+        filter: question.filter.as_ref(),
+        top: question.top,
+        mode: Mode::Hybrid,
+    });
+    // Compared as it is shown: whoever asks for no less than what was shown gets that.
+    let shown = hits.into_iter().map(|hit| (hit.chunk, (hit.relevance * 1e4).round() / 1e4));
+    shown.filter(|(_, relevance)| *relevance > 0.0 && *relevance >= question.least).collect()
+}

@@ -1,0 +1,188 @@
+//! A file that somebody wants to add: what is checked before anything is done with it (K-29, S-11).
+//!
+//! The order is fixed: format by the name's end, existence, permission, size, content. Links are followed first, so that
+//! a name inside of an allowed folder cannot stand for a file outside.
+
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use corbie_extract::{Format, Warning};
+
+use super::Error;
+
+/// What may be added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// Folders files may be added from, links followed. Everything, if there are none.
+    pub roots: Vec<PathBuf>,
+    pub most_bytes: u64,
+}
+
+/// A file that passed.
+#[derive(Debug)]
+pub struct Source {
+    /// Links followed.
+    pub path: PathBuf,
+    pub filename: String,
+    pub format: Format,
+    pub bytes: Vec<u8>,
+    /// The name said another format (K-44).
+    pub warning: Option<Warning>,
+}
+
+/// What is known of a file without reading all of it.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    pub path: PathBuf,
+    pub filename: String,
+    pub format: Format,
+    pub size: u64,
+}
+
+impl Rules {
+    /// The folders of the settings, links followed. One that is not there allows nothing.
+    pub fn new(roots: &[PathBuf], most_bytes: u64) -> Rules {
+        let followed = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
+        Rules { roots: roots.iter().map(followed).collect(), most_bytes }
+    }
+
+    /// The same with one more folder.
+    pub fn and(mut self, root: &Path) -> Rules {
+        self.roots.push(root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+        self
+    }
+
+    /// Everything that can be checked at once. Waits for a disk.
+    pub fn check(&self, path: &Path) -> Result<Facts, Error> {
+        let (file, facts) = self.open(path)?;
+        let head = head(file, facts.size).map_err(|error| unreadable(path, &error))?;
+        resolve(&facts, &head, path)?;
+        Ok(facts)
+    }
+
+    /// The file with its bytes. It is opened once, so that what is checked is what is read.
+    pub fn read(&self, path: &Path) -> Result<Source, Error> {
+        let (file, facts) = self.open(path)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(facts.size).unwrap_or_default());
+        // It may grow while it is read.
+        file.take(self.most_bytes + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+        if bytes.len() as u64 > self.most_bytes {
+            return Err(self.too_large(bytes.len() as u64));
+        }
+        let (format, warning) = resolve(&facts, &bytes, path)?;
+        let Facts { path, filename, .. } = facts;
+        Ok(Source { path, filename, format, bytes, warning })
+    }
+
+    fn open(&self, path: &Path) -> Result<(File, Facts), Error> {
+        let named = format_of(path)?;
+        let shown = path.display().to_string();
+        if shown.contains('\0') {
+            return Err(Error::invalid("file_path", "`file_path` has a character of code 0 in it"));
+        }
+        let filename = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let followed = path.canonicalize().map_err(|error| match error.kind() {
+            // What is outside is not even told to be missing.
+            _ if !self.might_allow(path) => Error::PathNotAllowed(shown.clone()),
+            io::ErrorKind::NotFound => Error::FileNotFound(shown.clone()),
+            _ => unreadable(path, &error),
+        })?;
+        if !self.allows(&followed) {
+            return Err(Error::PathNotAllowed(shown));
+        }
+        // A pipe would let us wait for whoever writes to it, so nothing but a file is opened.
+        let metadata = followed.metadata().map_err(|error| unreadable(path, &error))?;
+        if !metadata.is_file() {
+            return Err(Error::FileNotReadable { path: shown, reason: kind(&metadata).into() });
+        }
+        let file = open_without_waiting(&followed).map_err(|error| unreadable(path, &error))?;
+        let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
+        if !metadata.is_file() {
+            return Err(Error::FileNotReadable { path: shown, reason: kind(&metadata).into() });
+        }
+        if metadata.len() > self.most_bytes {
+            return Err(self.too_large(metadata.len()));
+        }
+        Ok((file, Facts { path: followed, filename, format: named, size: metadata.len() }))
+    }
+
+    /// Whether a path with no links left in it may be read.
+    pub fn allows(&self, followed: &Path) -> bool {
+        self.roots.is_empty() || self.roots.iter().any(|root| followed.starts_with(root))
+    }
+
+    /// Whether a path that is not there would be allowed, as far as its letters tell.
+    fn might_allow(&self, path: &Path) -> bool {
+        let climbs = path.components().any(|part| part == Component::ParentDir);
+        let parent = path.ancestors().skip(1).find_map(|parent| parent.canonicalize().ok());
+        self.roots.is_empty() || (!climbs && parent.is_some_and(|parent| self.allows(&parent)))
+    }
+
+    fn too_large(&self, found: u64) -> Error {
+        Error::FileTooLarge { found, most_mb: self.most_bytes >> 20 }
+    }
+}
+
+/// What a file's name says it is.
+pub fn format_of(path: &Path) -> Result<Format, Error> {
+    let extension = path.extension().map(OsStr::to_string_lossy).unwrap_or_default();
+    Format::of_extension(&extension).ok_or_else(|| Error::UnsupportedFormat { extension: extension.to_lowercase() })
+}
+
+fn resolve(facts: &Facts, bytes: &[u8], asked: &Path) -> Result<(Format, Option<Warning>), Error> {
+    if bytes.is_empty() {
+        return Err(Error::EmptyFile(asked.display().to_string()));
+    }
+    Ok(corbie_extract::resolve(Some(facts.format), bytes)?)
+}
+
+/// How much is looked at of the beginning and of the end, where archives have their list of parts.
+const HEAD: u64 = 64 << 10;
+const TAIL: u64 = 1 << 20;
+
+/// Enough of a file to tell what it is: all of a small one.
+fn head(mut file: File, size: u64) -> io::Result<Vec<u8>> {
+    use std::io::{Seek, SeekFrom};
+    let mut bytes = Vec::new();
+    if size <= HEAD + TAIL {
+        file.take(HEAD + TAIL + 1).read_to_end(&mut bytes)?;
+        return Ok(bytes);
+    }
+    (&mut file).take(HEAD).read_to_end(&mut bytes)?;
+    if bytes.starts_with(b"PK") {
+        // The list of parts says where they begin, counted from the file's beginning.
+        file.seek(SeekFrom::Start(0))?;
+        bytes.clear();
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+fn kind(metadata: &Metadata) -> &'static str {
+    match metadata.is_dir() {
+        true => "it is a folder; use knowledge-import for folders",
+        false => "it is no ordinary file",
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let reason = match error.kind() {
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::NotFound => "it is gone".to_owned(),
+        _ => error.to_string(),
+    };
+    Error::FileNotReadable { path: path.display().to_string(), reason }
+}

@@ -1,0 +1,130 @@
+//! Copies of a store: made while it is in use, and put back in its place.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::backup::Backup;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::check::{self, Report};
+use super::error::Error;
+use super::files::{self, Files};
+use super::{Store, connection, schema};
+use crate::knowledge::document::DocumentId;
+
+/// Pages that are copied at a time; writers get their turn in between.
+const STEP: i32 = 256;
+/// How long a copy waits for a lock.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Store {
+    /// Copies the store into a new file that only the user can read, while it is in use. Nothing is ever overwritten, and
+    /// nothing is left behind if it fails.
+    pub async fn backup(&self, to: &Path) -> Result<(), Error> {
+        let to = to.to_owned();
+        let copy = move |source: &rusqlite::Transaction<'_>| {
+            files::create_private(&to)?;
+            copy(source, &to).inspect_err(|_| discard(&to))
+        };
+        self.read(copy).await
+    }
+
+    /// Puts a backup in the place of a store that nobody has open. The backup is checked first; the store there was is
+    /// kept beside it, under the name that is returned, if there was one.
+    pub fn restore(folder: &Path, from: &Path) -> Result<Option<PathBuf>, Error> {
+        let files = Files::of(folder);
+        files.create_folders()?;
+        let _alone = files.alone()?;
+        let new = unused(&files, "restoring");
+        files::create_private(&new)?;
+        let restored = sound(from).and_then(|source| copy(&source, &new)).and_then(|()| begin_history(&new));
+        match restored.and_then(|()| replace(&files, &new, "before-restore")) {
+            Ok(aside) => Ok(aside),
+            Err(error) => {
+                discard(&new);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Opens a backup if there is nothing wrong with it.
+fn sound(from: &Path) -> Result<Connection, Error> {
+    let metadata = std::fs::metadata(from).map_err(Error::io(from))?;
+    if !metadata.is_file() {
+        return Err(Error::Foreign);
+    }
+    let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    source.busy_timeout(PATIENCE)?;
+    let read = source.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    if read.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::NotADatabase))
+        || schema::version(&source)? == 0
+    {
+        return Err(Error::Foreign);
+    }
+    // What a check looks at has stood there since the first version.
+    let Report { problems, .. } = check::check(&source);
+    match problems.into_iter().next() {
+        Some(problem) => Err(Error::Corrupt(format!("the backup: {problem}"))),
+        None => Ok(source),
+    }
+}
+
+/// Copies a whole database into an empty file, down to the disk. The copy needs no file beside it.
+fn copy(source: &Connection, to: &Path) -> Result<(), Error> {
+    let mut target = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    target.busy_timeout(PATIENCE)?;
+    Backup::new(source, &mut target)?.run_to_completion(STEP, Duration::ZERO, None)?;
+    target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    target.close().map_err(|(_, error)| error)?;
+    files::sync(to)?;
+    to.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), files::sync)
+}
+
+/// Brings a copy up to date, with a history of its own.
+fn begin_history(new: &Path) -> Result<(), Error> {
+    let mut connection = connection::writer(new, PATIENCE)?;
+    schema::migrate(&mut connection)?;
+    schema::renew_history(&connection)?;
+    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    connection.close().map_err(|(_, error)| error.into())
+}
+
+/// Puts a finished file in the place of the database, which is kept beside it under another name. At every moment there is
+/// one or the other.
+pub(super) fn replace(files: &Files, new: &Path, why: &str) -> Result<Option<PathBuf>, Error> {
+    let database = &files.database;
+    files::sync(new)?;
+    let aside = database.exists().then(|| unused(files, why));
+    if let Some(aside) = &aside {
+        // A sound database takes its log in as it is opened and closed.
+        let _ =
+            connection::writer(database, PATIENCE).map(|connection| super::clear::shrink_log(&connection, PATIENCE));
+        if std::fs::hard_link(database, aside).is_err() {
+            std::fs::copy(database, aside).map_err(Error::io(aside))?;
+        }
+        // A log that is left belongs to the old file, and would spoil the new one.
+        for ending in ["-wal", "-shm"] {
+            let log = Files::beside(database, ending);
+            if log.exists() {
+                std::fs::rename(&log, Files::beside(aside, ending)).map_err(Error::io(&log))?;
+            }
+        }
+    }
+    std::fs::rename(new, database).map_err(Error::io(database))?;
+    files::sync(&files.folder)?;
+    Ok(aside)
+}
+
+/// A name beside the database that nothing has.
+pub(super) fn unused(files: &Files, why: &str) -> PathBuf {
+    Files::beside(&files.database, &format!(".{why}-{}", DocumentId::random()))
+}
+
+/// Removes a copy that came to nothing.
+pub(super) fn discard(copy: &Path) {
+    for ending in ["", "-wal", "-shm", "-journal"] {
+        // Most of them are not there.
+        let _ = std::fs::remove_file(Files::beside(copy, ending));
+    }
+}

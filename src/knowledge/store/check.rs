@@ -1,0 +1,139 @@
+//! Whether what is in the file is what should be.
+
+use rusqlite::Connection;
+
+use super::error::Error;
+use super::{Store, vectors};
+
+/// What a check has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    pub documents: u64,
+    pub pages: u64,
+    pub chunks: u64,
+    pub vectors: u64,
+    pub tasks: u64,
+    /// A sentence for each problem; the first hundred.
+    pub problems: Vec<String>,
+}
+
+/// More problems than this say nothing new.
+const PROBLEMS: usize = 100;
+
+type Look = fn(&Connection, &mut Report) -> Result<(), Error>;
+
+impl Report {
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+impl Store {
+    /// Reads the whole file and says what is wrong with it. Others may go on meanwhile.
+    pub async fn check(&self) -> Result<Report, Error> {
+        self.read(|transaction| Ok(check(transaction))).await
+    }
+}
+
+/// A page that cannot be read is a problem like any other.
+pub(super) fn check(connection: &Connection) -> Report {
+    let mut report = Report::default();
+    let looks: [Look; 5] = [integrity, references, counts, codes, amounts];
+    for look in looks {
+        if let Err(error) = look(connection, &mut report) {
+            report.problems.push(error.to_string());
+        }
+    }
+    report.problems.truncate(PROBLEMS);
+    report
+}
+
+/// Whether SQLite finds nothing wrong with pages, indexes and types.
+pub(super) fn is_well_formed(connection: &Connection) -> bool {
+    let mut report = Report::default();
+    integrity(connection, &mut report).is_ok() && report.is_sound()
+}
+
+fn integrity(connection: &Connection, report: &mut Report) -> Result<(), Error> {
+    let mut statement = connection.prepare(&format!("PRAGMA integrity_check({PROBLEMS})"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let line: String = row.get(0)?;
+        if line != "ok" {
+            report.problems.push(line);
+        }
+    }
+    Ok(())
+}
+
+/// Chunks have their documents, vectors their chunks.
+fn references(connection: &Connection, report: &mut Report) -> Result<(), Error> {
+    let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()?
+        && report.problems.len() < PROBLEMS
+    {
+        let (table, key, parent): (String, Option<i64>, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        report.problems.push(format!("row {} of {table} belongs to no row of {parent}", key.unwrap_or(0)));
+    }
+    Ok(())
+}
+
+/// Documents whose counts are not those of their rows, and which they are. The parts of repairs too.
+pub(super) const MISCOUNTED: &str = "SELECT * FROM (SELECT d.key AS key, d.filename AS filename, \
+     (SELECT count(*) FROM pages AS p WHERE p.document = d.key) AS pages, \
+     (SELECT count(*) FROM chunks AS c WHERE c.document = d.key) AS chunks, \
+     (SELECT ifnull(sum(v.windows), 0) FROM chunks AS c JOIN vectors AS v ON v.chunk = c.key WHERE c.document = d.key) \
+     AS vectors, d.page_count, d.chunk_count, d.vector_count FROM documents AS d) \
+     WHERE pages <> page_count OR chunks <> chunk_count OR vectors <> vector_count";
+
+fn counts(connection: &Connection, report: &mut Report) -> Result<(), Error> {
+    let mut statement = connection.prepare(MISCOUNTED)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()?
+        && report.problems.len() < PROBLEMS
+    {
+        let filename: String = row.get(1)?;
+        let found: (u64, u64, u64) = (row.get(2)?, row.get(3)?, row.get(4)?);
+        let said: (u64, u64, u64) = (row.get(5)?, row.get(6)?, row.get(7)?);
+        report.problems.push(format!("`{filename}` has {found:?} pages, chunks and vectors, and says {said:?}"));
+    }
+    Ok(())
+}
+
+/// Vectors can be read, and those of a document have the same length.
+fn codes(connection: &Connection, report: &mut Report) -> Result<(), Error> {
+    let mut statement = connection.prepare(
+        "SELECT v.chunk, c.document, v.dimensions, v.windows, v.codes FROM vectors AS v JOIN chunks AS c ON c.key = v.chunk \
+         ORDER BY v.chunk",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut last = None;
+    while let Some(row) = rows.next()?
+        && report.problems.len() < PROBLEMS
+    {
+        let (chunk, document, dimensions, windows): (u64, u64, u32, u32) =
+            (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        let codes = row.get_ref(4)?.as_blob().map_err(|_| Error::unreadable("vectors"))?;
+        if vectors::decode(dimensions, windows, codes).is_none() {
+            report.problems.push(format!("the vectors of chunk {chunk} cannot be read"));
+        }
+        if last.is_some_and(|(known, length)| known == document && length != dimensions) {
+            report.problems.push(format!("the vectors of chunk {chunk} are not as long as those before it"));
+        }
+        last = Some((document, dimensions));
+    }
+    Ok(())
+}
+
+fn amounts(connection: &Connection, report: &mut Report) -> Result<(), Error> {
+    let amount = |what: &str| -> Result<u64, Error> {
+        Ok(connection.query_row(&format!("SELECT ifnull({what}, 0)"), [], |row| row.get(0))?)
+    };
+    report.documents = amount("(SELECT count(*) FROM documents)")?;
+    report.pages = amount("(SELECT count(*) FROM pages)")?;
+    report.chunks = amount("(SELECT count(*) FROM chunks)")?;
+    report.vectors = amount("(SELECT sum(windows) FROM vectors)")?;
+    report.tasks = amount("(SELECT count(*) FROM tasks)")?;
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Empties a base, and gives space back to the disk.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, ToSql, Transaction};
+
+use super::changes::{self, ChangeKind};
+use super::error::Error;
+use super::{Pen, Store, rows, writer};
+use crate::knowledge::document::BaseName;
+use crate::knowledge::task::TaskId;
+
+/// What is gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cleared {
+    pub documents: u64,
+    pub chunks: u64,
+    pub vectors: u64,
+    /// By how much the files have become smaller.
+    pub freed_bytes: u64,
+    /// Those that waited or were running. Their processes find that they can write nothing.
+    pub cancelled_tasks: Vec<TaskId>,
+}
+
+/// How long the log waits for readers before it is left to shrink later.
+const READERS: Duration = Duration::from_secs(1);
+
+/// So many pages are written anew in memory.
+const LITTLE: u64 = 2048;
+
+impl Store {
+    /// Removes all documents of a base and cancels its tasks, in one transaction, and gives the space back. Failed tasks
+    /// are no longer listed among its documents.
+    pub async fn clear(&self, base: &BaseName) -> Result<Cleared, Error> {
+        let (base, pen, files) = (base.clone(), self.pen(), self.0.files.clone());
+        let patience = self.0.options.busy_timeout;
+        let work = move |connection: &mut Connection| {
+            // What was written lately stands in the log; it counts when it is where it stays.
+            shrink_log(connection, patience);
+            let before = files.size();
+            let unchecked = Unchecked::new(connection)?;
+            let mut cleared = writer::transact(unchecked.0, |transaction| clear(transaction, &pen, &base))?;
+            drop(unchecked);
+            if cleared.documents > 0 {
+                vacuum(connection);
+                shrink_log(connection, patience);
+                cleared.freed_bytes = before.saturating_sub(files.size());
+            }
+            Ok(cleared)
+        };
+        self.0.writer.run(work).await
+    }
+}
+
+/// A connection that does not look at what refers to what. A table that something refers to could only be emptied row by row.
+struct Unchecked<'a>(&'a mut Connection);
+
+impl Unchecked<'_> {
+    fn new(connection: &mut Connection) -> Result<Unchecked<'_>, Error> {
+        connection.pragma_update(None, "foreign_keys", "OFF")?;
+        Ok(Unchecked(connection))
+    }
+}
+
+impl Drop for Unchecked<'_> {
+    fn drop(&mut self) {
+        // Fails only inside a transaction, and that has ended.
+        let _ = self.0.pragma_update(None, "foreign_keys", "ON");
+    }
+}
+
+fn clear(transaction: &Transaction<'_>, pen: &Pen, base: &BaseName) -> Result<Cleared, Error> {
+    let Some(key) = rows::base(transaction, base)? else { return Ok(Cleared::default()) };
+    let now = rows::now();
+    let mut cancel = transaction.prepare(
+        "UPDATE tasks SET state = 'cancelled', ended = ?2, updated = ?2 \
+         WHERE base = ?1 AND state IN ('queued', 'running') RETURNING id",
+    )?;
+    let cancelled_tasks = cancel.query_map((key, now), |row| row.get(0))?.collect::<Result<Vec<TaskId>, _>>()?;
+    transaction.execute("UPDATE tasks SET document = NULL WHERE base = ?1 AND state = 'failed'", [key])?;
+    let counted =
+        "SELECT count(*), ifnull(sum(chunk_count), 0), ifnull(sum(vector_count), 0) FROM documents WHERE base = ?1";
+    let (documents, chunks, vectors) =
+        transaction.query_row(counted, [key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    if documents > 0 {
+        rows::written_base(transaction, base, now)?;
+        // Whole tables are emptied page by page; row by row, most of the file would be written once more.
+        let others = transaction.prepare("SELECT 1 FROM documents WHERE base <> ?1")?.exists([key])?;
+        let theirs = if others { " WHERE document IN (SELECT key FROM documents WHERE base = ?1)" } else { "" };
+        let vectors = if others { format!(" WHERE chunk IN (SELECT key FROM chunks{theirs})") } else { String::new() };
+        for rows in [format!("vectors{vectors}"), format!("chunks{theirs}"), format!("pages{theirs}")] {
+            let parameters: &[&dyn ToSql] = if others { &[&key] } else { &[] };
+            transaction.execute(&format!("DELETE FROM {rows}"), parameters)?;
+        }
+        transaction.execute("DELETE FROM documents WHERE base = ?1", [key])?;
+        changes::note(transaction, pen, key, None, ChangeKind::Cleared)?;
+    }
+    Ok(Cleared { documents, chunks, vectors, freed_bytes: 0, cancelled_tasks })
+}
+
+/// Gives free pages back after a removal. It has been committed; if this fails, the space is used by what comes next.
+pub(super) fn give_back(connection: &Connection, patience: Duration) {
+    vacuum(connection);
+    // What was removed stands in the log until that is emptied. Where somebody reads, a later removal or the end does it.
+    let _ = connection.busy_timeout(Duration::ZERO);
+    let _ = checkpoint(connection, "TRUNCATE");
+    let _ = connection.busy_timeout(patience);
+}
+
+/// Cuts free pages off the file. Where little is left, that is written anew at once; else one page is moved at a time.
+fn vacuum(connection: &Connection) {
+    let pages = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, u64>(0));
+    let vacuum = || -> rusqlite::Result<()> {
+        let (all, free) = (pages("page_count")?, pages("freelist_count")?);
+        if all.saturating_sub(free) < LITTLE.min(free) {
+            return connection.execute_batch("VACUUM");
+        }
+        let mut statement = connection.prepare("PRAGMA incremental_vacuum")?;
+        let mut steps = statement.query([])?;
+        while steps.next()?.is_some() {}
+        Ok(())
+    };
+    if let Err(error) = vacuum() {
+        tracing::warn!(%error, "free space was not given back");
+    }
+}
+
+/// Writes the log back and empties its file, unless somebody reads from it for long.
+pub(super) fn shrink_log(connection: &Connection, patience: Duration) {
+    let shrink = || -> rusqlite::Result<()> {
+        connection.busy_timeout(READERS.min(patience))?;
+        checkpoint(connection, "TRUNCATE")
+    };
+    let shrunk = shrink();
+    let restored = connection.busy_timeout(patience);
+    if let Err(error) = shrunk.and(restored) {
+        tracing::warn!(%error, "the log was not written back");
+    }
+}
+
+fn checkpoint(connection: &Connection, how: &str) -> rusqlite::Result<()> {
+    connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(()))
+}

@@ -1,0 +1,218 @@
+//! One document: what is known of it, its pages, what is said about it, and its end.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Params, params};
+use serde_json::{Map, Value};
+
+use super::changes::{self, ChangeKind};
+use super::error::Error;
+use super::{Pen, Store, clear, rows, tasks};
+use crate::knowledge::document::{BaseName, Document, DocumentId, Origin, Page, Removed, Source, Totals};
+use crate::knowledge::task::Work;
+
+impl Store {
+    pub async fn document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Document>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| find(transaction, "d.id = ?2", (base, id))).await
+    }
+
+    /// The document that says the same, byte for byte. The first of them if there are several.
+    pub async fn document_by_content(&self, base: &BaseName, sha256: [u8; 32]) -> Result<Option<Document>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| find(transaction, "d.sha256 = ?2 ORDER BY d.key", (base, sha256))).await
+    }
+
+    pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<Document>, Error> {
+        let (base, path) = (base.clone(), path.to_owned());
+        self.read(move |transaction| find(transaction, "d.path = ?2", (base, path))).await
+    }
+
+    /// The documents whose files are this one or below this folder, by their paths.
+    pub async fn documents_under(
+        &self,
+        base: &BaseName,
+        folder: &str,
+        origin: Option<Origin>,
+    ) -> Result<Vec<Source>, Error> {
+        let (base, folder) = (base.clone(), folder.trim_end_matches(std::path::MAIN_SEPARATOR).to_owned());
+        self.read(move |transaction| under(transaction, &base, &folder, origin)).await
+    }
+
+    /// Some pages of a document as text, from the page with the number `from` on.
+    pub async fn pages(&self, id: DocumentId, from: u32, count: u32) -> Result<Vec<Page>, Error> {
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(
+                "SELECT p.number, p.label, p.text FROM pages AS p JOIN documents AS d ON d.key = p.document \
+                 WHERE d.id = ?1 AND p.number >= ?2 ORDER BY p.number LIMIT ?3",
+            )?;
+            let rows = statement.query_map(params![id, from, count], |row| {
+                Ok(Page { number: row.get(0)?, label: row.get(1)?, text: row.get(2)? })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// Changes what is said about a document, and where it stands if there is a path. None if there is no such document;
+    /// then the task goes on. A path that another document has is not taken from it.
+    pub async fn describe_document(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        metadata: Map<String, Value>,
+        path: Option<String>,
+        work: Work,
+    ) -> Result<Option<Document>, Error> {
+        let base = base.clone();
+        self.write(move |transaction, pen| describe(transaction, pen, &base, id, &metadata, path.as_deref(), &work))
+            .await
+    }
+
+    /// Removes a document with everything that belongs to it, and gives its space back. None if there is none.
+    pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removed>, Error> {
+        self.remove_where(base, id, None).await
+    }
+
+    /// The same if it still stands at a path: its file may have been found elsewhere meanwhile.
+    pub async fn remove_document_at(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        path: &str,
+    ) -> Result<Option<Removed>, Error> {
+        self.remove_where(base, id, Some(path.to_owned())).await
+    }
+
+    async fn remove_where(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        path: Option<String>,
+    ) -> Result<Option<Removed>, Error> {
+        let (base, pen, patience) = (base.clone(), self.pen(), self.0.options.busy_timeout);
+        let work = move |connection: &mut Connection| {
+            let removed = super::writer::transact(connection, |transaction| {
+                remove(transaction, &pen, &base, id, path.as_deref())
+            })?;
+            if removed.is_some() {
+                clear::give_back(connection, patience);
+            }
+            Ok(removed)
+        };
+        self.0.writer.run(work).await
+    }
+
+    /// What a base holds in all.
+    pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
+        let base = base.clone();
+        self.read(move |transaction| {
+            let Some(key) = rows::base(transaction, &base)? else { return Ok(Totals::default()) };
+            let mut statement = transaction.prepare_cached(
+                "SELECT count(*), ifnull(sum(chunk_count), 0), ifnull(sum(vector_count), 0), ifnull(sum(size_bytes), 0), \
+                 (SELECT updated FROM bases WHERE key = ?1) FROM documents WHERE base = ?1",
+            )?;
+            let totals = statement.query_row([key], |row| {
+                Ok(Totals {
+                    documents: row.get(0)?,
+                    chunks: row.get(1)?,
+                    vectors: row.get(2)?,
+                    size_bytes: row.get(3)?,
+                    last_updated: row.get(4)?,
+                })
+            })?;
+            Ok(totals)
+        })
+        .await
+    }
+
+    /// All bases that anything was ever written to, by name.
+    pub async fn bases(&self) -> Result<Vec<BaseName>, Error> {
+        self.read(|transaction| {
+            let mut statement = transaction.prepare_cached("SELECT name FROM bases ORDER BY name")?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+}
+
+/// The first document of the base `?1` that a condition holds for.
+fn find(connection: &Connection, condition: &str, parameters: impl Params) -> Result<Option<Document>, Error> {
+    let columns = rows::DOCUMENT;
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {columns} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE b.name = ?1 AND {condition} LIMIT 1"
+    ))?;
+    Ok(statement.query_row(parameters, rows::document).optional()?)
+}
+
+fn under(connection: &Connection, base: &BaseName, folder: &str, origin: Option<Origin>) -> Result<Vec<Source>, Error> {
+    // Everything that begins with the folder and a separator comes before what follows the separator.
+    let separator = std::path::MAIN_SEPARATOR;
+    let after = char::from_u32(u32::from(separator) + 1).unwrap_or(char::MAX);
+    let mut statement = connection.prepare_cached(
+        "SELECT d.path, d.id, d.sha256, d.size_bytes, d.updated FROM documents AS d JOIN bases AS b ON b.key = d.base \
+         WHERE b.name = ?1 AND (d.path = ?2 OR (d.path >= ?3 AND d.path < ?4)) AND (?5 IS NULL OR d.origin = ?5) \
+         ORDER BY d.path",
+    )?;
+    let (from, to) = (format!("{folder}{separator}"), format!("{folder}{after}"));
+    let rows = statement.query_map(params![base, folder, from, to, origin], |row| {
+        Ok(Source {
+            path: row.get(0)?,
+            id: row.get(1)?,
+            sha256: row.get(2)?,
+            size_bytes: row.get(3)?,
+            updated: row.get(4)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn describe(
+    connection: &Connection,
+    pen: &Pen,
+    base: &BaseName,
+    id: DocumentId,
+    metadata: &Map<String, Value>,
+    path: Option<&str>,
+    work: &Work,
+) -> Result<Option<Document>, Error> {
+    tasks::must_go_on(connection, pen, work)?;
+    let Some(before) = find(connection, "d.id = ?2", (base, id))? else { return Ok(None) };
+    let now = rows::now();
+    let base_key = rows::written_base(connection, base, now)?;
+    let mut statement = connection.prepare_cached(
+        "UPDATE documents SET metadata = ?2, updated = ?3, path = ifnull(?4, path), filename = ifnull(?5, filename) \
+         WHERE key = ?1",
+    )?;
+    let taken = "SELECT 1 FROM documents WHERE base = ?1 AND path = ?2 AND key <> ?3";
+    let is_taken = connection.prepare_cached(taken)?.exists(params![base_key, path, before.key])?;
+    let path = path.filter(|_| !is_taken);
+    let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
+    statement.execute(params![before.key, rows::to_json(metadata)?, now, path, filename])?;
+    changes::note(connection, pen, base_key, Some(before.key), ChangeKind::Described)?;
+    tasks::end_with(connection, work, now)?;
+    find(connection, "d.id = ?2", (base, id))
+}
+
+fn remove(
+    connection: &Connection,
+    pen: &Pen,
+    base: &BaseName,
+    id: DocumentId,
+    path: Option<&str>,
+) -> Result<Option<Removed>, Error> {
+    let document = find(connection, "d.id = ?2", (base, id))?;
+    let stands_there = |document: &Document| path.is_none() || document.path.as_deref() == path;
+    let Some(document) = document.filter(stands_there) else { return Ok(None) };
+    let base = rows::written_base(connection, base, rows::now())?;
+    connection.prepare_cached("DELETE FROM documents WHERE key = ?1")?.execute([document.key])?;
+    let sequence = changes::note(connection, pen, base, Some(document.key), ChangeKind::Removed)?;
+    Ok(Some(Removed {
+        key: document.key,
+        filename: document.filename,
+        chunks: document.chunk_count.into(),
+        vectors: document.vector_count.into(),
+        sequence,
+    }))
+}

@@ -1,0 +1,107 @@
+//! How the store fails, in situations.
+//!
+//! Whatever fails, the transaction it was in is rolled back: what was there before is there still.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+
+/// Why the store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no room left for the knowledge base; free some space on its disk, nothing was changed")]
+    Full,
+    #[error("the knowledge base cannot be written; check the permissions of its folder, nothing was changed")]
+    ReadOnly,
+    #[error("the knowledge base is damaged ({0}); stop its servers and repair it, or restore a backup")]
+    Corrupt(String),
+    #[error(
+        "the knowledge base was written by a newer version (schema {found}, this one knows {known}); update corbie"
+    )]
+    Newer { found: i64, known: i64 },
+    /// Another application's file.
+    #[error("the file is no knowledge base of corbie; choose another one")]
+    Foreign,
+    #[error("another process keeps the knowledge base busy; try again in a moment")]
+    Busy,
+    #[error("the knowledge base is open in another process; stop it first")]
+    InUse,
+    #[error("the task was cancelled, and nothing was written")]
+    Cancelled,
+    #[error("the document is gone; add it anew")]
+    DocumentGone,
+    #[error("{bound} tasks wait already; try again when some of them have ended")]
+    TooManyTasks { bound: u64 },
+    #[error("there is a file `{}` already; name one that does not exist", .0.display())]
+    Exists(PathBuf),
+    #[error("`{}`: {error}", .path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("the store has been closed; start again")]
+    Closed,
+    /// A mistake of ours.
+    #[error("the store failed: {0}")]
+    Internal(String),
+}
+
+impl Error {
+    /// A word that stays the same, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::Full => "storage_full",
+            Error::ReadOnly => "storage_read_only",
+            Error::Corrupt(_) => "storage_corrupt",
+            Error::Newer { .. } => "storage_newer",
+            Error::Foreign => "storage_foreign",
+            Error::Busy => "storage_busy",
+            Error::InUse => "storage_in_use",
+            Error::Cancelled => "cancelled",
+            Error::DocumentGone => "document_gone",
+            Error::TooManyTasks { .. } => "too_many_tasks",
+            Error::Exists(_) => "file_exists",
+            Error::Io { .. } => "storage_io",
+            Error::Closed => "storage_closed",
+            Error::Internal(_) => "storage_failed",
+        }
+    }
+
+    /// Whether the same call may succeed in a moment.
+    pub fn retryable(&self) -> bool {
+        matches!(self, Error::Busy | Error::TooManyTasks { .. })
+    }
+
+    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error {
+        move |error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
+            io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly,
+            io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
+            _ => Error::Io { path: path.to_owned(), error },
+        }
+    }
+
+    /// A value in a row that nobody has written so.
+    pub(super) fn unreadable(what: &str) -> Error {
+        Error::Corrupt(format!("`{what}` cannot be read"))
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Error {
+        use rusqlite::Error as Sqlite;
+        match &error {
+            Sqlite::SqliteFailure(failure, _) => match (failure.code, failure.extended_code) {
+                (ErrorCode::DiskFull, _) | (_, ffi::SQLITE_IOERR_SHMSIZE) => Error::Full,
+                (ErrorCode::ReadOnly, _) => Error::ReadOnly,
+                (ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _) => Error::Corrupt(error.to_string()),
+                (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => Error::Busy,
+                _ => Error::Internal(error.to_string()),
+            },
+            Sqlite::FromSqlConversionFailure(..)
+            | Sqlite::InvalidColumnType(..)
+            | Sqlite::IntegralValueOutOfRange(..)
+            | Sqlite::Utf8Error(..) => Error::Corrupt(error.to_string()),
+            _ => Error::Internal(error.to_string()),
+        }
+    }
+}

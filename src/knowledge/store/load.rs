@@ -1,0 +1,159 @@
+//! Everything that an index is made of, one document at a time.
+
+use std::ops::ControlFlow;
+
+use rusqlite::{Connection, Row};
+use serde_json::{Map, Value};
+
+use super::error::Error;
+use super::{Store, changes, rows, vectors};
+use crate::knowledge::document::{BaseName, DocumentId, Millis};
+
+/// A document with all that is searched.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadedDocument {
+    pub about: LiveDocument,
+    /// The same as `about.chunks`, with what they say.
+    pub chunks: Vec<LoadedChunk>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadedChunk {
+    pub key: u64,
+    pub text: String,
+    pub path: Vec<String>,
+    /// One for each window; see [`FAITHFUL`](super::FAITHFUL).
+    pub vectors: Vec<Vec<f32>>,
+}
+
+/// What a search must know of a document before it looks at any text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveDocument {
+    pub key: u64,
+    pub id: DocumentId,
+    pub base: BaseName,
+    pub filename: String,
+    pub title: Option<String>,
+    pub format: String,
+    pub date_added: Millis,
+    pub metadata: Map<String, Value>,
+    pub model: String,
+    /// The keys of its chunks, in their order.
+    pub chunks: Vec<u64>,
+}
+
+/// All documents there are, at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Live {
+    /// The last change that is in it.
+    pub sequence: u64,
+    pub documents: Vec<LiveDocument>,
+}
+
+impl Store {
+    /// Hands out documents with their chunks and vectors, in the order of their keys: all, or those of a base, or those of
+    /// some keys, of which some may be gone. In a thread where `with` may wait, one document in memory at a time, until
+    /// `with` has had enough. All are as they were at one moment; tells the last change that is in it.
+    pub async fn load(
+        &self,
+        base: Option<&BaseName>,
+        documents: &[u64],
+        mut with: impl FnMut(LoadedDocument) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<u64, Error> {
+        let (base, mut keys) = (base.cloned(), documents.to_vec());
+        keys.sort_unstable();
+        keys.dedup();
+        self.read(move |transaction| {
+            let sequence = changes::last(transaction)?;
+            let keys = if keys.is_empty() { vec![None] } else { keys.into_iter().map(Some).collect() };
+            for key in keys {
+                if each(transaction, base.as_ref(), key, &mut with)?.is_break() {
+                    break;
+                }
+            }
+            Ok(sequence)
+        })
+        .await
+    }
+
+    /// All documents with the keys of their chunks, without their text.
+    pub async fn live(&self) -> Result<Live, Error> {
+        self.read(|transaction| Ok(Live { sequence: changes::last(transaction)?, documents: live(transaction)? })).await
+    }
+}
+
+fn each(
+    connection: &Connection,
+    base: Option<&BaseName>,
+    key: Option<u64>,
+    with: &mut dyn FnMut(LoadedDocument) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, Error> {
+    let condition = if key.is_some() { "d.key = ?2" } else { "?2 IS NULL" };
+    let mut documents = connection.prepare_cached(&format!(
+        "SELECT {LIVE} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE (?1 IS NULL OR b.name = ?1) AND {condition} \
+         ORDER BY d.key"
+    ))?;
+    let mut chunks = connection.prepare_cached(
+        "SELECT c.key, c.text, c.path, v.dimensions, v.windows, v.codes FROM chunks AS c \
+         LEFT JOIN vectors AS v ON v.chunk = c.key WHERE c.document = ?1 ORDER BY c.ordinal",
+    )?;
+    let mut rows = documents.query((base, key))?;
+    while let Some(row) = rows.next()? {
+        let mut about = live_document(row)?;
+        let mut loaded = Vec::new();
+        let mut rows = chunks.query([about.key])?;
+        while let Some(row) = rows.next()? {
+            loaded.push(chunk(row)?);
+        }
+        about.chunks = loaded.iter().map(|chunk| chunk.key).collect();
+        if with(LoadedDocument { about, chunks: loaded }).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+fn chunk(row: &Row<'_>) -> Result<LoadedChunk, Error> {
+    let vectors = match row.get_ref(5)?.as_blob_or_null().map_err(|_| Error::unreadable("vectors"))? {
+        Some(codes) => vectors::decode(row.get(3)?, row.get(4)?, codes).ok_or_else(|| Error::unreadable("vectors"))?,
+        None => Vec::new(),
+    };
+    Ok(LoadedChunk { key: row.get(0)?, text: row.get(1)?, path: rows::json(row, 2)?, vectors })
+}
+
+/// The columns of [`live_document`].
+const LIVE: &str = "d.key, d.id, b.name, d.filename, d.title, d.format, d.date_added, d.metadata, d.model";
+
+fn live_document(row: &Row<'_>) -> rusqlite::Result<LiveDocument> {
+    Ok(LiveDocument {
+        key: row.get(0)?,
+        id: row.get(1)?,
+        base: row.get(2)?,
+        filename: row.get(3)?,
+        title: row.get(4)?,
+        format: row.get(5)?,
+        date_added: row.get(6)?,
+        metadata: rows::metadata(row, 7)?,
+        model: row.get(8)?,
+        chunks: Vec::new(),
+    })
+}
+
+/// The keys of chunks stand in the index over documents, so that no text is read.
+fn live(connection: &Connection) -> Result<Vec<LiveDocument>, Error> {
+    let mut documents = connection.prepare_cached(&format!(
+        "SELECT {LIVE} FROM documents AS d JOIN bases AS b ON b.key = d.base ORDER BY d.key"
+    ))?;
+    let mut live = documents.query_map([], live_document)?.collect::<Result<Vec<_>, _>>()?;
+    let mut chunks = connection.prepare_cached("SELECT document, key FROM chunks ORDER BY document, ordinal")?;
+    let mut rows = chunks.query([])?;
+    let mut place = live.iter_mut().peekable();
+    while let Some(row) = rows.next()? {
+        let (document, key): (u64, u64) = (row.get(0)?, row.get(1)?);
+        while place.next_if(|live| live.key < document).is_some() {}
+        if let Some(live) = place.peek_mut().filter(|live| live.key == document) {
+            live.chunks.push(key);
+        }
+    }
+    Ok(live)
+}

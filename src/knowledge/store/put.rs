@@ -1,0 +1,183 @@
+//! Writes a document with all that belongs to it, or nothing.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::changes::{self, ChangeKind};
+use super::error::Error;
+use super::{Pen, Store, rows, tasks, vectors};
+use crate::knowledge::document::{ChunkId, DocumentId, NewChunk, NewDocument, Put, Written};
+use crate::knowledge::task::Work;
+
+impl Store {
+    /// Writes a document, its pages, chunks and vectors, the change, and the end of its task in one transaction. One that
+    /// [replaces](NewDocument::replaces) another keeps that one's id and date; everything else is swapped.
+    ///
+    /// Where another document is in the way, nothing is written, and the task goes on.
+    pub async fn put_document(&self, new: NewDocument, work: Work) -> Result<Put, Error> {
+        // Vectors are made ready here, so that nobody waits for it in front of the lock.
+        let encoded = tokio::task::spawn_blocking(move || Ready::of(new)).await;
+        let ready = encoded.map_err(|error| Error::Internal(error.to_string()))??;
+        self.write(move |transaction, pen| put(transaction, pen, &ready, &work)).await
+    }
+}
+
+/// A document with its vectors as they are written.
+struct Ready {
+    new: NewDocument,
+    vectors: Vec<vectors::Encoded>,
+    metadata: String,
+}
+
+/// The document that is replaced.
+struct Before {
+    key: u64,
+    id: DocumentId,
+}
+
+impl Ready {
+    fn of(mut new: NewDocument) -> Result<Ready, Error> {
+        let encode = |chunk: &mut NewChunk| vectors::encode(&std::mem::take(&mut chunk.vectors));
+        let vectors = new.chunks.iter_mut().map(encode).collect::<Result<Vec<_>, _>>()?;
+        let mut dimensions = vectors.iter().filter(|some| some.windows > 0).map(|some| some.dimensions);
+        let first = dimensions.next();
+        if dimensions.any(|other| Some(other) != first) {
+            return Err(Error::Internal("vectors of a document differ in length".to_owned()));
+        }
+        let metadata = rows::to_json(&new.metadata)?;
+        Ok(Ready { new, vectors, metadata })
+    }
+}
+
+fn put(connection: &Connection, pen: &Pen, ready: &Ready, work: &Work) -> Result<Put, Error> {
+    tasks::must_go_on(connection, pen, work)?;
+    let now = rows::now();
+    let new = &ready.new;
+    let known_base = rows::base(connection, &new.base)?;
+    let before = match new.replaces {
+        Some(id) => Some(before(connection, known_base, id)?.ok_or(Error::DocumentGone)?),
+        None => None,
+    };
+    if before.is_none()
+        && let Some(same) = same_content(connection, known_base, &new.sha256)?
+    {
+        return Ok(Put::Same(same));
+    }
+    if let Some(other) = other_at_path(connection, known_base, new.path.as_deref(), before.as_ref())? {
+        return Ok(Put::PathTaken(other));
+    }
+    let base = rows::written_base(connection, &new.base, now)?;
+    let id = before.as_ref().map_or(new.id, |before| before.id);
+    let key = match &before {
+        Some(before) => empty(connection, before.key)?,
+        None => insert(connection, base, id, now)?,
+    };
+    fill(connection, ready, key, now)?;
+    insert_pages(connection, key, ready)?;
+    let chunks = insert_chunks(connection, key, ready)?;
+    let sequence = changes::note(connection, pen, base, Some(key), ChangeKind::Put)?;
+    tasks::end_with(connection, work, now)?;
+    Ok(Put::Written(Written { key, id, chunks, sequence }))
+}
+
+fn before(connection: &Connection, base: Option<i64>, id: DocumentId) -> Result<Option<Before>, Error> {
+    let mut statement = connection.prepare_cached("SELECT key, id FROM documents WHERE base = ?1 AND id = ?2")?;
+    let found = statement.query_row((base, id), |row| Ok(Before { key: row.get(0)?, id: row.get(1)? }));
+    Ok(found.optional()?)
+}
+
+fn same_content(connection: &Connection, base: Option<i64>, sha256: &[u8; 32]) -> Result<Option<DocumentId>, Error> {
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM documents WHERE base = ?1 AND sha256 = ?2 ORDER BY key LIMIT 1")?;
+    Ok(statement.query_row((base, sha256), |row| row.get(0)).optional()?)
+}
+
+fn other_at_path(
+    connection: &Connection,
+    base: Option<i64>,
+    path: Option<&str>,
+    before: Option<&Before>,
+) -> Result<Option<DocumentId>, Error> {
+    let own = before.map(|before| before.key);
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM documents WHERE base = ?1 AND path = ?2 AND key IS NOT ?3")?;
+    Ok(statement.query_row((base, path, own), |row| row.get(0)).optional()?)
+}
+
+/// Takes away what is swapped.
+fn empty(connection: &Connection, key: u64) -> Result<u64, Error> {
+    connection.prepare_cached("DELETE FROM chunks WHERE document = ?1")?.execute([key])?;
+    connection.prepare_cached("DELETE FROM pages WHERE document = ?1")?.execute([key])?;
+    Ok(key)
+}
+
+/// A row with nothing in it yet but what stays.
+fn insert(connection: &Connection, base: i64, id: DocumentId, now: i64) -> Result<u64, Error> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO documents (id, base, date_added, filename, origin, format, size_bytes, sha256, updated, status, method, \
+         metadata, model, page_count, chunk_count, vector_count) \
+         VALUES (?1, ?2, ?3, '', 'added', '', 0, x'', 0, 'partial', '', '{}', '', 0, 0, 0) RETURNING key",
+    )?;
+    Ok(statement.query_row((id, base, now), |row| row.get(0))?)
+}
+
+fn fill(connection: &Connection, ready: &Ready, key: u64, now: i64) -> Result<(), Error> {
+    let new = &ready.new;
+    let vectors: u32 = ready.vectors.iter().map(|encoded| encoded.windows).sum();
+    let mut statement = connection.prepare_cached(
+        "UPDATE documents SET filename = ?2, path = ?3, origin = ?4, title = ?5, format = ?6, size_bytes = ?7, sha256 = ?8, \
+         updated = ?9, status = ?10, method = ?11, metadata = ?12, model = ?13, page_count = ?14, chunk_count = ?15, \
+         vector_count = ?16, warning = ?17 WHERE key = ?1",
+    )?;
+    statement.execute(params![
+        key,
+        new.filename,
+        new.path,
+        new.origin,
+        new.title,
+        new.format,
+        new.size_bytes,
+        new.sha256,
+        now,
+        new.status,
+        new.method,
+        ready.metadata,
+        new.model,
+        rows::count(new.pages.len(), "pages")?,
+        rows::count(new.chunks.len(), "chunks")?,
+        vectors,
+        new.warning,
+    ])?;
+    Ok(())
+}
+
+fn insert_pages(connection: &Connection, document: u64, ready: &Ready) -> Result<(), Error> {
+    let mut statement =
+        connection.prepare_cached("INSERT INTO pages (document, number, label, text) VALUES (?1, ?2, ?3, ?4)")?;
+    for page in &ready.new.pages {
+        statement.execute(params![document, page.number, page.label, page.text])?;
+    }
+    Ok(())
+}
+
+/// The keys that the chunks got. They are neighbours: nobody else inserts any meanwhile.
+fn insert_chunks(connection: &Connection, document: u64, ready: &Ready) -> Result<std::ops::Range<u64>, Error> {
+    let mut chunks = connection.prepare_cached(
+        "INSERT INTO chunks (id, document, ordinal, page_first, page_last, tokens, path, text) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    let mut vectors =
+        connection.prepare_cached("INSERT INTO vectors (chunk, dimensions, windows, codes) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut keys = 0..0;
+    for (ordinal, (chunk, encoded)) in ready.new.chunks.iter().zip(&ready.vectors).enumerate() {
+        let (first, last) = chunk.pages;
+        let path = rows::to_json(&chunk.path)?;
+        let id = ChunkId::random();
+        let key = chunks.insert(params![id, document, ordinal, first, last, chunk.tokens, path, chunk.text])?;
+        if encoded.windows > 0 {
+            vectors.execute(params![key, encoded.dimensions, encoded.windows, encoded.codes])?;
+        }
+        let key = u64::try_from(key).map_err(|_| Error::unreadable("chunk key"))?;
+        keys = if ordinal == 0 { key..key + 1 } else { keys.start..key + 1 };
+    }
+    Ok(keys)
+}

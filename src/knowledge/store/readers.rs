@@ -1,0 +1,59 @@
+//! A few connections that read, each in a thread where waiting is allowed.
+//!
+//! Each reads what was committed when its transaction began: a document is there with all its chunks, or not at all.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::Semaphore;
+
+use super::error::Error;
+use super::{Options, connection};
+use crate::locked::locked;
+
+/// The connections. Made when they are needed, and used again.
+#[derive(Debug, Clone)]
+pub(super) struct Readers {
+    database: PathBuf,
+    patience: Duration,
+    room: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    /// A read that is still going on keeps others from replacing the file.
+    _in_use: Arc<File>,
+}
+
+impl Readers {
+    pub(super) fn new(database: PathBuf, options: &Options, in_use: Arc<File>) -> Readers {
+        let room = Arc::new(Semaphore::new(options.readers.max(1)));
+        Readers { database, patience: options.busy_timeout, room, idle: Arc::default(), _in_use: in_use }
+    }
+
+    /// Reads in one transaction.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let room = self.room.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
+        let readers = self.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let _room = room;
+            let idle = locked(&readers.idle).pop();
+            let mut connection = match idle {
+                Some(connection) => connection,
+                None => connection::reader(&readers.database, readers.patience)?,
+            };
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+            let found = work(&transaction);
+            drop(transaction);
+            // One that failed may have met a damaged page, and is not used again.
+            if found.is_ok() {
+                locked(&readers.idle).push(connection);
+            }
+            found
+        });
+        reading.await.map_err(|error| Error::Internal(error.to_string()))?
+    }
+}

@@ -1,0 +1,157 @@
+//! Rows to values and back.
+
+use std::fmt::Display;
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::changes::ChangeKind;
+use super::error::Error;
+use super::listing::ProcessingStatus;
+use crate::knowledge::document::{BaseName, ChunkId, Document, DocumentId, Origin, Status};
+use crate::knowledge::task::{TaskId, TaskKind};
+
+/// Enums stand as words, so that a file can be read by people.
+macro_rules! words {
+    ($type:ty { $($variant:path = $word:literal),+ $(,)? }) => {
+        impl ToSql for $type {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(match self { $($variant => $word.into()),+ })
+            }
+        }
+
+        impl FromSql for $type {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<$type> {
+                match value.as_str()? {
+                    $($word => Ok($variant),)+
+                    _ => Err(FromSqlError::InvalidType),
+                }
+            }
+        }
+    };
+}
+
+words!(Status { Status::Completed = "completed", Status::Partial = "partial" });
+words!(Origin { Origin::Added = "added", Origin::Watched = "watched", Origin::Uploaded = "uploaded" });
+words!(TaskKind { TaskKind::Add = "add", TaskKind::Import = "import" });
+words!(ProcessingStatus {
+    ProcessingStatus::Pending = "pending",
+    ProcessingStatus::Processing = "processing",
+    ProcessingStatus::Completed = "completed",
+    ProcessingStatus::Partial = "partial",
+    ProcessingStatus::Failed = "failed",
+});
+
+words!(ChangeKind {
+    ChangeKind::Put = "put",
+    ChangeKind::Removed = "removed",
+    ChangeKind::Described = "described",
+    ChangeKind::Cleared = "cleared",
+});
+
+/// Ids stand as their sixteen bytes.
+macro_rules! ids {
+    ($($type:ident),+) => {
+        $(
+            impl ToSql for $type {
+                fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                    Ok(ToSqlOutput::from(self.0.as_bytes().as_slice()))
+                }
+            }
+
+            impl FromSql for $type {
+                fn column_result(value: ValueRef<'_>) -> FromSqlResult<$type> {
+                    <[u8; 16]>::column_result(value).map(|bytes| $type(Uuid::from_bytes(bytes)))
+                }
+            }
+        )+
+    };
+}
+
+ids!(DocumentId, ChunkId, TaskId);
+
+impl ToSql for BaseName {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.as_str().into())
+    }
+}
+
+impl FromSql for BaseName {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<BaseName> {
+        value.as_str()?.parse().map_err(FromSqlError::other)
+    }
+}
+
+/// The columns of [`document`], of `documents AS d JOIN bases AS b`.
+pub(super) const DOCUMENT: &str = "d.key, d.id, b.name, d.filename, d.path, d.origin, d.title, d.format, d.size_bytes, d.sha256, \
+     d.date_added, d.updated, d.status, d.method, d.metadata, d.model, d.page_count, d.chunk_count, d.vector_count, d.warning";
+
+pub(super) fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
+    Ok(Document {
+        key: row.get(0)?,
+        id: row.get(1)?,
+        base: row.get(2)?,
+        filename: row.get(3)?,
+        path: row.get(4)?,
+        origin: row.get(5)?,
+        title: row.get(6)?,
+        format: row.get(7)?,
+        size_bytes: row.get(8)?,
+        sha256: row.get(9)?,
+        date_added: row.get(10)?,
+        updated: row.get(11)?,
+        status: row.get(12)?,
+        method: row.get(13)?,
+        metadata: metadata(row, 14)?,
+        model: row.get(15)?,
+        page_count: row.get(16)?,
+        chunk_count: row.get(17)?,
+        vector_count: row.get(18)?,
+        warning: row.get(19)?,
+    })
+}
+
+pub(super) fn metadata(row: &Row<'_>, column: usize) -> rusqlite::Result<Map<String, Value>> {
+    json(row, column)
+}
+
+/// A column that holds JSON.
+pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text = row.get_ref(column)?.as_str()?;
+    serde_json::from_str(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
+    })
+}
+
+/// A value as JSON.
+pub(super) fn to_json(value: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::Internal(error.to_string()))
+}
+
+/// The key of a base, if anything was ever written to it.
+pub(super) fn base(connection: &Connection, name: &BaseName) -> Result<Option<i64>, Error> {
+    let mut statement = connection.prepare_cached("SELECT key FROM bases WHERE name = ?1")?;
+    Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+}
+
+/// The key of a base that is written to now.
+pub(super) fn written_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO bases (name, created, updated) VALUES (?1, ?2, ?2) \
+         ON CONFLICT (name) DO UPDATE SET updated = excluded.updated RETURNING key",
+    )?;
+    Ok(statement.query_row((name, now), |row| row.get(0))?)
+}
+
+/// A time as SQLite has it.
+pub(super) fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A number of things that fits its column.
+pub(super) fn count(number: usize, of: impl Display) -> Result<u32, Error> {
+    u32::try_from(number).map_err(|_| Error::Internal(format!("too many {of}")))
+}

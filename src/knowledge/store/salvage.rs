@@ -1,0 +1,122 @@
+//! Copies out of a damaged file whatever can be read.
+//!
+//! Each table is read from its beginning until a page is damaged, then from its end backwards; what lies between is asked
+//! for key by key, so a damaged page costs the rows on it and no others.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Statement, params_from_iter};
+
+use super::error::Error;
+
+/// The tables with their keys, parents first.
+const TABLES: [(&str, &str); 7] = [
+    ("bases", "key"),
+    ("documents", "key"),
+    ("pages", "rowid"),
+    ("chunks", "key"),
+    ("vectors", "chunk"),
+    ("changes", "sequence"),
+    ("tasks", "key"),
+];
+
+/// Keys that are asked for one by one at most. More would take hours, and a hole that large is no page.
+const ONE_BY_ONE: i64 = 10_000_000;
+
+/// Copies all rows that can be read.
+pub(super) fn salvage(source: &Connection, target: &Connection) -> Result<(), Error> {
+    for (table, key) in TABLES {
+        // A table that cannot be read at all has nothing to give; the others may.
+        if let Ok(columns) = columns(source, table) {
+            Table { source, target, table, key, columns }.copy()?;
+            continue_keys(source, target, table)?;
+        }
+    }
+    Ok(())
+}
+
+/// A key that was given to a row is given to no other, also if the row is lost.
+fn continue_keys(source: &Connection, target: &Connection, table: &str) -> Result<(), Error> {
+    let last = "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
+    let Ok(before) = source.query_row(last, [table], |row| row.get::<_, i64>(0)) else { return Ok(()) };
+    let now: i64 = target.query_row(last, [table], |row| row.get(0))?;
+    if before > now {
+        target.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
+        target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", (table, before))?;
+    }
+    Ok(())
+}
+
+struct Table<'a> {
+    source: &'a Connection,
+    target: &'a Connection,
+    table: &'static str,
+    key: &'static str,
+    columns: Vec<String>,
+}
+
+impl Table<'_> {
+    fn copy(&self) -> Result<(), Error> {
+        let names = self.columns.join(", ");
+        let places = vec!["?"; self.columns.len()].join(", ");
+        let sql = format!("INSERT OR IGNORE INTO {} ({names}) VALUES ({places})", self.table);
+        let mut insert = self.target.prepare(&sql)?;
+        let Err(first) = self.run("ASC", &mut insert)? else { return Ok(()) };
+        let Err(last) = self.run("DESC", &mut insert)? else { return Ok(()) };
+        let (Some(first), Some(last)) = (first, last) else { return Ok(()) };
+        let sql = format!("SELECT {} FROM {} NOT INDEXED WHERE {} = ?1", self.selected(), self.table, self.key);
+        let Ok(mut one) = self.source.prepare(&sql) else { return Ok(()) };
+        for key in (first + 1..last).take(ONE_BY_ONE as usize) {
+            let row = one.query_row([key], |row| values(row, self.columns.len()));
+            if let Ok((_, row)) = row {
+                keep(&mut insert, row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies rows until one cannot be read, and tells the key before that one, if there was any.
+    fn run(&self, order: &str, insert: &mut Statement<'_>) -> Result<Result<(), Option<i64>>, Error> {
+        let sql = format!("SELECT {} FROM {} NOT INDEXED ORDER BY {} {order}", self.selected(), self.table, self.key);
+        let mut last = None;
+        let Ok(mut statement) = self.source.prepare(&sql) else { return Ok(Err(None)) };
+        let Ok(mut rows) = statement.query([]) else { return Ok(Err(None)) };
+        loop {
+            match rows.next() {
+                Ok(None) => return Ok(Ok(())),
+                Ok(Some(row)) => match values(row, self.columns.len()) {
+                    Ok((key, row)) => {
+                        keep(insert, row)?;
+                        last = Some(key);
+                    }
+                    Err(_) => return Ok(Err(last)),
+                },
+                Err(_) => return Ok(Err(last)),
+            }
+        }
+    }
+
+    /// The key and all columns.
+    fn selected(&self) -> String {
+        format!("{}, {}", self.key, self.columns.join(", "))
+    }
+}
+
+/// The columns a table has in the file that is read, which may be of an older version.
+fn columns(source: &Connection, table: &str) -> Result<Vec<String>, Error> {
+    let mut statement = source.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let names = statement.query_map([table], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+    if names.is_empty() { Err(Error::unreadable(table)) } else { Ok(names) }
+}
+
+fn values(row: &rusqlite::Row<'_>, count: usize) -> rusqlite::Result<(i64, Vec<Value>)> {
+    let values = (1..=count).map(|column| row.get(column)).collect::<rusqlite::Result<_>>()?;
+    Ok((row.get(0)?, values))
+}
+
+/// A row that breaks a rule is damaged itself, and left out; a full disk is another matter.
+fn keep(insert: &mut Statement<'_>, row: Vec<Value>) -> Result<(), Error> {
+    match insert.execute(params_from_iter(row)).map_err(Error::from) {
+        Ok(_) | Err(Error::Internal(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

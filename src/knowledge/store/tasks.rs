@@ -1,0 +1,268 @@
+//! Tasks, and whose they are.
+//!
+//! A task belongs to the process that took it on. When that process has ended, whatever the reason, another one may
+//! adopt it; which processes live, the operating system knows (see `instance`).
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::error::Error;
+use super::files::Files;
+use super::{Pen, Store, instance, rows};
+use crate::knowledge::document::{BaseName, DocumentId, Millis};
+use crate::knowledge::task::{NewTask, Outcome, Progress, Task, TaskEnd, TaskId, TaskState, Work};
+
+/// The least that finished tasks stay.
+const LEAST_KEPT: Duration = Duration::from_secs(60 * 60);
+
+impl Store {
+    /// Takes on a task; this process is to do it.
+    pub async fn add_task(&self, task: &NewTask) -> Result<(), Error> {
+        let (task, bound) = (task.clone(), self.0.options.max_tasks);
+        self.write(move |transaction, pen| add(transaction, pen, &task, bound)).await
+    }
+
+    pub async fn task(&self, id: TaskId) -> Result<Option<Task>, Error> {
+        self.read(move |transaction| find(transaction, id)).await
+    }
+
+    /// The same for callers who cannot wait in another way; some microseconds.
+    pub fn task_now(&self, id: TaskId) -> Result<Option<Task>, Error> {
+        find(self.watch().connection(), id)
+    }
+
+    /// Cancels a task for callers who cannot wait in another way. False if it has ended already, or is not there.
+    pub fn cancel_task_now(&self, id: TaskId) -> Result<bool, Error> {
+        self.0.writer.transact_now(move |transaction| end_one(transaction, &TaskEnd::cancelled(id), rows::now()))
+    }
+
+    /// The latest tasks, of one base or of all, the last one first.
+    pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<Task>, Error> {
+        let base = base.cloned();
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(&format!(
+                "SELECT {TASK} WHERE ?1 IS NULL OR b.name = ?1 ORDER BY t.key DESC LIMIT ?2"
+            ))?;
+            let rows = statement.query_map((base, limit), read)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// The last task that was to bring a document, if it is not forgotten; one that did, or was cancelled, is not meant.
+    pub async fn task_of_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Task>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(&format!(
+                "SELECT {TASK} WHERE t.document = ?1 AND b.name = ?2 AND t.state IN ('queued', 'running', 'failed') \
+                 ORDER BY t.key DESC LIMIT 1"
+            ))?;
+            Ok(statement.query_row((id, base), read).optional()?)
+        })
+        .await
+    }
+
+    /// Cancels a task, or forgets that it failed: its document is not listed any more.
+    pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
+        self.write(move |transaction, _| {
+            end_one(transaction, &TaskEnd::cancelled(id), rows::now())?;
+            transaction.prepare_cached("DELETE FROM tasks WHERE id = ?1 AND state = 'failed'")?.execute([id])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Begins a task of this process. False if it is not there to be begun: cancelled, or with somebody else.
+    pub async fn start_task(&self, id: TaskId) -> Result<bool, Error> {
+        self.write(move |transaction, pen| {
+            let mut statement = transaction.prepare_cached(
+                "UPDATE tasks SET state = 'running', started = ?3, updated = ?3, attempts = attempts + 1, step = '', \
+                 done = 0, total = 0 WHERE id = ?1 AND state = 'queued' AND runner = ?2",
+            )?;
+            Ok(statement.execute(params![id, pen.instance, rows::now()])? > 0)
+        })
+        .await
+    }
+
+    /// Tells how far a running task of this process is. Each call is a write; now and then is enough.
+    pub async fn note_progress(&self, id: TaskId, progress: Progress) -> Result<bool, Error> {
+        self.write(move |transaction, pen| {
+            let mut statement = transaction.prepare_cached(
+                "UPDATE tasks SET step = ?3, done = ?4, total = ?5, updated = ?6 \
+                 WHERE id = ?1 AND state = 'running' AND runner = ?2",
+            )?;
+            let Progress { step, done, total } = progress;
+            Ok(statement.execute(params![id, pen.instance, step, done, total, rows::now()])? > 0)
+        })
+        .await
+    }
+
+    /// Ends a task. False if it has ended already, or is not there.
+    pub async fn end_task(&self, end: TaskEnd) -> Result<bool, Error> {
+        self.write(move |transaction, _| end_one(transaction, &end, rows::now())).await
+    }
+
+    /// Cancels a task, whoever runs it. False if it has ended already, or is not there.
+    pub async fn cancel_task(&self, id: TaskId) -> Result<bool, Error> {
+        self.end_task(TaskEnd::cancelled(id)).await
+    }
+
+    /// Adopts the unfinished tasks of processes that have ended; they wait again, now for this process. In one transaction,
+    /// so that no two processes get the same one. The oldest first.
+    pub async fn orphaned_tasks(&self) -> Result<Vec<Task>, Error> {
+        let files = self.0.files.clone();
+        self.write(move |transaction, pen| adopt(transaction, pen, &files)).await
+    }
+
+    /// Hands the unfinished tasks of this process back, for others to adopt: it ends in order, so the task is not to blame
+    /// for not being done.
+    pub async fn hand_back_tasks(&self) -> Result<u64, Error> {
+        self.write(move |transaction, pen| {
+            let mut statement = transaction.prepare_cached(
+                "UPDATE tasks SET runner = NULL, attempts = max(attempts - (state = 'running'), 0), state = 'queued', \
+                 updated = ?2 WHERE runner = ?1 AND state IN ('queued', 'running')",
+            )?;
+            Ok(statement.execute(params![pen.instance, rows::now()])? as u64)
+        })
+        .await
+    }
+
+    /// Forgets tasks that ended longer ago than `keep`, and at least an hour. Tells how many.
+    pub async fn prune_tasks(&self, now: Millis, keep: Duration) -> Result<u64, Error> {
+        let keep = i64::try_from(keep.max(LEAST_KEPT).as_millis()).unwrap_or(i64::MAX);
+        self.write(move |transaction, _| {
+            let mut statement = transaction.prepare_cached(
+                "DELETE FROM tasks WHERE state IN ('completed', 'failed', 'cancelled') AND ended < ?1",
+            )?;
+            Ok(statement.execute([now.saturating_sub(keep)])? as u64)
+        })
+        .await
+    }
+}
+
+/// A write for a task must not happen if that was cancelled or taken over meanwhile.
+pub(super) fn must_go_on(connection: &Connection, pen: &Pen, work: &Work) -> Result<(), Error> {
+    let id = match work {
+        Work::Alone => return Ok(()),
+        Work::PartOf(id) => *id,
+        Work::Ends(end) => end.task,
+    };
+    let mut statement = connection
+        .prepare_cached("SELECT 1 FROM tasks WHERE id = ?1 AND state IN ('queued', 'running') AND runner = ?2")?;
+    statement.exists(params![id, pen.instance])?.then_some(()).ok_or(Error::Cancelled)
+}
+
+/// Ends the task that a write ends.
+pub(super) fn end_with(connection: &Connection, work: &Work, now: Millis) -> Result<(), Error> {
+    if let Work::Ends(end) = work {
+        end_one(connection, end, now)?;
+    }
+    Ok(())
+}
+
+fn add(connection: &Connection, pen: &Pen, task: &NewTask, bound: u64) -> Result<(), Error> {
+    let unfinished: u64 = connection
+        .prepare_cached("SELECT count(*) FROM tasks WHERE state IN ('queued', 'running')")?
+        .query_row([], |row| row.get(0))?;
+    if unfinished >= bound {
+        return Err(Error::TooManyTasks { bound });
+    }
+    let now = rows::now();
+    // A task alone changes nothing about a base, but it must be there.
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO bases (name, created, updated) VALUES (?1, ?2, ?2)")?
+        .execute((&task.base, now))?;
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO tasks (id, base, owner, kind, request, document, filename, format, size_bytes, state, created, updated, \
+         attempts, runner) SELECT ?1, key, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'queued', ?10, ?10, 0, ?11 FROM bases WHERE name = ?2",
+    )?;
+    statement.execute(params![
+        task.id,
+        task.base,
+        task.owner,
+        task.kind,
+        rows::to_json(&task.request)?,
+        task.document,
+        task.filename,
+        task.format,
+        task.size_bytes,
+        now,
+        pen.instance,
+    ])?;
+    Ok(())
+}
+
+fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, Error> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {TASK} WHERE t.id = ?1"))?;
+    Ok(statement.query_row([id], read).optional()?)
+}
+
+fn end_one(connection: &Connection, end: &TaskEnd, now: Millis) -> Result<bool, Error> {
+    let (state, result, error) = match &end.outcome {
+        Outcome::Completed(result) => ("completed", Some(rows::to_json(result)?), None),
+        Outcome::Failed { code, message } => ("failed", None, Some((code, message))),
+        Outcome::Cancelled => ("cancelled", None, None),
+    };
+    let mut statement = connection.prepare_cached(
+        "UPDATE tasks SET state = ?2, result = ?3, error_code = ?4, error_message = ?5, ended = ?6, updated = ?6 \
+         WHERE id = ?1 AND state IN ('queued', 'running')",
+    )?;
+    let (code, message) = error.unzip();
+    Ok(statement.execute(params![end.task, state, result, code, message, now])? > 0)
+}
+
+fn adopt(connection: &Connection, pen: &Pen, files: &Files) -> Result<Vec<Task>, Error> {
+    let runners = connection
+        .prepare_cached("SELECT DISTINCT runner FROM tasks WHERE state IN ('queued', 'running') AND runner IS NOT ?1")?
+        .query_map([&pen.instance], |row| row.get(0))?
+        .collect::<Result<Vec<Option<String>>, _>>()?;
+    let mut update = connection.prepare_cached(
+        "UPDATE tasks SET state = 'queued', runner = ?2, updated = ?3 \
+         WHERE state IN ('queued', 'running') AND runner IS ?1 RETURNING key, id",
+    )?;
+    let mut adopted = Vec::new();
+    for dead in runners.iter().filter(|name| !name.as_deref().is_some_and(|name| instance::lives(files, name))) {
+        let rows = update.query_map(params![dead, pen.instance, rows::now()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for row in rows {
+            adopted.push(row?);
+        }
+    }
+    adopted.sort_unstable();
+    let tasks = adopted.into_iter().map(|(_, id): (u64, TaskId)| find(connection, id));
+    tasks.filter_map(Result::transpose).collect()
+}
+
+/// The columns of [`read`], and where they are.
+const TASK: &str = "t.id, b.name, t.owner, t.kind, t.request, t.document, t.filename, t.format, t.size_bytes, t.state, t.step, \
+     t.done, t.total, t.result, t.error_code, t.error_message, t.created, t.started, t.ended, t.updated, t.attempts, t.runner \
+     FROM tasks AS t JOIN bases AS b ON b.key = t.base";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
+    let state = match row.get_ref(9)?.as_str()? {
+        "queued" => TaskState::Queued,
+        "running" => TaskState::Running(Progress { step: row.get(10)?, done: row.get(11)?, total: row.get(12)? }),
+        "completed" => TaskState::Completed(rows::json(row, 13)?),
+        "failed" => TaskState::Failed { code: row.get(14)?, message: row.get(15)? },
+        "cancelled" => TaskState::Cancelled,
+        other => return Err(rusqlite::Error::InvalidColumnType(9, other.to_owned(), rusqlite::types::Type::Text)),
+    };
+    Ok(Task {
+        id: row.get(0)?,
+        base: row.get(1)?,
+        owner: row.get(2)?,
+        kind: row.get(3)?,
+        request: rows::json(row, 4)?,
+        document: row.get(5)?,
+        filename: row.get(6)?,
+        format: row.get(7)?,
+        size_bytes: row.get(8)?,
+        state,
+        created: row.get(16)?,
+        started: row.get(17)?,
+        ended: row.get(18)?,
+        updated: row.get(19)?,
+        attempts: row.get(20)?,
+        runner: row.get(21)?,
+    })
+}

@@ -1,0 +1,134 @@
+//! The one thread that writes.
+//!
+//! Work comes over a queue with a bound and is done in its order. What has been queued is done, also if nobody waits for
+//! it any more; a panic in it fails that one call.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use super::error::Error;
+use crate::locked::locked;
+
+/// How long somebody waits who cannot wait in another way. What was asked for may be done later all the same.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+type Command = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// The queue in front of the thread, and the thread.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Command>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    pub(super) fn start(mut connection: Connection, room: usize) -> Result<Writer, Error> {
+        let (queue, mut commands) = mpsc::channel::<Command>(room.max(1));
+        let run = move || {
+            while let Some(command) = commands.blocking_recv() {
+                // The caller hears of a panic by its answer's end; a transaction that was open is rolled back as it unwinds.
+                if catch_unwind(AssertUnwindSafe(|| command(&mut connection))).is_err() {
+                    tracing::error!("a write to the knowledge base panicked");
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("store".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| Error::Internal(error.to_string()))?;
+        Ok(Writer { queue: Some(queue), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Does something in one transaction, which is kept if it succeeds.
+    pub(super) async fn transact<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.run(move |connection| transact(connection, work)).await
+    }
+
+    /// The same for callers who cannot wait in another way; only for what is short.
+    pub(super) fn transact_now<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (answer, answered) = std::sync::mpsc::channel();
+        let command = Box::new(move |connection: &mut Connection| {
+            let _ = answer.send(transact(connection, work));
+        });
+        let queue = self.queue.as_ref().ok_or(Error::Closed)?;
+        queue.try_send(command).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Error::Busy,
+            mpsc::error::TrySendError::Closed(_) => Error::Closed,
+        })?;
+        answered.recv_timeout(PATIENCE).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Error::Busy,
+            RecvTimeoutError::Disconnected => Error::Internal("a write panicked; it was rolled back".to_owned()),
+        })?
+    }
+
+    /// Does something with the connection.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (answer, answered) = oneshot::channel();
+        let command = Box::new(move |connection: &mut Connection| {
+            // Nobody waits for the answer if this fails.
+            let _ = answer.send(work(connection));
+        });
+        let queue = self.queue.as_ref().ok_or(Error::Closed)?;
+        queue.send(command).await.map_err(|_| Error::Closed)?;
+        answered.await.map_err(|_| Error::Internal("a write panicked; it was rolled back".to_owned()))?
+    }
+}
+
+/// What was queued is done before the store is gone.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        let thread = locked(&self.thread).take();
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
+            // It ends with its queue, and contains its panics.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The lock is taken at the beginning: a transaction that read first could not be sure of getting it later.
+pub(super) fn transact<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let done = work(&transaction)?;
+    transaction.commit()?;
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_fails_one_write_and_its_transaction_is_rolled_back() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE numbers (number INTEGER)").unwrap();
+        let writer = Writer::start(connection, 1).unwrap();
+        let insert = |transaction: &Transaction<'_>| Ok(transaction.execute("INSERT INTO numbers VALUES (1)", [])?);
+        let failed = writer.transact::<usize>(move |transaction| {
+            insert(transaction)?;
+            panic!("on purpose")
+        });
+        assert!(matches!(failed.await, Err(Error::Internal(_))));
+        writer.transact(insert).await.unwrap();
+        let count = |connection: &mut Connection| {
+            Ok(connection.query_row("SELECT count(*) FROM numbers", [], |row| row.get::<_, i64>(0))?)
+        };
+        assert_eq!(writer.run(count).await.unwrap(), 1);
+    }
+}

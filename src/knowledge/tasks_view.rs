@@ -1,0 +1,99 @@
+//! The tasks of the knowledge base as MCP tasks: one store, two views (M-21).
+//!
+//! Tasks that other tools begin are kept in memory, as they do not outlive their process anyway.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use corbie_mcp::{CallResult, Error as Refusal, MemoryTasks, Task, TaskState, TaskStore};
+use serde_json::{Map, Value};
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use super::task::{self, TaskId};
+use super::{Error, Knowledge, date};
+
+/// Where a server keeps its tasks.
+pub struct Tasks {
+    knowledge: Knowledge,
+    others: MemoryTasks,
+}
+
+impl Tasks {
+    pub fn new(knowledge: Knowledge, most: usize) -> Tasks {
+        Tasks { knowledge, others: MemoryTasks::new(most) }
+    }
+
+    fn own(&self, id: &str) -> Result<Option<task::Task>, Refusal> {
+        let (Ok(id), Some(open)) = (id.parse::<TaskId>(), self.knowledge.opened()) else { return Ok(None) };
+        Ok(open.store.task_now(id).map_err(Error::from)?)
+    }
+
+    fn shown(&self, own: task::Task) -> Task {
+        let keep = self.knowledge.settings().keep_tasks.get();
+        let state = match own.state {
+            task::TaskState::Queued | task::TaskState::Running(_) => TaskState::Working,
+            task::TaskState::Completed(result) => TaskState::Completed(completed(result)),
+            task::TaskState::Failed { code, message } => TaskState::Completed(failed(&code, &message)),
+            task::TaskState::Cancelled => TaskState::Cancelled,
+        };
+        Task {
+            id: own.id.to_string().into(),
+            owner: Arc::from(own.owner),
+            state,
+            created: date::time(own.created),
+            updated: date::time(own.updated),
+            ttl: keep.max(Duration::from_secs(3600)),
+        }
+    }
+}
+
+impl TaskStore for Tasks {
+    fn put(&self, task: &Task) -> Result<(), Refusal> {
+        let Some(own) = self.own(&task.id)? else { return self.others.put(task) };
+        if let (TaskState::Cancelled, Some(open)) = (&task.state, self.knowledge.opened()) {
+            waiting(|| open.store.cancel_task_now(own.id)).map_err(Error::from)?;
+            open.work.drop_task(own.id);
+        }
+        Ok(())
+    }
+
+    fn get(&self, id: &str) -> Result<Option<Task>, Refusal> {
+        match self.own(id)? {
+            Some(own) => Ok(Some(self.shown(own))),
+            None => self.others.get(id),
+        }
+    }
+}
+
+/// Does what waits for a disk without keeping other calls from this thread, where there are others.
+fn waiting<T>(run: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(run),
+        _ => run(),
+    }
+}
+
+/// What the call would have been answered if it had waited.
+fn completed(result: Value) -> Value {
+    let mut members = Map::new();
+    members.insert("success".into(), true.into());
+    if let Value::Object(result) = result {
+        members.extend(result);
+    }
+    serde_json::to_value(CallResult::json(Value::Object(members))).unwrap_or_default()
+}
+
+/// A tool's own failure is a result too (K-03).
+fn failed(code: &str, message: &str) -> Value {
+    let error = Error::Document { code: code.to_owned(), message: message.to_owned() };
+    // As where the call itself fails: the failure does not fit the tool's output schema, so it is text alone.
+    let result = CallResult { is_error: true, ..CallResult::text(Value::Object(error.members()).to_string()) };
+    serde_json::to_value(result).unwrap_or_default()
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks").field("others", &self.others).finish_non_exhaustive()
+    }
+}

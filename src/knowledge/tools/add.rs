@@ -1,0 +1,119 @@
+//! `knowledge-add`: a document or picture into the knowledge base (K-20 to K-44).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use corbie_mcp::{Arguments, Context, Effect, Outcome, RegistrationError, TaskSupport, Tool, ToolError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{MODULE, base, base_schema, begun, dialect, is_from_outside, metadata};
+use crate::knowledge::document::Origin;
+use crate::knowledge::ingest::Wish;
+use crate::knowledge::work::Request;
+use crate::knowledge::{Knowledge, UPLOADS, blocking};
+
+const DESCRIPTION: &str = "Add a document or image to the knowledge base for semantic search. Takes PDF, DOCX, PPTX, \
+XLSX, HTML, JPG, PNG, SVG, and also MD, TXT and CSV. By default the work goes on in the background and a task_id comes \
+back, which knowledge-task-status tells more about; with async=false the call waits until the document can be found. \
+The same content is never added twice.";
+
+/// A document may take minutes (X-19).
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Deserialize)]
+struct Input {
+    file_path: String,
+    metadata: Option<Map<String, Value>>,
+    #[serde(default)]
+    force_ocr: bool,
+    #[serde(default = "yes", rename = "async")]
+    is_async: bool,
+    knowledge_base: Option<String>,
+}
+
+pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
+    Tool::builder("knowledge-add")
+        .title("Add a document")
+        .description(DESCRIPTION)
+        .module(MODULE)
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "file_path": {
+                    "type": "string",
+                    "description": "Path to the document or image file, on the machine the server runs on",
+                    "minLength": 1,
+                    "maxLength": 4096,
+                },
+                "metadata": { "type": "object", "description": "Additional metadata (author, title, tags)" },
+                "force_ocr": {
+                    "type": "boolean",
+                    "description": "Force OCR even if text extraction available",
+                    "default": false,
+                },
+                "async": {
+                    "type": "boolean",
+                    "description": "Process asynchronously and return task ID",
+                    "default": true,
+                },
+                "knowledge_base": base_schema(),
+            },
+            "required": ["file_path"],
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "success": { "type": "boolean" },
+                "task_id": { "type": "string" },
+                "message": { "type": "string" },
+                "estimated_time_seconds": { "type": "integer" },
+                "document_id": { "type": "string" },
+                "filename": { "type": "string" },
+                "chunks_created": { "type": "integer" },
+                "processing_method": { "type": "string" },
+                "processing_time_seconds": { "type": "number" },
+            },
+            "required": ["success"],
+        }))
+        .effect(Effect::Changes)
+        .timeout(PATIENCE)
+        .task_support(TaskSupport::Own)
+        .dialect(dialect)
+        .run(move |context: Context, arguments: Arguments| {
+            let knowledge = knowledge.clone();
+            async move { run(&knowledge, &context, arguments.parse()?).await }
+        })
+}
+
+async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<Outcome, ToolError> {
+    let base = base(input.knowledge_base.as_deref())?;
+    let metadata = metadata(input.metadata)?;
+    // The program may be started again elsewhere before it comes to this file.
+    let path = std::path::absolute(&input.file_path).unwrap_or_else(|_| PathBuf::from(&input.file_path));
+    let rules = knowledge.rules(is_from_outside(context));
+    let (checked, asked) = (rules.clone(), path.clone());
+    let facts = blocking(move || checked.check(&asked)).await??;
+    let open = knowledge.open().await?;
+    let uploads = open.storage.join(UPLOADS);
+    let is_upload = uploads.canonicalize().is_ok_and(|uploads| facts.path.starts_with(uploads));
+    let origin = if is_upload { Origin::Uploaded } else { Origin::Added };
+    let wish = Wish { file_path: path, metadata, force_ocr: input.force_ocr, origin };
+    let owner = context.caller().identity.clone();
+    let job = open.work.submit(base, owner, Request::Add(wish), Some(&facts)).await?;
+    if input.is_async {
+        let estimate = open.work.estimate(&job).as_secs_f64().ceil().max(1.0) as u64;
+        let reply = json!({
+            "success": true,
+            "task_id": job.id,
+            "message": "Document queued for processing",
+            "estimated_time_seconds": estimate,
+        });
+        return Ok(begun::promise(knowledge, context, job, reply));
+    }
+    begun::result(knowledge, context, &job).await
+}
+
+fn yes() -> bool {
+    true
+}

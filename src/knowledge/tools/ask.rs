@@ -1,0 +1,146 @@
+//! `knowledge-ask`: an answer from the documents, with citations.
+
+use corbie_mcp::{Arguments, CallResult, Context, Effect, RegistrationError, Tool, ToolError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::search::{filters_schema, result};
+use super::{MODULE, base, base_schema, dialect, whole, whole_if_any};
+use crate::knowledge::search::{Passage, Question};
+use crate::knowledge::{Error, Knowledge, filter, grounding};
+use crate::providers::Chat;
+use crate::providers::chat::{Message, Part, Role};
+use crate::route::{self, Ask, Router};
+
+const DESCRIPTION: &str = "Ask a question about the documents in the knowledge base. The best passages are found and \
+given to a language model, whose answer cites them by number, with file and page. The passages are sent to the provider \
+of that model. Without a provider the passages themselves come back.";
+
+#[derive(Debug, Deserialize)]
+struct Input {
+    question: String,
+    #[serde(default = "six", deserialize_with = "whole")]
+    top_k: usize,
+    #[serde(default)]
+    min_relevance: f32,
+    filters: Option<Map<String, Value>>,
+    model: Option<String>,
+    #[serde(default, deserialize_with = "whole_if_any")]
+    max_tokens: Option<u32>,
+    knowledge_base: Option<String>,
+}
+
+pub(super) fn tool(knowledge: Knowledge, router: Router) -> Result<Tool, RegistrationError> {
+    let patience = router.settings().timeout.get() + std::time::Duration::from_secs(10);
+    Tool::builder("knowledge-ask")
+        .title("Ask the documents")
+        .description(DESCRIPTION)
+        .module(MODULE)
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "question": { "type": "string", "description": "What you want to know", "minLength": 1, "maxLength": 500 },
+                "top_k": { "type": "integer", "description": "How many passages the model is given", "default": 6, "minimum": 1, "maximum": 50 },
+                "min_relevance": { "type": "number", "description": "Passages less relevant are not given to it", "default": 0.0, "minimum": 0.0, "maximum": 1.0 },
+                "filters": filters_schema(),
+                "model": { "type": "string", "description": "The model to ask; left out, the question decides", "minLength": 1, "maxLength": 256 },
+                "max_tokens": { "type": "integer", "description": "How many tokens the answer may have", "minimum": 1, "maximum": 1_000_000 },
+                "knowledge_base": base_schema(),
+            },
+            "required": ["question"],
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "success": { "type": "boolean" },
+                "question": { "type": "string" },
+                "answer": { "type": ["string", "null"] },
+                "citations": { "type": "array", "items": { "type": "object" } },
+                "passages": { "type": "array", "items": { "type": "object" } },
+                "model": { "type": ["string", "null"] },
+                "provider": { "type": ["string", "null"] },
+                "message": { "type": "string" },
+            },
+            "required": ["success", "question", "answer", "citations", "passages"],
+        }))
+        .effect(Effect::Changes)
+        .timeout(patience)
+        .dialect(dialect)
+        .run(move |context: Context, arguments: Arguments| {
+            let (knowledge, router) = (knowledge.clone(), router.clone());
+            async move {
+                let reply = ask(&knowledge, &router, &context, arguments.parse()?).await?;
+                Ok::<_, ToolError>(CallResult::json(reply))
+            }
+        })
+}
+
+async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: Input) -> Result<Value, Error> {
+    let question = input.question.trim();
+    if question.is_empty() {
+        return Err(Error::invalid("question", "`question` is empty; say what you want to know"));
+    }
+    let passages = knowledge
+        .search(Question {
+            base: base(input.knowledge_base.as_deref())?,
+            query: question.to_owned(),
+            top: input.top_k,
+            least: input.min_relevance,
+            filter: input.filters.as_ref().map(filter::read).transpose()?.flatten(),
+        })
+        .await?;
+    let shown: Vec<Value> = passages.iter().enumerate().map(numbered).collect();
+    let mut reply = json!({
+        "success": true,
+        "question": question,
+        "answer": null,
+        "citations": [],
+        "passages": shown,
+    });
+    if passages.is_empty() {
+        reply["message"] = "No documents found matching your query".into();
+        return Ok(reply);
+    }
+    let message = |role, text: String| Message { role, parts: vec![Part::Text { text }] };
+    let chat = Chat {
+        messages: vec![
+            message(Role::System, grounding::INSTRUCTIONS.into()),
+            // Documents may come from anywhere, so they have no more say than a user. The question stands alone: it decides
+            // about the model.
+            message(Role::User, grounding::passages(&passages)),
+            message(Role::User, question.to_owned()),
+        ],
+        max_tokens: input.max_tokens,
+        ..Chat::default()
+    };
+    let caller = Some(context.caller().identity.clone());
+    let known = passages.first().map(|best| best.relevance);
+    match router.ask(Ask { question: chat.into(), model: input.model, caller, known }).await {
+        Ok(routed) => {
+            let answer = routed.completion.text();
+            let cited = grounding::cited(&answer, passages.len());
+            reply["citations"] = cited.iter().filter_map(|number| shown.get(number - 1)).cloned().collect();
+            reply["answer"] = answer.into();
+            reply["model"] = json!(routed.record.model);
+            reply["provider"] = json!(routed.record.provider);
+        }
+        Err(route::Error::NoProvider) => {
+            reply["message"] = "No provider is configured, so no model was asked; these are the best passages".into();
+        }
+        Err(error) => {
+            reply["message"] = format!("No model answered ({error}); these are the best passages").into();
+        }
+    }
+    Ok(reply)
+}
+
+/// A passage with the number an answer cites it by.
+fn numbered((number, passage): (usize, &Passage)) -> Value {
+    let mut shown = result(passage);
+    shown["number"] = (number + 1).into();
+    shown
+}
+
+fn six() -> usize {
+    6
+}

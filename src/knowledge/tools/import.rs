@@ -1,0 +1,115 @@
+//! `knowledge-import`: folders and patterns, as one task (K-43).
+
+use std::time::Duration;
+
+use corbie_mcp::{Arguments, Context, Effect, Outcome, RegistrationError, TaskSupport, Tool, ToolError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{MODULE, base, base_schema, begun, dialect, is_from_outside, metadata};
+use crate::knowledge::work::Request;
+use crate::knowledge::{Error, Knowledge};
+
+const DESCRIPTION: &str = "Add many documents at once: files, folders, or patterns such as docs/**/*.pdf. One task does \
+all of them; knowledge-task-status tells how far it is and, at the end, what became of each file. Files that are already \
+there unchanged are passed over, changed ones are updated.";
+
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Deserialize)]
+struct Input {
+    paths: Vec<String>,
+    #[serde(default = "yes")]
+    recursive: bool,
+    metadata: Option<Map<String, Value>>,
+    #[serde(default)]
+    force_ocr: bool,
+    #[serde(default = "yes", rename = "async")]
+    is_async: bool,
+    knowledge_base: Option<String>,
+}
+
+pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
+    Tool::builder("knowledge-import")
+        .title("Add many documents")
+        .description(DESCRIPTION)
+        .module(MODULE)
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "paths": {
+                    "type": "array",
+                    "description": "Files, folders or patterns, on the machine the server runs on",
+                    "items": { "type": "string", "minLength": 1, "maxLength": 4096 },
+                    "minItems": 1,
+                    "maxItems": 1000,
+                },
+                "recursive": {
+                    "type": "boolean",
+                    "description": "Whether folders inside of folders are imported too",
+                    "default": true,
+                },
+                "metadata": { "type": "object", "description": "Additional metadata for every document" },
+                "force_ocr": {
+                    "type": "boolean",
+                    "description": "Force OCR even if text extraction available",
+                    "default": false,
+                },
+                "async": {
+                    "type": "boolean",
+                    "description": "Process asynchronously and return task ID",
+                    "default": true,
+                },
+                "knowledge_base": base_schema(),
+            },
+            "required": ["paths"],
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "success": { "type": "boolean" },
+                "task_id": { "type": "string" },
+                "message": { "type": "string" },
+                "files_total": { "type": "integer" },
+                "added": { "type": "integer" },
+                "updated": { "type": "integer" },
+                "unchanged": { "type": "integer" },
+                "failed": { "type": "integer" },
+                "files": { "type": "array", "items": { "type": "object" } },
+            },
+            "required": ["success"],
+        }))
+        .effect(Effect::Changes)
+        .timeout(PATIENCE)
+        .task_support(TaskSupport::Own)
+        .dialect(dialect)
+        .run(move |context: Context, arguments: Arguments| {
+            let knowledge = knowledge.clone();
+            async move { run(&knowledge, &context, arguments.parse()?).await }
+        })
+}
+
+async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<Outcome, ToolError> {
+    let base = base(input.knowledge_base.as_deref())?;
+    let metadata = metadata(input.metadata)?;
+    if knowledge.needs_roots(is_from_outside(context)) {
+        let message = "folders are imported only from `knowledge.allowed_roots`, which is empty; add folders to it";
+        return Err(Error::Storage { code: "path_not_allowed", message: message.into() }.into());
+    }
+    let Input { paths, recursive, force_ocr, is_async, .. } = input;
+    let absolute = |path: String| std::path::absolute(&path).map_or(path, |path| path.to_string_lossy().into_owned());
+    let paths = paths.into_iter().map(absolute).collect();
+    let open = knowledge.open().await?;
+    let owner = context.caller().identity.clone();
+    let request = Request::Import { paths, recursive, metadata, force_ocr };
+    let job = open.work.submit(base, owner, request, None).await?;
+    if is_async {
+        let reply = json!({ "success": true, "task_id": job.id, "message": "Documents queued for processing" });
+        return Ok(begun::promise(knowledge, context, job, reply));
+    }
+    begun::result(knowledge, context, &job).await
+}
+
+fn yes() -> bool {
+    true
+}

@@ -1,0 +1,174 @@
+//! `knowledge-search`: passages that answer a question (K-50 to K-60).
+
+use std::time::Instant;
+
+use corbie_mcp::{Arguments, CallResult, RegistrationError, Tool, ToolError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{MODULE, base, base_schema, dialect, whole};
+use crate::classify::tools::short;
+use crate::knowledge::search::{Passage, Question};
+use crate::knowledge::{Error, Knowledge, date, filter};
+
+const DESCRIPTION: &str = "Search the knowledge base using natural language query. Finds passages by what they mean and \
+by their words, best first, each with its document, page and a relevance_score from 0 to 1 that means the same for every \
+query. A topic that no document is about gives no results.";
+
+#[derive(Debug, Deserialize)]
+struct Input {
+    query: String,
+    #[serde(default = "ten", deserialize_with = "whole")]
+    top_k: usize,
+    #[serde(default)]
+    min_relevance: f32,
+    filters: Option<Map<String, Value>>,
+    knowledge_base: Option<String>,
+}
+
+pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
+    Tool::builder("knowledge-search")
+        .title("Search documents")
+        .description(DESCRIPTION)
+        .module(MODULE)
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "query": {
+                    "type": "string",
+                    "description": "Natural language search query",
+                    "minLength": 1,
+                    "maxLength": 500,
+                },
+                "top_k": {
+                    "type": "integer",
+                    "description": "Number of results to return",
+                    "default": 10,
+                    "minimum": 1,
+                    "maximum": 50,
+                },
+                "min_relevance": {
+                    "type": "number",
+                    "description": "Minimum relevance score (0.0 to 1.0)",
+                    "default": 0.0,
+                    "minimum": 0.0,
+                    "maximum": 1.0,
+                },
+                "filters": filters_schema(),
+                "knowledge_base": base_schema(),
+            },
+            "required": ["query"],
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "success": { "type": "boolean" },
+                "query": { "type": "string" },
+                "results": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "document_id": { "type": "string" },
+                            "chunk_id": { "type": "string" },
+                            "filename": { "type": "string" },
+                            "chunk_text": { "type": "string" },
+                            "relevance_score": { "type": "number", "minimum": 0, "maximum": 1 },
+                            "metadata": { "type": "object" },
+                        },
+                        "required": ["document_id", "chunk_id", "filename", "chunk_text", "relevance_score", "metadata"],
+                    },
+                },
+                "total_results": { "type": "integer" },
+                "message": { "type": "string" },
+                "search_time_ms": { "type": "integer" },
+            },
+            "required": ["success", "query", "results", "total_results", "search_time_ms"],
+        }))
+        .dialect(dialect)
+        .run(move |_, arguments: Arguments| {
+            let knowledge = knowledge.clone();
+            async move {
+                let began = Instant::now();
+                let input: Input = arguments.parse()?;
+                let question = input.question()?;
+                let passages = knowledge.search(question).await?;
+                Ok::<_, ToolError>(CallResult::json(reply(&input.query, &passages, began)))
+            }
+        })
+}
+
+/// What a search may be narrowed to. Values are checked by hand, so that mistakes are told in words.
+pub(super) fn filters_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "Metadata filters (format, date_range, tags, or any other member of the documents' metadata)",
+        "properties": {
+            "format": { "description": "A format such as \"pdf\", or a list of formats" },
+            "date_range": { "description": "{\"start\": \"2025-01-01\", \"end\": \"2025-12-31\"}: when documents were added, both days included" },
+            "tags": { "description": "A tag, or a list of tags of which one is enough" },
+        },
+    })
+}
+
+impl Input {
+    fn question(&self) -> Result<Question, Error> {
+        let query = self.query.trim();
+        if query.is_empty() {
+            return Err(Error::invalid("query", "`query` is empty; say what you are looking for"));
+        }
+        Ok(Question {
+            base: base(self.knowledge_base.as_deref())?,
+            query: query.to_owned(),
+            top: self.top_k,
+            least: self.min_relevance,
+            filter: self.filters.as_ref().map(filter::read).transpose()?.flatten(),
+        })
+    }
+}
+
+fn reply(query: &str, passages: &[Passage], began: Instant) -> Value {
+    let mut reply = json!({
+        "success": true,
+        "query": query,
+        "results": passages.iter().map(result).collect::<Vec<_>>(),
+        "total_results": passages.len(),
+    });
+    if passages.is_empty() {
+        reply["message"] = "No documents found matching your query".into();
+    }
+    reply["search_time_ms"] = json!(began.elapsed().as_millis() as u64);
+    reply
+}
+
+/// Where a passage stands; there only where it is known, so that users cannot say it.
+const PAGE: &str = "page_num";
+
+/// A passage as callers see it (K-55). What is known of the file goes before what its users say of it.
+pub(super) fn result(passage: &Passage) -> Value {
+    let Passage { chunk, relevance } = passage;
+    let mut metadata = Map::new();
+    metadata.insert("format".into(), chunk.format.as_str().into());
+    if chunk.pages.0 > 0 {
+        metadata.insert(PAGE.into(), chunk.pages.0.into());
+    }
+    metadata.insert("date_added".into(), date::shown(chunk.date_added).into());
+    if !chunk.path.is_empty() {
+        metadata.insert("headings".into(), json!(chunk.path));
+    }
+    for (name, value) in chunk.metadata.iter().filter(|(name, _)| *name != PAGE) {
+        metadata.entry(name).or_insert_with(|| value.clone());
+    }
+    json!({
+        "document_id": chunk.document_id,
+        "chunk_id": chunk.id,
+        "filename": chunk.filename,
+        "chunk_text": chunk.text,
+        "relevance_score": short(*relevance),
+        "metadata": metadata,
+    })
+}
+
+fn ten() -> usize {
+    10
+}

@@ -1,0 +1,112 @@
+//! `knowledge-status`: what there is, and how it is doing (K-100 to K-105).
+
+use corbie_mcp::{Arguments, CallResult, RegistrationError, Tool, ToolError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{MODULE, base, base_schema, dialect};
+use crate::knowledge::document::{BaseName, Totals};
+use crate::knowledge::health::Health;
+use crate::knowledge::{Error, Knowledge, date};
+
+const DESCRIPTION: &str = "Get knowledge base statistics and health status: how many documents and chunks there are, where \
+they are kept, whether everything works, and which embedding model is in use.";
+
+#[derive(Debug, Deserialize)]
+struct Input {
+    knowledge_base: Option<String>,
+}
+
+pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
+    Tool::builder("knowledge-status")
+        .title("Knowledge base status")
+        .description(DESCRIPTION)
+        .module(MODULE)
+        .input_schema(json!({ "type": "object", "properties": { "knowledge_base": base_schema() } }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "success": { "type": "boolean" },
+                "knowledge_base": { "type": "object" },
+                "health": { "type": "object" },
+                "configuration": { "type": "object" },
+                "last_updated": { "type": ["string", "null"] },
+                "knowledge_bases": { "type": "array", "items": { "type": "string" } },
+                "tasks": { "type": "object" },
+            },
+            "required": ["success", "knowledge_base", "health", "configuration", "last_updated"],
+        }))
+        .dialect(dialect)
+        .run(move |_, arguments: Arguments| {
+            let knowledge = knowledge.clone();
+            async move { Ok::<_, ToolError>(CallResult::json(status(&knowledge, &arguments.parse()?).await?)) }
+        })
+}
+
+/// Tells what can be told, also where the store cannot be read.
+async fn status(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
+    let base = base(input.knowledge_base.as_deref())?;
+    let health = knowledge.health().await;
+    let (totals, bases, waiting) = match knowledge.open().await {
+        Ok(open) => (
+            open.store.totals(&base).await.unwrap_or_default(),
+            open.store.bases().await.unwrap_or_default(),
+            open.work.waiting(),
+        ),
+        Err(_) => (Totals::default(), Vec::new(), (0, 0)),
+    };
+    let settings = knowledge.settings();
+    let mut bases: Vec<BaseName> = bases;
+    bases.sort();
+    Ok(json!({
+        "success": true,
+        "knowledge_base": described(knowledge, &base, &totals),
+        "health": shown(&health),
+        "configuration": {
+            "embedding_model": health.model,
+            "chunk_size": settings.chunk_size,
+            "chunk_overlap": settings.chunk_overlap,
+            "max_file_size_mb": settings.max_file_size_mb,
+            "max_concurrent_tasks": settings.max_concurrent_tasks,
+        },
+        "last_updated": totals.last_updated.map(date::shown),
+        "knowledge_bases": bases,
+        "tasks": { "running": waiting.0, "queued": waiting.1 },
+    }))
+}
+
+fn described(knowledge: &Knowledge, base: &BaseName, totals: &Totals) -> Value {
+    let average = match totals.documents {
+        0 => 0.0,
+        documents => totals.chunks as f64 / documents as f64,
+    };
+    let storage = knowledge.settings().storage();
+    let index = storage.as_ref().map(|storage| knowledge.settings().index(storage));
+    json!({
+        "name": base,
+        "document_count": totals.documents,
+        "total_chunks": totals.chunks,
+        "total_size_bytes": totals.size_bytes,
+        "total_size_mb": tenths(totals.size_bytes as f64 / f64::from(1 << 20)),
+        "average_chunks_per_document": tenths(average),
+        "storage_path": storage,
+        "vector_db_path": index,
+    })
+}
+
+fn shown(health: &Health) -> Value {
+    let mut shown = json!({
+        "status": if health.issues.is_empty() { "healthy" } else { "degraded" },
+        "vector_db_connected": health.connected,
+        "storage_accessible": health.accessible,
+        "embedding_model_loaded": health.model_loaded,
+    });
+    if !health.issues.is_empty() {
+        shown["issues"] = json!(health.issues);
+    }
+    shown
+}
+
+fn tenths(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}

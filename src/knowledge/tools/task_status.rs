@@ -1,0 +1,140 @@
+//! `knowledge-task-status`: how far a task is, and what became of it (K-110 to K-115).
+
+use corbie_mcp::{Arguments, CallResult, RegistrationError, Tool, ToolError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{MODULE, dialect};
+use crate::knowledge::task::{Outcome, Task, TaskId, TaskState};
+use crate::knowledge::work::Job;
+use crate::knowledge::{Error, Knowledge, date, far};
+
+const DESCRIPTION: &str = "Get status of an async processing task: queued, running with its progress, completed with its \
+result, failed with the reason, or cancelled. Tasks that have ended can be asked about for an hour at least.";
+
+#[derive(Debug, Deserialize)]
+struct Input {
+    task_id: String,
+}
+
+pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
+    Tool::builder("knowledge-task-status")
+        .title("Task status")
+        .description(DESCRIPTION)
+        .module(MODULE)
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "task_id": {
+                    "type": "string",
+                    "description": "Task ID returned from async operation",
+                    "minLength": 1,
+                    "maxLength": 200,
+                },
+            },
+            "required": ["task_id"],
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "success": { "type": "boolean" },
+                "task_id": { "type": "string" },
+                "status": { "type": "string" },
+                "progress": { "type": "number", "minimum": 0, "maximum": 1 },
+                "current_step": { "type": "string" },
+                "completed_steps": { "type": "integer" },
+                "total_steps": { "type": "integer" },
+                "elapsed_time_seconds": { "type": "number" },
+                "estimated_remaining_seconds": { "type": "number" },
+                "result": { "type": "object" },
+                "total_time_seconds": { "type": "number" },
+            },
+            "required": ["success", "task_id", "status"],
+        }))
+        .dialect(dialect)
+        .run(move |_, arguments: Arguments| {
+            let knowledge = knowledge.clone();
+            async move {
+                let Input { task_id } = arguments.parse()?;
+                let status = status(&knowledge, &task_id).await?;
+                let failed = status.get("success") == Some(&Value::Bool(false));
+                Ok::<_, ToolError>(CallResult { is_error: failed, ..CallResult::json(Value::Object(status)) })
+            }
+        })
+}
+
+async fn status(knowledge: &Knowledge, id: &str) -> Result<Map<String, Value>, Error> {
+    let id: TaskId =
+        id.parse().map_err(|_| Error::invalid("task_id", "`task_id` is no UUID; knowledge-add returns one"))?;
+    let open = knowledge.open().await?;
+    // What runs here is asked first: it knows more, and what it says has ended has ended in the store too.
+    let job = open.work.job(id);
+    let ended = job.as_ref().and_then(|job| job.ended().borrow().clone());
+    let task = open.store.task(id).await?.ok_or_else(|| Error::TaskNotFound(id.to_string()))?;
+    Ok(members(&task, job.as_deref(), ended))
+}
+
+/// A task as callers see it.
+fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String, Value> {
+    let state = match ended {
+        Some(Outcome::Completed(result)) => TaskState::Completed(result),
+        Some(Outcome::Failed { code, message }) => TaskState::Failed { code, message },
+        Some(Outcome::Cancelled) => TaskState::Cancelled,
+        None => task.state.clone(),
+    };
+    let now = date::now();
+    let between = |from: Option<i64>, to: i64| far::rounded((to - from.unwrap_or(to)) as f64 / 1000.0);
+    // A task that was never begun took no time, however long it waited.
+    let took = between(task.started, task.ended.unwrap_or(now));
+    let mut members = json!({
+        "success": !matches!(state, TaskState::Failed { .. }),
+        "task_id": task.id,
+        "status": state.name(),
+    });
+    let more = match state {
+        TaskState::Queued => json!({
+            "progress": 0.0,
+            "current_step": "Waiting",
+            "completed_steps": 0,
+            "total_steps": 1,
+            "elapsed_time_seconds": 0.0,
+            "estimated_remaining_seconds": job.map_or(0.0, |job| far::rounded(job.guess.as_secs_f64())),
+        }),
+        TaskState::Running(noted) => match job.and_then(|job| Some((job, job.began()?))) {
+            Some((job, began)) => {
+                let far = job.far().borrow().clone();
+                json!({
+                    "progress": far::rounded(far.share),
+                    "current_step": far.step,
+                    "completed_steps": far.completed,
+                    "total_steps": far.total,
+                    "elapsed_time_seconds": far::seconds(began),
+                    "estimated_remaining_seconds": far::rounded(far.remaining(began.elapsed(), job.guess).as_secs_f64()),
+                })
+            }
+            // Another process has it, which notes how far it is now and then.
+            None => json!({
+                "progress": far::rounded(f64::from(noted.done) / f64::from(noted.total.max(1))),
+                "current_step": if noted.step.is_empty() { "Processing".into() } else { noted.step },
+                "completed_steps": noted.done,
+                "total_steps": noted.total.max(noted.done).max(1),
+                "elapsed_time_seconds": took,
+                "estimated_remaining_seconds": 0.0,
+            }),
+        },
+        TaskState::Completed(result) => {
+            json!({ "progress": 1.0, "result": result, "total_time_seconds": took })
+        }
+        TaskState::Failed { code, message } => {
+            json!({ "error": code, "message": message, "elapsed_time_seconds": took })
+        }
+        TaskState::Cancelled => json!({ "message": "The task was cancelled", "elapsed_time_seconds": took }),
+    };
+    if let (Some(members), Value::Object(more)) = (members.as_object_mut(), more) {
+        members.extend(more);
+    }
+    match members {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,212 @@
+//! `POST /files`: a file of a caller who has no folder in common with this machine (K-41).
+//!
+//! The body goes to a private folder piece by piece, whatever its size, up to the limit for files. What comes back is a
+//! path for `knowledge-add`, which removes the file once it has been read. One that is never added goes after a while.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Extension, Router as Routes};
+use corbie_mcp::{Caller, TrustLevel};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt;
+
+use super::source::format_of;
+use super::{Error, Knowledge, UPLOADS, blocking, private_folder};
+
+/// How long the next piece of a body may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest name that is kept of a file.
+const LONGEST_NAME: usize = 200;
+
+/// The path, to be served behind the server's guard.
+pub fn routes(knowledge: Knowledge) -> Routes {
+    Routes::new().route("/files", post(receive)).with_state(knowledge)
+}
+
+async fn receive(
+    State(knowledge): State<Knowledge>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    if caller.trust < TrustLevel::Verified {
+        let error = Error::Storage {
+            code: "not_trusted",
+            message: "This caller may only read; files are taken from verified callers".into(),
+        };
+        return refuse(StatusCode::FORBIDDEN, &error);
+    }
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.starts_with("multipart/") {
+        let message =
+            "send the file itself and not a form: curl --data-binary @report.pdf '…/files?filename=report.pdf'";
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &Error::invalid("Content-Type", message));
+    }
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let name = asked_name(&uri).or_else(|| disposition(&headers)).unwrap_or_default();
+    match keep(&knowledge, &name, length, body).await {
+        Ok((path, size)) => {
+            let reply = json!({ "success": true, "file_path": path, "filename": name, "size_bytes": size });
+            answer(StatusCode::CREATED, &reply)
+        }
+        Err(error) => refuse(status(&error), &error),
+    }
+}
+
+async fn keep(knowledge: &Knowledge, name: &str, length: Option<u64>, body: Body) -> Result<(PathBuf, u64), Error> {
+    let name = safe_name(name)?;
+    format_of(Path::new(&name))?;
+    let settings = knowledge.settings();
+    let most = settings.max_file_bytes();
+    let too_large = |found| Error::FileTooLarge { found, most_mb: most >> 20 };
+    if let Some(length) = length.filter(|length| *length > most) {
+        return Err(too_large(length));
+    }
+    let storage = knowledge.open().await?.storage.clone();
+    let (uploads, room) = (storage.join(UPLOADS), settings.max_uploads_mb << 20);
+    let folder = blocking(move || {
+        private_folder(&uploads).map_err(|error| unwritten(&error))?;
+        let taken = size_of(&uploads);
+        if taken >= room {
+            let message = format!("{} MB of uploads wait to be added already; add them first", taken >> 20);
+            return Err(Error::Storage { code: "too_many_uploads", message });
+        }
+        // Each in a folder of its own, so that it keeps its name.
+        let folder = tempfile::Builder::new().prefix("upload-").tempdir_in(&uploads);
+        folder.map_err(|error| unwritten(&error))
+    })
+    .await??;
+    let path = folder.path().join(&name);
+    let mut file = File::create_new(&path).await.map_err(|error| unwritten(&error))?;
+    let size = receive_into(&mut file, body, most).await?;
+    if size == 0 {
+        return Err(Error::EmptyFile(name));
+    }
+    file.sync_all().await.map_err(|error| unwritten(&error))?;
+    // From here on it stays until it is added, or too old.
+    let folder = folder.keep();
+    Ok((folder.join(name), size))
+}
+
+async fn receive_into(file: &mut File, mut body: Body, most: u64) -> Result<u64, Error> {
+    let mut size = 0;
+    loop {
+        let frame = tokio::time::timeout(PATIENCE, body.frame()).await;
+        let frame = frame.map_err(|_| Error::invalid("body", "the rest of the file did not come in time"))?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|_| Error::invalid("body", "the file did not come whole"))?;
+        let Ok(bytes) = frame.into_data() else { continue };
+        size += bytes.len() as u64;
+        if size > most {
+            return Err(Error::FileTooLarge { found: size, most_mb: most >> 20 });
+        }
+        file.write_all(&bytes).await.map_err(|error| unwritten(&error))?;
+    }
+    file.flush().await.map_err(|error| unwritten(&error))?;
+    Ok(size)
+}
+
+/// Removes what was uploaded long ago and never added, and folders that nothing is in any more.
+pub fn sweep(storage: &Path, keep: Duration) {
+    let Ok(entries) = std::fs::read_dir(storage.join(UPLOADS)) else { return };
+    for folder in entries.flatten().map(|entry| entry.path()) {
+        let modified = folder.metadata().and_then(|metadata| metadata.modified());
+        let age = modified.ok().and_then(|modified| SystemTime::now().duration_since(modified).ok());
+        let is_old = age.is_some_and(|age| age > keep);
+        // A folder whose file is on its way is not empty for long.
+        let is_left = age.is_some_and(|age| age > Duration::from_secs(60))
+            && std::fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_none());
+        if is_old || is_left {
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+/// The name of a file without any way to another folder.
+fn safe_name(name: &str) -> Result<String, Error> {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    let clean: String = last.chars().filter(|letter| !letter.is_control()).collect();
+    let is_named = !clean.is_empty() && clean != "." && clean != "..";
+    if !is_named {
+        let message = "the file needs a name: POST /files?filename=report.pdf, or a Content-Disposition header";
+        return Err(Error::invalid("filename", message));
+    }
+    if clean.len() > LONGEST_NAME {
+        return Err(Error::invalid("filename", format!("the name has more than {LONGEST_NAME} bytes")));
+    }
+    Ok(clean)
+}
+
+/// `?filename=report.pdf`.
+fn asked_name(uri: &Uri) -> Option<String> {
+    let mut members = url::form_urlencoded::parse(uri.query()?.as_bytes());
+    members.find(|(name, _)| name == "filename").map(|(_, value)| value.into_owned())
+}
+
+/// `attachment; filename="report.pdf"`.
+fn disposition(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_DISPOSITION)?.to_str().ok()?;
+    let parts = value.split(';').map(str::trim);
+    let name = parts.filter_map(|part| part.strip_prefix("filename=")).next()?;
+    Some(name.trim_matches('"').to_owned())
+}
+
+fn size_of(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => size_of(&entry.path()),
+        _ => entry.metadata().map_or(0, |metadata| metadata.len()),
+    });
+    sizes.sum()
+}
+
+fn unwritten(error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        std::io::ErrorKind::StorageFull => "storage_full",
+        _ => "storage_unavailable",
+    };
+    Error::Storage { code, message: format!("the file cannot be kept: {error}") }
+}
+
+fn status(error: &Error) -> StatusCode {
+    match error.code() {
+        "file_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
+        "unsupported_format" => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "storage_full" => StatusCode::INSUFFICIENT_STORAGE,
+        "too_many_uploads" => StatusCode::TOO_MANY_REQUESTS,
+        "invalid_parameter" | "empty_file" => StatusCode::BAD_REQUEST,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+fn refuse(status: StatusCode, error: &Error) -> Response {
+    answer(status, &Value::Object(error.members()))
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k41_a_name_leads_to_no_other_folder() {
+        assert_eq!(safe_name("../../etc/report.pdf").as_deref(), Ok("report.pdf"));
+        assert_eq!(safe_name("C:\\temp\\a b.docx").as_deref(), Ok("a b.docx"));
+        assert_eq!(safe_name("a\0\n.txt").as_deref(), Ok("a.txt"));
+        for name in ["", "..", "a/", "/", "x/.."] {
+            assert!(safe_name(name).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The files of a task: which wait, which are being added, and what became of the others.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::knowledge::Error;
+use crate::knowledge::far::Far;
+use crate::knowledge::ingest::{Added, Became};
+
+/// The files of a job.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) began: Option<Instant>,
+    /// The paths it names have been looked at.
+    pub(super) listed: bool,
+    pub(super) waiting: VecDeque<PathBuf>,
+    pub(super) going: HashMap<PathBuf, Far>,
+    pub(super) count: usize,
+    results: Vec<Value>,
+    tally: Tally,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Tally {
+    added: usize,
+    updated: usize,
+    unchanged: usize,
+    failed: usize,
+}
+
+/// How many files of an import are told of one by one. The first mistakes are worth more than the last.
+const MOST_RESULTS: usize = 10_000;
+
+impl Files {
+    pub(super) fn succeed(&mut self, path: &Path, added: &Added) {
+        match added.became {
+            Became::Added => self.tally.added += 1,
+            Became::Updated => self.tally.updated += 1,
+            Became::Unchanged => self.tally.unchanged += 1,
+        }
+        let mut result = added.result();
+        result["file_path"] = path.to_string_lossy().into();
+        result["status"] = json!(added.became);
+        self.keep(result);
+    }
+
+    pub(super) fn fail(&mut self, path: &Path, error: &Error) {
+        self.tally.failed += 1;
+        self.keep(json!({
+            "file_path": path.to_string_lossy(),
+            "status": "failed",
+            "error": error.code(),
+            "message": error.to_string(),
+        }));
+    }
+
+    fn keep(&mut self, result: Value) {
+        if self.results.len() < MOST_RESULTS {
+            self.results.push(result);
+        }
+    }
+
+    fn done(&self) -> usize {
+        let Tally { added, updated, unchanged, failed } = self.tally;
+        added + updated + unchanged + failed
+    }
+
+    pub(super) fn far(&self, step: &str) -> Far {
+        let going: f64 = self.going.values().map(|far| far.share).sum();
+        let count = self.count.max(1);
+        Far {
+            share: (self.done() as f64 + going) / count as f64,
+            step: format!("{step} ({} of {count} files done)", self.done()),
+            completed: u32::try_from(self.done()).unwrap_or(u32::MAX),
+            total: u32::try_from(count).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// What is told of an import that is done.
+    pub(super) fn summary(&self) -> Value {
+        let Tally { added, updated, unchanged, failed } = self.tally;
+        json!({
+            "files_total": self.count,
+            "added": added,
+            "updated": updated,
+            "unchanged": unchanged,
+            "failed": failed,
+            "files": self.results,
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! A task of this process: what it is to do, how far it is, and the way to cancel it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::files::Files;
+use crate::knowledge::document::{BaseName, DocumentId, Origin};
+use crate::knowledge::far::Far;
+use crate::knowledge::ingest::Wish;
+use crate::knowledge::task::{Outcome, Task, TaskId, TaskKind};
+use crate::locked::locked;
+
+/// A task of this process that has not ended, or whose end is not stored yet.
+#[derive(Debug)]
+pub struct Job {
+    pub id: TaskId,
+    pub base: BaseName,
+    pub owner: Arc<str>,
+    pub(super) request: Request,
+    pub(super) document: DocumentId,
+    pub(super) cancel: CancellationToken,
+    pub(super) far: watch::Sender<Far>,
+    pub(super) ended: watch::Sender<Option<Outcome>>,
+    pub(super) files: Mutex<Files>,
+    pub guess: Duration,
+}
+
+/// What is to be done; kept with the task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    Add(Wish),
+    Import {
+        paths: Vec<String>,
+        recursive: bool,
+        #[serde(default)]
+        metadata: Map<String, Value>,
+        #[serde(default)]
+        force_ocr: bool,
+    },
+}
+
+impl Request {
+    pub fn kind(&self) -> TaskKind {
+        match self {
+            Request::Add(_) => TaskKind::Add,
+            Request::Import { .. } => TaskKind::Import,
+        }
+    }
+
+    /// What is wanted of one of its files, and whether the task is done with it.
+    pub(super) fn wish(&self, path: &Path) -> (Wish, bool) {
+        match self {
+            Request::Add(wish) => (wish.clone(), true),
+            Request::Import { metadata, force_ocr, .. } => {
+                let wish = Wish {
+                    file_path: path.to_owned(),
+                    metadata: metadata.clone(),
+                    force_ocr: *force_ocr,
+                    origin: Origin::Added,
+                };
+                (wish, false)
+            }
+        }
+    }
+}
+
+impl Job {
+    pub(super) fn new(
+        id: TaskId,
+        base: BaseName,
+        owner: Arc<str>,
+        request: Request,
+        document: DocumentId,
+        guess: Duration,
+    ) -> Job {
+        let mut files = Files::default();
+        if let Request::Add(wish) = &request {
+            files.listed = true;
+            files.count = 1;
+            files.waiting.push_back(wish.file_path.clone());
+        }
+        Job {
+            id,
+            base,
+            owner,
+            request,
+            document,
+            cancel: CancellationToken::new(),
+            far: watch::Sender::new(Far::default()),
+            ended: watch::Sender::new(None),
+            files: Mutex::new(files),
+            guess,
+        }
+    }
+
+    /// A task that was begun elsewhere.
+    pub(super) fn of(task: Task) -> Option<Job> {
+        let request = serde_json::from_value(task.request).ok()?;
+        let document = task.document.unwrap_or_else(DocumentId::random);
+        Some(Job::new(task.id, task.base, task.owner.into(), request, document, Duration::from_secs(5)))
+    }
+
+    /// How far it is, and each time it gets further.
+    pub fn far(&self) -> watch::Receiver<Far> {
+        self.far.subscribe()
+    }
+
+    /// How it ended, once it has.
+    pub fn ended(&self) -> watch::Receiver<Option<Outcome>> {
+        self.ended.subscribe()
+    }
+
+    /// When its first file was begun.
+    pub fn began(&self) -> Option<Instant> {
+        locked(&self.files).began
+    }
+
+    /// Marks it as begun; whether it was already.
+    pub(super) fn begin(&self) -> bool {
+        let mut files = locked(&self.files);
+        let before = files.began.is_some();
+        files.began.get_or_insert_with(Instant::now);
+        before
+    }
+
+    pub(super) fn end(&self, outcome: Outcome) {
+        self.ended.send_modify(|ended| {
+            ended.get_or_insert(outcome);
+        });
+    }
+
+    pub(super) fn tell(&self, path: &Path, far: Far) {
+        if matches!(self.request, Request::Add(_)) {
+            return self.far.send_modify(|shown| shown.advance(far));
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut files = locked(&self.files);
+        let step = format!("{name}: {}", far.step);
+        files.going.insert(path.to_owned(), far);
+        self.far.send_modify(|shown| shown.advance(files.far(&step)));
+    }
+}
