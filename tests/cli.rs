@@ -11,8 +11,20 @@ mod classification;
 mod commands;
 #[path = "cli/documents.rs"]
 mod documents;
+#[path = "cli/eval_search.rs"]
+mod eval_search;
 #[path = "cli/http.rs"]
 mod http;
+#[path = "cli/knowledge.rs"]
+mod knowledge;
+#[path = "cli/knowledge_add.rs"]
+mod knowledge_add;
+#[path = "cli/knowledge_keep.rs"]
+mod knowledge_keep;
+#[path = "cli/knowledge_search.rs"]
+mod knowledge_search;
+#[path = "cli/knowledge_show.rs"]
+mod knowledge_show;
 #[cfg(unix)]
 #[path = "cli/lifecycle.rs"]
 mod lifecycle;
@@ -22,6 +34,9 @@ mod listening;
 mod logging;
 #[path = "cli/models.rs"]
 mod models;
+#[allow(dead_code, reason = "the tests of the crate that reads documents use more of it")]
+#[path = "../crates/extract/tests/pdf_builder/mod.rs"]
+mod pdf_builder;
 #[path = "cli/process.rs"]
 mod process;
 #[path = "cli/providers.rs"]

@@ -102,6 +102,22 @@ ocr:
   language: eng
   tesseract: tesseract
   page_timeout: 30s
+knowledge:
+  enabled: true
+  chunk_size: 500
+  chunk_overlap: 50
+  max_file_size_mb: 100
+  max_concurrent_tasks: 3
+  max_waiting_tasks: 10000
+  keep_tasks: 1d
+  ocr:
+    enabled: true
+  allowed_roots: []
+  watch: []
+  watch_interval: 2s
+  notify_progress: true
+  keep_uploads: 1d
+  max_uploads_mb: 1024
 log:
   level: info
 "

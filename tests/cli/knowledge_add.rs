@@ -1,0 +1,229 @@
+//! `corbie add` and `corbie tasks`, and an add that does not come to its end.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::knowledge::{BEES, Place, TAXES};
+use crate::process::{PATIENCE, wait_for};
+
+/// More than is added before a test has looked.
+const MANY: usize = 300;
+
+fn many() -> Place {
+    let place = Place::new();
+    for number in 0..MANY {
+        let text = format!("Note {number}: the harbour master wrote down {number} ships that morning. ").repeat(20);
+        place.write(&format!("note-{number:03}.txt"), &text);
+    }
+    place
+}
+
+/// What both ways of adding have to do.
+fn both(check: impl Fn(&Place)) {
+    check(&Place::new());
+    #[cfg(unix)]
+    {
+        let place = Place::new();
+        let _server = place.serve();
+        check(&place);
+    }
+}
+
+#[test]
+fn k43_files_folders_and_patterns_are_added() {
+    both(|place| {
+        place.write("bees.md", BEES);
+        place.write("deep/taxes.txt", TAXES);
+        place.write("deep/er/cats.txt", "Cats purr when they are content, and when they are not.\n");
+        let add = |arguments: &str| {
+            let ended = place.run(&format!("add {arguments}"));
+            assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{arguments}: {ended:?}");
+            ended.out
+        };
+        assert_eq!(add("./bees.md"), "1 file: 1 added\n");
+        assert_eq!(add("--no-recursive ./deep"), "1 file: 1 added\n");
+        assert_eq!(add("./**/*.txt ./bees.md"), "3 files: 1 added, 2 unchanged\n");
+        place.write("bees.md", "Bumble bees live in small nests.\n");
+        assert_eq!(add("."), "3 files: 1 updated, 2 unchanged\n");
+        assert_eq!(place.json("show --json")["total_count"], 3);
+    });
+}
+
+#[test]
+fn a_relative_path_means_the_folder_of_whoever_types_it() {
+    let check = |place: &Place, count: usize| {
+        let setup = place.corbie("add here.txt").file("here.txt", &format!("Here is text number {count}, for you.\n"));
+        let ended = setup.run("");
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "1 file: 1 added\n"), "{ended:?}");
+    };
+    let place = Place::new();
+    check(&place, 1);
+    #[cfg(unix)]
+    {
+        let _server = place.serve();
+        check(&place, 2);
+    }
+}
+
+#[test]
+fn tags_and_metadata_are_kept_with_the_documents() {
+    both(|place| {
+        place.write("taxes.txt", TAXES);
+        let setup = place.corbie("add --json --tag a --tag b --metadata").argument(r#"{"author": "Ada"}"#);
+        let ended = setup.argument(place.documents().join("documents").display().to_string()).run("");
+        let status = &ended.messages()[0];
+        assert_eq!((&status["status"], &status["result"]["added"]), (&json!("completed"), &json!(1)), "{ended:?}");
+        let metadata = &place.json("show --json")["documents"][0]["metadata"];
+        assert_eq!((&metadata["tags"], &metadata["author"]), (&json!(["a", "b"]), &json!("Ada")));
+        let wrong = place.corbie("add . --metadata").argument("[1]").run("");
+        assert!(wrong.refusal().contains("no JSON object"), "{wrong:?}");
+    });
+}
+
+#[test]
+fn a_file_that_fails_has_a_line_and_the_others_are_added() {
+    both(|place| {
+        place.write("taxes.txt", TAXES);
+        place.write("broken.pdf", "this is no PDF");
+        let ended = place.run("add . ./missing.txt ./odd.xyz");
+        assert_eq!((ended.code, ended.out.as_str()), (Some(1), "4 files: 1 added, 3 failed\n"), "{ended:?}");
+        for part in ["broken.pdf: ", "missing.txt: File not found", "odd.xyz: Unsupported file format"] {
+            assert!(ended.err.lines().any(|line| line.starts_with("corbie: ") && line.contains(part)), "{ended:?}");
+        }
+        assert_eq!(ended.err.lines().count(), 3, "{ended:?}");
+    });
+}
+
+#[test]
+fn a_folder_without_documents_is_no_failure() {
+    let place = Place::new();
+    place.write("empty/.hidden", "x");
+    let ended = place.run("add ./empty");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.starts_with("no files"), "{ended:?}");
+}
+
+#[test]
+fn what_a_called_tool_has_added_is_in_the_files_of_the_index() {
+    let place = Place::new();
+    place.write("taxes.txt", TAXES);
+    let path = place.documents().join("documents/taxes.txt");
+    let arguments = json!({ "file_path": path, "async": false }).to_string();
+    let ended = place.corbie("tools call knowledge-add").argument(arguments).run("");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let inside = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).next().unwrap();
+    let base = inside(&inside(&Path::new(&place.storage()).join("index")));
+    assert!(base.ends_with("base-default"), "{}", base.display());
+    assert_eq!(inside(&base).extension().unwrap(), "segment");
+    assert!(place.run("search when was the invoice paid").out.contains("taxes.txt"));
+}
+
+// === tasks ===
+
+#[test]
+fn tasks_of_all_processes_are_listed() {
+    both(|place| {
+        place.write("taxes.txt", TAXES);
+        assert_eq!(place.run("add .").code, Some(0));
+        let ended = place.run("tasks");
+        let lines: Vec<&str> = ended.out.lines().collect();
+        let [heading, task] = lines[..] else { panic!("{ended:?}") };
+        assert!(heading.starts_with("STATE") && task.starts_with("completed  100 %"), "{ended:?}");
+        let listed = place.json("tasks --json");
+        let task = &listed["tasks"][0];
+        assert_eq!((&task["status"], &task["result"]["added"]), (&json!("completed"), &json!(1)), "{listed}");
+        let id = task["task_id"].as_str().unwrap();
+        let ended = place.run(&format!("tasks cancel {}", &id[..13]));
+        assert!(ended.refusal().contains("has ended (completed) and cannot be cancelled"), "{ended:?}");
+        assert!(place.run("tasks cancel zz").refusal().contains("no task has an id"));
+        assert_eq!(place.json("tasks --json --base other")["tasks"], json!([]));
+    });
+    assert!(Place::new().run("tasks").out.starts_with("there are no tasks"));
+}
+
+/// The last task, as everybody sees it.
+#[cfg(unix)]
+fn last_task(place: &Place) -> Value {
+    place.json("tasks --json --limit 1")["tasks"][0].clone()
+}
+
+/// Waits until some of the documents are there.
+#[cfg(unix)]
+fn some_are_added(place: &Place) {
+    wait_for("the first document", || {
+        let listed = place.json("show --json --limit 1");
+        (listed["total_count"].as_u64()? > 0).then_some(())
+    });
+}
+
+/// Every document that is there is whole, and no more come.
+#[cfg(unix)]
+fn nothing_is_half_done(place: &Place) -> u64 {
+    let listed = place.json("show --json --limit 1000");
+    let documents = listed["documents"].as_array().unwrap();
+    assert!(documents.iter().all(|document| document["processing_status"] == "completed"), "{listed}");
+    let checked = place.json("knowledge check --json");
+    assert_eq!((&checked["success"], &checked["problems"]), (&json!(true), &json!([])), "{checked}");
+    assert_eq!(checked["documents"], documents.len());
+    assert_eq!(place.json("show --json --limit 1")["total_count"], documents.len());
+    documents.len() as u64
+}
+
+#[cfg(unix)]
+fn interrupted(place: &Place) {
+    let mut adding = place.corbie("add .").start();
+    some_are_added(place);
+    adding.signal("INT");
+    let ended = adding.end_within(PATIENCE);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(130), ""), "{ended:?}");
+    let told = ended.complaint();
+    assert!(told.starts_with("corbie: cancelled; ") && told.ends_with("added by then, which stay"), "{ended:?}");
+    assert_eq!(last_task(place)["status"], "cancelled");
+    let count = nothing_is_half_done(place);
+    assert!(count > 0 && count < MANY as u64, "{count}");
+    assert!(told.contains(&format!(" {count} document")), "{count}: {ended:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn k117_ctrl_c_cancels_the_task_and_leaves_no_half_document() {
+    interrupted(&many());
+}
+
+#[cfg(unix)]
+#[test]
+fn k117_ctrl_c_cancels_the_task_of_a_server_too() {
+    let place = many();
+    let _server = place.serve();
+    interrupted(&place);
+}
+
+#[cfg(unix)]
+#[test]
+fn k117_a_task_can_be_cancelled_from_elsewhere() {
+    let place = many();
+    let mut adding = place.corbie("add --json .").start();
+    some_are_added(&place);
+    let id = last_task(&place)["task_id"].as_str().unwrap().to_owned();
+    let ended = place.run(&format!("tasks cancel {}", &id[..18]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.starts_with(&format!("cancelled {id}")), "{ended:?}");
+    let ended = adding.end_within(PATIENCE);
+    assert_eq!((ended.code, &ended.messages()[0]["status"]), (Some(130), &json!("cancelled")), "{ended:?}");
+    assert!(nothing_is_half_done(&place) < MANY as u64);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_goes_away_is_told_and_its_task_goes_on_with_the_next() {
+    let place = many();
+    let server = place.serve();
+    let mut adding = place.corbie("add .").start();
+    some_are_added(&place);
+    drop(server);
+    let ended = adding.end_within(PATIENCE);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.complaint().contains("the server that has the knowledge base open has ended"), "{ended:?}");
+    assert!(matches!(last_task(&place)["status"].as_str(), Some("running" | "queued")), "{}", last_task(&place));
+}

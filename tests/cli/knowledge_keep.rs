@@ -1,0 +1,104 @@
+//! `corbie knowledge`: checks, repairs, backups.
+
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::knowledge::Place;
+
+/// A new file beside the documents.
+fn file(place: &Place, name: &str) -> String {
+    place.documents().join(name).display().to_string()
+}
+
+#[test]
+fn a_check_reads_everything_and_compares_the_index() {
+    let place = Place::filled();
+    let check = || {
+        let ended = place.run("knowledge check");
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+        assert!(ended.out.starts_with("nothing is wrong: 2 documents, "), "{ended:?}");
+        assert!(ended.out.ends_with("; the index agrees\n"), "{ended:?}");
+    };
+    check();
+    #[cfg(unix)]
+    {
+        let _server = place.serve();
+        check();
+    }
+    let checked = place.json("knowledge check --json");
+    assert_eq!((&checked["documents"], &checked["index"]), (&json!(2), &json!("same")), "{checked}");
+}
+
+#[test]
+fn where_there_is_nothing_yet_nothing_is_made() {
+    let place = Place::new();
+    for command in ["check", "repair", "backup new.db"] {
+        let ended = place.run(&format!("knowledge {command}"));
+        assert!(ended.refusal().contains("there is no knowledge base in `"), "{command}: {ended:?}");
+    }
+    assert!(!Path::new(&place.storage()).exists());
+}
+
+#[test]
+fn a_backup_brings_everything_back() {
+    let place = Place::filled();
+    let backup = file(&place, "backup.db");
+    let ended = place.run(&format!("knowledge backup {backup}"));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.starts_with("copied into "), "{ended:?}");
+    let again = place.run(&format!("knowledge backup {backup}"));
+    assert!(again.refusal().contains("already"), "nothing is overwritten: {again:?}");
+
+    assert_eq!(place.run("clear --yes").code, Some(0));
+    let restored = place.json(&format!("knowledge restore --json {backup}"));
+    let aside = restored["set_aside"].as_str().unwrap();
+    assert!(Path::new(aside).exists(), "{restored}");
+    assert_eq!(place.json("show --json")["total_count"], 2);
+    assert!(place.run("search who keeps the queen warm").out.contains("bees.md"));
+    let foreign = place.run(&format!("knowledge restore {}", file(&place, "documents/bees.md")));
+    assert!(foreign.refusal().contains("no knowledge base"), "{foreign:?}");
+    assert_eq!(place.json("show --json")["total_count"], 2, "a restore that fails changes nothing");
+}
+
+#[cfg(unix)]
+#[test]
+fn beside_a_server_a_backup_is_made_but_nothing_is_replaced() {
+    let place = Place::filled();
+    let server = place.serve();
+    let backup = file(&place, "backup.db");
+    assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
+    for command in ["repair".to_owned(), format!("restore {backup}")] {
+        let ended = place.run(&format!("knowledge {command}"));
+        assert!(ended.refusal().contains("is open in another process; stop it first"), "{command}: {ended:?}");
+    }
+    drop(server);
+    assert_eq!(place.run(&format!("knowledge restore {backup}")).code, Some(0));
+    assert_eq!(place.json("knowledge repair --json")["problems"], json!([]));
+}
+
+#[test]
+fn a_damaged_file_is_told_of_and_repaired() {
+    let place = Place::filled();
+    // A restored file has no log beside it, from which pages would be read as they were.
+    let backup = file(&place, "backup.db");
+    assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
+    assert_eq!(place.run(&format!("knowledge restore {backup}")).code, Some(0));
+    let database = Path::new(&place.storage()).join("knowledge.db");
+    let length = std::fs::metadata(&database).unwrap().len();
+    let mut damaged = std::fs::OpenOptions::new().write(true).open(&database).unwrap();
+    // The beginnings of all pages but the first few.
+    for page in (3..length / 8192).step_by(2) {
+        damaged.seek(SeekFrom::Start(page * 8192)).unwrap();
+        damaged.write_all(&[0xa5; 64]).unwrap();
+    }
+    drop(damaged);
+    let ended = place.run("knowledge check");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.out.starts_with("problem: ") && ended.out.contains("corbie knowledge repair"), "{ended:?}");
+    let repaired = place.run("knowledge repair");
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    assert!(repaired.out.contains("the damaged file is kept as "), "{repaired:?}");
+    assert_eq!(place.json("knowledge check --json")["success"], true);
+}

@@ -1,0 +1,137 @@
+//! `corbie search` and `corbie ask --documents`, each without a server and beside one.
+
+use serde_json::{Value, json};
+
+use crate::knowledge::{Place, both};
+#[cfg(unix)]
+use crate::terminal::in_a_terminal;
+use crate::upstream::Upstream;
+
+// === search ===
+
+#[test]
+fn k55_a_search_shows_score_file_heading_and_the_words() {
+    both(|place, _| {
+        let ended = place.run("search who keeps the queen warm in winter");
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+        let first = ended.out.lines().next().unwrap();
+        assert!(first.starts_with("1. ") && first.contains("bees.md"), "{ended:?}");
+        assert!(ended.out.contains("   ") && ended.out.contains("shivering around her"), "{ended:?}");
+        assert!(!ended.out.contains('\u{1b}'), "no colours in a pipe: {ended:?}");
+
+        let reply = place.json("search --json --top 1 invoice of March");
+        assert_eq!((&reply["success"], &reply["total_results"]), (&json!(true), &json!(1)));
+        assert_eq!(reply["results"][0]["filename"], "taxes.txt");
+    });
+}
+
+#[test]
+fn k53_a_search_is_narrowed_by_format_tag_and_dates() {
+    both(|place, _| {
+        let files = |arguments: &str| {
+            let reply = place.json(&format!("search --json queen invoice {arguments}"));
+            let results = reply["results"].as_array().unwrap().clone();
+            results.iter().map(|found| found["filename"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert!(files("--format txt").iter().all(|file| file == "taxes.txt"));
+        assert!(!files("--format md --format txt --tag first --since 2020-01-01").is_empty());
+        for nothing in ["--tag other", "--until 2020-01-01", "--since 2999-01-01", "--min-relevance 1"] {
+            assert_eq!(files(nothing), [""; 0], "{nothing}");
+        }
+        let ended = place.run("search queen --tag other");
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "No documents found matching your query\n"));
+        for wrong in ["--top 51", "--since yesterday", "--format xyz", "--base a/b"] {
+            let ended = place.run(&format!("search queen {wrong}"));
+            assert_eq!(ended.code, Some(1), "{wrong}");
+            assert!(ended.refusal().starts_with("corbie: "), "{ended:?}");
+        }
+    });
+}
+
+#[test]
+fn k58_an_empty_base_is_told_with_the_next_step() {
+    let place = Place::new();
+    let check = || {
+        let ended = place.run("search anything");
+        assert_eq!(ended.code, Some(1));
+        assert_eq!(ended.refusal(), "corbie: the knowledge base is empty; add documents first: corbie add PATH");
+        let ended = place.run("search --json anything");
+        assert_eq!((ended.code, &ended.messages()[0]["error"]), (Some(1), &json!("empty_knowledge_base")));
+        let ended = place.run("show");
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Knowledge base is empty\n"));
+    };
+    check();
+    #[cfg(unix)]
+    {
+        let _server = place.serve();
+        check();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn words_are_bold_on_a_terminal_unless_its_user_wants_no_colours() {
+    let place = Place::filled();
+    let line = |variables: &str| {
+        format!(
+            "CORBIE_KNOWLEDGE__STORAGE_PATH='{}' {variables} '{}' search shivering queen",
+            place.storage(),
+            env!("CARGO_BIN_EXE_corbie")
+        )
+    };
+    let Some(ended) = in_a_terminal(&line(""), "") else { return };
+    assert!(ended.out.contains("\u{1b}[1mshivering\u{1b}[0m"), "{ended:?}");
+    let Some(ended) = in_a_terminal(&line("NO_COLOR=1"), "") else { return };
+    assert!(ended.out.contains("shivering") && !ended.out.contains("\u{1b}[1m"), "{ended:?}");
+}
+
+#[test]
+fn a_document_cannot_control_the_terminal() {
+    let place = Place::new();
+    place.write("evil\u{1b}[2J.txt", "Beware of the dog \u{1b}[31m in the garden \u{7}\u{8} at night.\n");
+    assert_eq!(place.run("add .").code, Some(0));
+    let id = place.json("show --json")["documents"][0]["id"].as_str().unwrap().to_owned();
+    for command in ["search dog in the garden", "show", "tasks", &format!("show {id}"), &format!("remove --yes {id}")] {
+        let ended = place.run(command);
+        assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
+        let harmful = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+        assert!(!ended.out.contains(harmful) && !ended.err.contains(harmful), "{command}: {ended:?}");
+        assert!(!ended.out.is_empty(), "{command}");
+    }
+}
+
+// === ask ===
+
+#[test]
+fn without_a_provider_the_best_passages_come_back_and_why() {
+    both(|place, _| {
+        let ended = place.run("ask --documents who keeps the queen warm in winter?");
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.complaint().contains("No provider is configured"), "{ended:?}");
+        assert!(ended.out.starts_with("1. ") && ended.out.contains("bees.md"), "{ended:?}");
+        let reply = place.json("ask --documents --json who keeps the queen warm in winter?");
+        assert_eq!((&reply["answer"], &reply["passages"][0]["number"]), (&Value::Null, &json!(1)));
+    });
+}
+
+#[test]
+fn an_answer_from_documents_is_followed_by_its_sources() {
+    let place = Place::filled();
+    let upstream = Upstream::start();
+    let ask = |arguments: &str| {
+        place
+            .with(upstream.corbie("ask --documents"))
+            .arguments(arguments)
+            .arguments("when was the invoice of [1] paid?")
+            .run("")
+    };
+    let ended = ask("");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    let (answer, sources) = ended.out.split_once("\nSources:\n").unwrap_or_else(|| panic!("{ended:?}"));
+    assert!(answer.contains("of [1]"), "the model says what it was asked: {ended:?}");
+    assert!(sources.starts_with("[1] taxes.txt"), "{ended:?}");
+    let reply = &ask("--json").messages()[0];
+    assert_eq!((&reply["provider"], &reply["citations"][0]["filename"]), (&json!("acme"), &json!("taxes.txt")));
+    let empty = ask("--base nothing");
+    assert!(empty.refusal().contains("the knowledge base is empty"), "{empty:?}");
+}

@@ -1,0 +1,199 @@
+//! `corbie show`, `status`, `remove` and `clear`, each without a server and beside one.
+
+use serde_json::json;
+
+use crate::knowledge::{Place, both};
+use crate::pdf_builder::{Builder, text as line};
+#[cfg(unix)]
+use crate::process::Setup;
+#[cfg(unix)]
+use crate::terminal::in_a_terminal;
+
+// === show ===
+
+#[test]
+fn k83_the_list_has_a_line_for_each_document() {
+    both(|place, _| {
+        let ended = place.run("show --sort name --order asc");
+        let lines: Vec<&str> = ended.out.lines().collect();
+        let [heading, bees, taxes] = lines[..] else { panic!("{ended:?}") };
+        let columns = ["STATUS", "FORMAT", "SIZE", "CHUNKS", "ADDED", "NAME", "ID"];
+        assert_eq!(heading.split_whitespace().collect::<Vec<_>>(), columns);
+        assert!(bees.starts_with("completed  md") && bees.ends_with(&place.id("bees.md")), "{bees}");
+        assert!(taxes.contains("taxes.txt"), "{taxes}");
+        let page = place.run("show --sort name --order asc --limit 1 --offset 1");
+        assert!(page.out.contains("taxes.txt") && !page.out.contains("bees.md"), "{page:?}");
+        assert_eq!(place.json("show --json --limit 1")["total_count"], 2);
+        assert!(place.run("show --limit 1").complaint().contains("1 of 2; go on with --offset 1"));
+        assert!(place.run("show --limit 0").refusal().contains("limit"));
+    });
+}
+
+#[test]
+fn a_beginning_of_an_id_shows_the_text_of_a_document() {
+    both(|place, _| {
+        let id = place.id("taxes.txt");
+        for typed in [&id[..], &id[..12], &id[..12].to_uppercase()] {
+            let ended = place.run(&format!("show {typed}"));
+            assert_eq!(ended.code, Some(0), "{typed}: {ended:?}");
+            assert!(ended.out.starts_with("==> taxes.txt, page 1 of 1"), "{ended:?}");
+            assert!(ended.out.contains("interest of 12 euros"), "{ended:?}");
+        }
+        let reply = place.json(&format!("show --json {}", &id[..12]));
+        assert_eq!((&reply["document"]["id"], &reply["page_count"]), (&json!(id), &json!(1)));
+        let page = place.run(&format!("show --page 2 {id}"));
+        assert!(page.refusal().contains("has 1 page, and no page 2"), "{page:?}");
+        let nothing = place.run("show zzz");
+        assert_eq!(nothing.refusal(), "corbie: no document has an id that begins with `zzz`; `corbie show` lists them");
+        let nobody = place.run("show 00000000-0000-4000-8000-000000000000");
+        assert!(nobody.refusal().contains("not found"), "{nobody:?}");
+    });
+}
+
+#[test]
+fn k34_a_document_of_pages_is_printed_page_by_page() {
+    let place = Place::new();
+    let mut pages = Builder::new();
+    let sentences = [
+        "The lighthouse keeper wrote about storms in the logbook every single evening of that long and dark winter.",
+        "Bread was baked on Thursdays, with flour that a boat from the mainland brought once every other month.",
+    ];
+    for sentence in sentences {
+        pages.page(&line("F1", 8, 72, 700, sentence));
+    }
+    std::fs::create_dir_all(place.documents().join("documents")).unwrap();
+    std::fs::write(place.documents().join("documents/log.pdf"), pages.build()).unwrap();
+    let ended = place.run("add .");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let id = place.id("log.pdf");
+    let (first, second) = ("==> log.pdf, page 1 of 2 <==\nThe light", "==> log.pdf, page 2 of 2 <==\nBread");
+    let whole = place.run(&format!("show {id}"));
+    assert!(whole.out.starts_with(first) && whole.out.contains(&format!("\n\n{second}")), "{whole:?}");
+    let page = place.run(&format!("show {id} --page 2"));
+    assert!(page.out.starts_with(second) && !page.out.contains("lighthouse"), "{page:?}");
+    let reply = place.json(&format!("show {id} --page 1 --json"));
+    assert_eq!((&reply["pages"][0]["page"], &reply["next_page"]), (&json!(1), &json!(2)), "{reply}");
+    assert!(place.run("search storms in the logbook").out.starts_with("1. "));
+    assert!(place.run("search storms in the logbook").out.contains("log.pdf, page 1"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_that_is_closed_early_is_no_failure() {
+    let place = Place::new();
+    // More than a pipe holds; a word that no model knows is soon read, however long it is.
+    place.write("long.txt", &format!("A sentence with {}.\n", "x".repeat(1000)).repeat(150));
+    assert_eq!(place.run("add .").code, Some(0));
+    let id = place.id("long.txt");
+    for command in ["search sentence", "show", &format!("show {id}"), &format!("show --json {id}"), "status", "tasks"] {
+        let line = format!("{{ '{}' {command}; echo \"code $?\" >&2; }} | head -c 5", env!("CARGO_BIN_EXE_corbie"));
+        let ended = place.with(Setup::new("sh".into()).argument("-c").argument(line)).run("");
+        assert_eq!(ended.err, "code 0\n", "{command}");
+        assert_eq!(ended.out.len(), 5, "{command}");
+    }
+}
+
+// === remove and clear ===
+
+#[test]
+fn k70_documents_are_removed_by_a_beginning_of_their_id() {
+    both(|place, _| {
+        let (bees, taxes) = (place.id("bees.md"), place.id("taxes.txt"));
+        let refused = place.run(&format!("remove {bees}"));
+        assert!(refused.refusal().contains("This removes bees.md (") && refused.err.contains("--yes"), "{refused:?}");
+        assert_eq!(place.json("show --json")["total_count"], 2, "nobody agreed");
+
+        let ended = place.run(&format!("remove --yes {}", &bees[..13]));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.out.starts_with("removed bees.md ("), "{ended:?}");
+        let again = place.run(&format!("remove --yes {bees} {taxes} --json"));
+        let replies = again.messages();
+        assert_eq!((again.code, replies.len()), (Some(1), 2), "one is gone already, the other is removed all the same");
+        assert_eq!((&replies[0]["error"], &replies[1]["success"]), (&json!("document_not_found"), &json!(true)));
+        assert_eq!(place.json("show --json")["total_count"], 0);
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn on_a_terminal_is_asked_before_anything_is_removed() {
+    let place = Place::filled();
+    let line = |command: &str| {
+        format!("CORBIE_KNOWLEDGE__STORAGE_PATH='{}' '{}' {command}", place.storage(), env!("CARGO_BIN_EXE_corbie"))
+    };
+    let remove = line(&format!("remove {}", place.id("bees.md")));
+    let Some(ended) = in_a_terminal(&remove, "n\n") else { return };
+    assert!(ended.out.contains("bees.md") && ended.out.contains("[y/N]"), "{ended:?}");
+    assert_eq!((ended.code, &place.json("show --json")["total_count"]), (Some(1), &json!(2)), "{ended:?}");
+    let Some(ended) = in_a_terminal(&remove, "y\n") else { return };
+    assert_eq!((ended.code, &place.json("show --json")["total_count"]), (Some(0), &json!(1)), "{ended:?}");
+    let Some(ended) = in_a_terminal(&line("clear"), "yes\n") else { return };
+    assert!(ended.out.contains("1 document of"), "{ended:?}");
+    assert_eq!((ended.code, &place.json("show --json")["total_count"]), (Some(0), &json!(0)), "{ended:?}");
+}
+
+#[test]
+fn k91_everything_is_cleared_where_that_is_confirmed() {
+    both(|place, _| {
+        let refused = place.run("clear");
+        assert!(refused.refusal().contains("2 documents of") && refused.err.contains("--yes"), "{refused:?}");
+        assert_eq!(place.json("show --json")["total_count"], 2);
+        let cleared = place.json("clear --yes --json");
+        assert_eq!((&cleared["success"], &cleared["documents_removed"]), (&json!(true), &json!(2)));
+        assert!(place.run("clear --yes").out.starts_with("removed 0 documents"), "K-94");
+    });
+}
+
+#[test]
+fn bases_are_kept_apart() {
+    both(|place, _| {
+        place.write("other/cats.txt", "A cat sleeps sixteen hours a day, mostly in the sun.\n");
+        assert_eq!(place.run("add --knowledge-base pets ./other").code, Some(0));
+        assert_eq!(place.json("show --json --base pets")["total_count"], 1);
+        assert_eq!(place.json("show --json")["total_count"], 2);
+        assert!(place.run("search --base pets how long does a cat sleep").out.contains("cats.txt"));
+        assert!(!place.run("search how long does a cat sleep").out.contains("cats.txt"));
+        assert!(place.run("status --base pets").out.contains("all bases"), "{:?}", place.run("status --base pets"));
+        assert_eq!(place.json("clear --yes --json --base pets")["documents_removed"], 1);
+        assert_eq!(place.json("show --json")["total_count"], 2);
+    });
+}
+
+// === status ===
+
+#[test]
+fn k101_the_status_tells_how_much_there_is_and_who_was_asked() {
+    both(|place, is_served| {
+        let ended = place.run("status");
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+        for part in ["knowledge base  default", "documents       2 (", "healthy", &place.storage()] {
+            assert!(ended.out.contains(part), "{part}: {ended:?}");
+        }
+        let server = if is_served { "server          running" } else { "server          none" };
+        assert!(ended.out.contains(server), "{ended:?}");
+        let status = place.json("status --json");
+        assert_eq!(status["knowledge_base"]["document_count"], 2);
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_hangs_up_is_passed_over() {
+    let place = Place::filled();
+    let sockets = std::path::Path::new(&place.storage()).join("sockets");
+    std::fs::create_dir_all(&sockets).unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(sockets.join("1.socket")).unwrap();
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let ended = place.run("status");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.contains("server          none"), "{ended:?}");
+}
+
+#[test]
+fn without_a_knowledge_base_the_settings_are_named() {
+    let place = Place::new();
+    for command in ["status", "tasks", "search x", "add .", "knowledge check", "ask --documents why"] {
+        let ended = place.corbie(command).variable("CORBIE_KNOWLEDGE__ENABLED", "false").run("");
+        assert!(ended.refusal().contains("`knowledge.enabled` is false"), "{command}: {ended:?}");
+    }
+}

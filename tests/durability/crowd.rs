@@ -1,0 +1,132 @@
+//! Many clients at once, over HTTP: nothing fails that is not documented, and nobody sees half a document.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+#[test]
+fn k09_ten_clients_add_search_and_remove_at_once() {
+    crowd(10, 6);
+}
+
+#[test]
+fn k09_a_hundred_clients_add_search_and_remove_at_once() {
+    crowd(100, 2);
+}
+
+/// Each client adds documents of its own, finds them, looks at those of others, and removes every second one.
+fn crowd(clients: usize, each: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let kept = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for client in 0..clients {
+            let (server, kept, folder) = (&server, &kept, folder.path());
+            scope.spawn(move || {
+                for number in 0..each {
+                    let name = format!("c{client}n{number}.txt");
+                    let path = folder.join(&name);
+                    std::fs::write(&path, text(client, number)).unwrap();
+                    let added = server.call("knowledge-add", &json!({ "file_path": path, "async": false }));
+                    assert_eq!(added["success"], true, "{added}");
+                    let found =
+                        server.call("knowledge-search", &json!({ "query": format!("marker{client}x{number}") }));
+                    let hits = found["results"].as_array().unwrap_or_else(|| panic!("{found}"));
+                    assert!(hits.iter().any(|hit| hit["filename"] == name.as_str()), "{name} is not found at once");
+                    // Whatever is found is whole: its document can be read, or has just been removed.
+                    for hit in hits {
+                        let got = server.call("knowledge-get", &json!({ "document_id": hit["document_id"] }));
+                        match got["success"] == true {
+                            true => {
+                                let whole = got["pages"][0]["text"].as_str().unwrap_or_default();
+                                assert!(whole.ends_with("The end of it."), "half a document: {whole}");
+                            }
+                            false => assert_eq!(got["error"], "document_not_found", "{got}"),
+                        }
+                    }
+                    if number % 2 == 1 {
+                        let id = &added["document_id"];
+                        let removed = server.call("knowledge-remove", &json!({ "document_id": id, "confirm": true }));
+                        assert_eq!(removed["chunks_removed"], added["chunks_created"], "{removed}");
+                        let gone = server.call("knowledge-get", &json!({ "document_id": id }));
+                        assert_eq!(gone["error"], "document_not_found", "{gone}");
+                    } else {
+                        kept.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let status = server.call("knowledge-status", &json!({}));
+    assert_eq!(status["knowledge_base"]["document_count"], kept.into_inner(), "{status}");
+    assert_eq!(status["health"]["status"], "healthy", "{status}");
+}
+
+fn text(client: usize, number: usize) -> String {
+    let filler = "The ledger of the harbour lists grain, salt and timber by the day they were weighed. ".repeat(6);
+    format!("marker{client}x{number} opens this note. {filler}Its number is {client}-{number}. The end of it.")
+}
+
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(folder: &Path) -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_corbie"))
+            .args(["serve", "--port", "0"])
+            .env_clear()
+            .env("HOME", folder)
+            .env("CORBIE_PROVIDERS__DETECT_PORTS", "[]")
+            .env("CORBIE_KNOWLEDGE__STORAGE_PATH", folder.join("storage"))
+            .env("CORBIE_KNOWLEDGE__CHUNK_SIZE", "64")
+            .env("CORBIE_SERVER__TOOL_TIMEOUT_SECONDS", "120")
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut log = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        let address = loop {
+            line.clear();
+            assert!(log.read_line(&mut line).unwrap() > 0, "the program ended");
+            if let Some((_, rest)) = line.split_once("http://") {
+                break rest.split('/').next().unwrap_or_default().to_owned();
+            }
+        };
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Server { child, address }
+    }
+
+    /// Calls a tool over a connection of its own; what the tool said.
+    fn call(&self, tool: &str, arguments: &Value) -> Value {
+        let body = json!({ "name": tool, "arguments": arguments }).to_string();
+        let mut stream = TcpStream::connect(&self.address).expect("the server listens");
+        let head = format!(
+            "POST /mcp/tools/call HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).expect("it reads");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("it answers");
+        let (head, body) = reply.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no reply: {reply}"));
+        assert!(head.starts_with("HTTP/1.1 200"), "{tool}: {reply}");
+        let body: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("no JSON: {body}"));
+        serde_json::from_str(body["content"][0]["text"].as_str().unwrap()).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,99 @@
+//! Disks that are full or cannot be written: clear errors, a health that tells, and nothing lost.
+//!
+//! Each disk is a small one in memory, mounted in a namespace of its own, which needs no rights. Where the system does not
+//! allow that, there is no such disk to test with.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::peer::Peer;
+
+/// Whether this system lets an ordinary user mount a disk for himself.
+fn has_disks() -> bool {
+    Command::new("unshare")
+        .args(["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"])
+        .status()
+        .is_ok_and(|ended| ended.success())
+}
+
+/// A run of the program whose storage is a disk of this size; `before` is done to it first.
+fn on_a_disk(storage: &Path, size: &str, before: &str) -> Peer {
+    let corbie = env!("CARGO_BIN_EXE_corbie");
+    let script = format!(
+        "mount -t tmpfs -o size={size} tmpfs '{storage}' && {before} exec '{corbie}' stdio",
+        storage = storage.display()
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", &script]);
+    Peer::run(command, storage)
+}
+
+#[test]
+fn a_full_disk_costs_nothing_that_was_there() {
+    if !has_disks() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (storage, files) = (folder.path().join("storage"), folder.path().join("files"));
+    std::fs::create_dir(&storage).unwrap();
+    std::fs::create_dir(&files).unwrap();
+    let mut peer = on_a_disk(&storage, "3m", "");
+    let mut added = Vec::new();
+    let refused = (0..400).find_map(|number| {
+        let path = files.join(format!("n{number}.txt"));
+        let filler = "Grain, salt and timber were weighed in the morning and written down. ".repeat(40);
+        std::fs::write(&path, format!("note{number}q begins. {filler} note{number}z ends.")).unwrap();
+        let answer = peer.call("knowledge-add", &json!({ "file_path": path, "async": false }));
+        match answer["success"] == true {
+            true => {
+                added.push((number, answer["document_id"].clone()));
+                None
+            }
+            false => Some(answer),
+        }
+    });
+    let refused = refused.expect("a small disk is full before long");
+    assert_eq!(refused["error"], "storage_full", "{refused}");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("no room left") && message.contains("free some space"), "{message}");
+    assert!(!added.is_empty());
+    // Everything that was acknowledged is there and found, and what was refused is not.
+    let shown = peer.call("knowledge-show", &json!({ "limit": 1000 }));
+    let completed = shown["documents"].as_array().unwrap().iter().filter(|one| one["processing_status"] == "completed");
+    assert_eq!(completed.count(), added.len(), "{}", shown["total_count"]);
+    for (number, id) in added.iter().step_by(7) {
+        let found = peer.call("knowledge-search", &json!({ "query": format!("note{number}z") }));
+        assert!(found["results"].as_array().unwrap().iter().any(|hit| hit["document_id"] == *id), "note{number}z");
+    }
+    let status = peer.call("knowledge-status", &json!({}));
+    assert_eq!(status["health"]["status"], "degraded", "{status}");
+    assert!(status["health"]["issues"][0].as_str().unwrap().contains("No space left"), "{status}");
+    peer.finish();
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_is_told_and_costs_nothing_else() {
+    if !has_disks() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let storage = folder.path().join("storage");
+    std::fs::create_dir(&storage).unwrap();
+    let before = format!("mount -o remount,ro '{}' &&", storage.display());
+    let mut peer = on_a_disk(&storage, "3m", &before);
+    let path = folder.path().join("a.txt");
+    std::fs::write(&path, "A note.").unwrap();
+    let refused = peer.call("knowledge-add", &json!({ "file_path": path }));
+    assert_eq!(refused["success"], false, "{refused}");
+    assert_eq!(refused["error"], "storage_read_only", "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("cannot be written"), "{refused}");
+    let status = peer.call("knowledge-status", &json!({}));
+    assert_eq!(status["health"]["status"], "degraded", "{status}");
+    assert_eq!(status["health"]["storage_accessible"], false, "{status}");
+    // The other parts do not mind.
+    let class = peer.call("classify_text", &json!({ "text": "What is 2 + 2?" }));
+    assert_eq!(class["class"], 0, "{class}");
+    peer.finish();
+}

@@ -1,0 +1,126 @@
+//! One run of the program, spoken to over stdin and stdout.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+pub(crate) struct Peer {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Receiver<Value>,
+    next: u64,
+    /// Answers nobody has asked for yet.
+    answers: HashMap<u64, Value>,
+}
+
+/// Nothing takes longer than this, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+impl Peer {
+    /// Starts it on a storage; `index` is where it keeps what is derived, if not there.
+    pub(crate) fn start(storage: &Path, index: Option<&Path>) -> Peer {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corbie"));
+        command.arg("stdio");
+        if let Some(index) = index {
+            command.env("CORBIE_KNOWLEDGE__VECTOR_DB_PATH", index);
+        }
+        Peer::run(command, storage)
+    }
+
+    /// The same by a command that comes to it.
+    pub(crate) fn run(mut command: Command, storage: &Path) -> Peer {
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", storage)
+            .env("CORBIE_PROVIDERS__DETECT_PORTS", "[]")
+            .env("CORBIE_KNOWLEDGE__STORAGE_PATH", storage)
+            .env("CORBIE_KNOWLEDGE__CHUNK_SIZE", "32")
+            .env("CORBIE_KNOWLEDGE__CHUNK_OVERLAP", "4")
+            .env("LOG_LEVEL", "error")
+            .current_dir(storage.parent().expect("it is in a folder"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        let mut child = command.spawn().expect("the program starts");
+        let stdin = child.stdin.take().expect("it is piped");
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let message: Value = serde_json::from_str(&line).expect("every line is a message");
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        Peer { child, stdin, lines, next: 1, answers: HashMap::new() }
+    }
+
+    /// Sends a call and does not wait. None when the program is gone.
+    pub(crate) fn send(&mut self, tool: &str, arguments: &Value) -> Option<u64> {
+        let id = self.next;
+        self.next += 1;
+        let call = json!({
+            "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": tool, "arguments": arguments },
+        });
+        writeln!(self.stdin, "{call}").ok()?;
+        Some(id)
+    }
+
+    /// Calls and waits; what the tool said.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let id = self.send(tool, arguments).expect("the program is there");
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(answer) = self.answers.remove(&id) {
+                return answer;
+            }
+            assert!(self.take(until), "no answer to {tool} {arguments}");
+        }
+    }
+
+    /// The answers that have come and nobody has asked for.
+    pub(crate) fn answered(&mut self) -> HashMap<u64, Value> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Listens until a moment.
+    pub(crate) fn listen(&mut self, until: Instant) {
+        while self.take(until) {}
+    }
+
+    /// Takes the next message; false when there is none in time, or ever.
+    fn take(&mut self, until: Instant) -> bool {
+        match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(message) => {
+                if let Some(id) = message["id"].as_u64() {
+                    assert!(message["error"].is_null(), "{message}");
+                    let text = message["result"]["content"][0]["text"].as_str().expect("a text");
+                    self.answers.insert(id, serde_json::from_str(text).expect("JSON in it"));
+                }
+                true
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => false,
+        }
+    }
+
+    /// Ends it at once, and gives every answer that came before its end.
+    pub(crate) fn kill(mut self) -> HashMap<u64, Value> {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+        self.listen(Instant::now() + PATIENCE);
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Lets it end by itself.
+    pub(crate) fn finish(mut self) {
+        drop(self.stdin);
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}

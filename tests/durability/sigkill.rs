@@ -1,0 +1,291 @@
+//! Kill, start again, look.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::bookkeeping::Books;
+use crate::chance::Chance;
+use crate::peer::Peer;
+
+/// How many rounds always run; others ask for more.
+const ROUNDS: usize = 20;
+/// How many files take part.
+const FILES: usize = 12;
+/// What a search says where there is no document at all.
+const EMPTY: &str = "empty_knowledge_base";
+
+#[test]
+fn k08_killed_at_any_moment_it_has_lost_nothing_it_acknowledged() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let rounds = number("CORBIE_DURABILITY_ROUNDS").unwrap_or(ROUNDS);
+    let seed = number("CORBIE_DURABILITY_SEED").unwrap_or(7);
+    let folder = tempfile::tempdir().unwrap();
+    let (storage, files) = (folder.path().join("storage"), folder.path().join("files"));
+    fs::create_dir_all(&storage).unwrap();
+    fs::create_dir_all(&files).unwrap();
+    let mut run = Run {
+        chance: Chance::new(seed as u64),
+        books: Books::default(),
+        version: 0,
+        tasks: HashSet::new(),
+        tally: Tally::default(),
+    };
+    for round in 0..rounds {
+        let mut peer = Peer::start(&storage, None);
+        run.look(&mut peer, round);
+        if round % 5 == 4 {
+            run.compare(&mut peer, &storage, folder.path());
+        }
+        run.work(peer, &files);
+        check(&storage, round);
+    }
+    let mut peer = Peer::start(&storage, None);
+    run.look(&mut peer, rounds);
+    peer.finish();
+    check(&storage, rounds);
+    let Tally { added, promised, removed, open } = run.tally;
+    let done =
+        format!("{added} added, {promised} promised, {removed} removed, {open} open when killed, in {rounds} rounds");
+    assert!(
+        rounds < ROUNDS || [added, promised, removed, open].iter().all(|count| *count > 0),
+        "too little was done: {done}"
+    );
+    fs::write(std::env::temp_dir().join("corbie-durability.txt"), done).unwrap();
+}
+
+struct Run {
+    chance: Chance,
+    books: Books,
+    /// No two texts are the same.
+    version: usize,
+    /// Tasks that were promised.
+    tasks: HashSet<String>,
+    tally: Tally,
+}
+
+/// How much was done; a run in which nothing happens shows nothing.
+#[derive(Debug, Default)]
+struct Tally {
+    added: usize,
+    promised: usize,
+    removed: usize,
+    /// Calls that had no answer when the program was killed.
+    open: usize,
+}
+
+impl Run {
+    /// Adds, changes, removes and clears until the program is killed.
+    fn work(&mut self, mut peer: Peer, files: &Path) {
+        let until = Instant::now() + Duration::from_millis(self.chance.below(1500) as u64);
+        let mut promised = HashMap::new();
+        let mut adds = HashSet::new();
+        let mut cleared = None;
+        while Instant::now() < until {
+            // Calls about one file are in the order they are sent only if each waits for the one before.
+            let busy: HashSet<usize> = self.books.open.values().map(|sent| sent.file).collect();
+            let free: Vec<usize> = (0..FILES).filter(|file| !busy.contains(file)).collect();
+            let Some(&file) = free.get(self.chance.below(free.len())) else {
+                peer.listen(Instant::now() + Duration::from_millis(20));
+                self.settle(&mut peer, &adds, &mut promised);
+                continue;
+            };
+            let known = self.books.files.get(&file).and_then(|entry| entry.id.clone());
+            let sent = match (self.chance.below(10), known) {
+                (0..=2, Some(id)) => {
+                    let sent = peer.send("knowledge-remove", &json!({ "document_id": id, "confirm": true }));
+                    sent.map(|call| self.books.sent(call, file, None))
+                }
+                (3, _) if cleared.is_none() && self.chance.below(20) == 0 => {
+                    cleared =
+                        peer.send("knowledge-clear", &json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
+                    break;
+                }
+                (kind, _) => {
+                    self.version += 1;
+                    let text = text(file, self.version);
+                    let path = files.join(format!("file{file}.txt"));
+                    // A file that is half written is nobody's document.
+                    let half = files.join("half");
+                    fs::write(&half, &text).unwrap();
+                    fs::rename(half, &path).unwrap();
+                    let waits = kind % 2 == 0;
+                    let sent = peer.send("knowledge-add", &json!({ "file_path": path, "async": !waits }));
+                    sent.map(|call| {
+                        self.books.sent(call, file, Some(text));
+                        if waits {
+                            adds.insert(call);
+                        } else {
+                            promised.insert(call, None);
+                        }
+                    })
+                }
+            };
+            if sent.is_none() {
+                break;
+            }
+            peer.listen(Instant::now() + Duration::from_millis(self.chance.below(30) as u64));
+            self.settle(&mut peer, &adds, &mut promised);
+        }
+        if cleared.is_some() {
+            peer.listen(Instant::now() + Duration::from_millis(self.chance.below(40) as u64));
+        }
+        let answers = peer.kill();
+        for (call, answer) in &answers {
+            self.take(*call, answer, &adds, &mut promised);
+        }
+        if let Some(call) = cleared {
+            let is_certain = answers.get(&call).is_some_and(|answer| answer["success"] == true);
+            for file in self.books.files.values_mut() {
+                match is_certain && self.books.open.is_empty() {
+                    true => file.may_be = vec![None],
+                    false => file.may_be.push(None),
+                }
+                if is_certain {
+                    file.id = None;
+                }
+            }
+        }
+        self.tally.open += self.books.open.len();
+        self.books.open.clear();
+    }
+
+    /// Takes in what was answered meanwhile.
+    fn settle(&mut self, peer: &mut Peer, adds: &HashSet<u64>, promised: &mut HashMap<u64, Option<String>>) {
+        for (call, answer) in peer.answered() {
+            self.take(call, &answer, adds, promised);
+        }
+    }
+
+    fn take(&mut self, call: u64, answer: &Value, adds: &HashSet<u64>, promised: &mut HashMap<u64, Option<String>>) {
+        let success = answer["success"] == true;
+        if let Some(task) = promised.get_mut(&call) {
+            // It is promised, and may be done at any time from now on; the file stays uncertain until it is looked at.
+            assert!(success, "{answer}");
+            *task = answer["task_id"].as_str().map(str::to_owned);
+            self.tasks.extend(task.clone());
+            self.tally.promised += 1;
+        } else if adds.contains(&call) && success {
+            self.tally.added += 1;
+            self.books.acknowledged(call, answer["document_id"].as_str().map(str::to_owned));
+        } else if success {
+            self.tally.removed += 1;
+            self.books.acknowledged(call, None);
+        } else {
+            // A document that is gone already, or an add that a clear has cancelled.
+            let expected = ["document_not_found", "cancelled"];
+            assert!(expected.contains(&answer["error"].as_str().unwrap_or_default()), "{answer}");
+            self.books.refused(call);
+        }
+    }
+
+    /// After a start: everything that was left behind is done, and all is as the books say it may be.
+    fn look(&mut self, peer: &mut Peer, round: usize) {
+        let began = Instant::now();
+        loop {
+            let status = peer.call("knowledge-status", &json!({}));
+            assert_eq!(status["health"]["status"], "healthy", "round {round}: {status}");
+            if status["tasks"] == json!({ "running": 0, "queued": 0 }) {
+                break;
+            }
+            assert!(began.elapsed() < Duration::from_secs(120), "round {round}: {status}");
+            peer.listen(Instant::now() + Duration::from_millis(20));
+        }
+        for task in self.tasks.drain() {
+            let status = peer.call("knowledge-task-status", &json!({ "task_id": task }));
+            let word = status["status"].as_str().unwrap_or_default();
+            assert!(["completed", "failed", "cancelled"].contains(&word), "round {round}: {status}");
+        }
+        let shown = peer.call("knowledge-show", &json!({ "limit": 1000 }));
+        let mut there: HashMap<String, Value> = HashMap::new();
+        for document in shown["documents"].as_array().unwrap() {
+            if document["processing_status"] == "failed" {
+                continue;
+            }
+            assert_eq!(document["processing_status"], "completed", "round {round}: {document}");
+            let before = there.insert(document["filename"].as_str().unwrap().to_owned(), document.clone());
+            assert!(before.is_none(), "round {round}: twice: {document}");
+        }
+        for (number, file) in &mut self.books.files {
+            let document = there.remove(&format!("file{number}.txt"));
+            let says = document.as_ref().map(|document| {
+                let got = peer.call("knowledge-get", &json!({ "document_id": document["id"] }));
+                got["pages"][0]["text"].as_str().expect("its text").to_owned()
+            });
+            assert!(
+                file.may_be.contains(&says),
+                "round {round}: file{number} is {says:?}, and may be {:?}",
+                file.may_be
+            );
+            file.id = document.as_ref().map(|document| document["id"].as_str().unwrap().to_owned());
+            if let (Some(document), Some(says)) = (&document, &says) {
+                let word = says.split_whitespace().nth(1).unwrap();
+                let found = peer.call("knowledge-search", &json!({ "query": word, "top_k": 50 }));
+                let of_it = |hit: &&Value| hit["document_id"] == document["id"];
+                let hits = found["results"].as_array().unwrap().iter().filter(of_it).count();
+                assert!(hits > 0, "round {round}: {word} of file{number} is not found: {found}");
+            }
+            file.may_be = vec![says];
+        }
+        assert!(there.is_empty(), "round {round}: documents nobody added: {there:?}");
+    }
+
+    /// An index that was kept answers as one that is made anew.
+    fn compare(&mut self, peer: &mut Peer, storage: &Path, folder: &Path) {
+        let anew = tempfile::tempdir_in(folder).unwrap();
+        let mut other = Peer::start(storage, Some(anew.path()));
+        for query in ["kestrel over the harbour", "document about ships", "word7", "lanterns and ropes"] {
+            let question = json!({ "query": query, "top_k": 50 });
+            let results = |answer: Value| -> Vec<String> {
+                let result = |hit: &Value| format!("{} {}", hit["chunk_id"], hit["relevance_score"]);
+                match &answer["results"] {
+                    Value::Array(hits) => hits.iter().map(result).collect(),
+                    // Nothing is left after a clear, which both have to say.
+                    _ => vec![answer["error"].as_str().filter(|error| *error == EMPTY).expect(&answer.to_string()).into()],
+                }
+            };
+            let (kept, anew) =
+                (results(peer.call("knowledge-search", &question)), results(other.call("knowledge-search", &question)));
+            let differs = kept.iter().zip(&anew).position(|(kept, anew)| kept != anew);
+            assert!(
+                kept.len() == anew.len() && differs.is_none(),
+                "{query}: {} and {} results, the first other one is {differs:?}",
+                kept.len(),
+                anew.len()
+            );
+        }
+        other.finish();
+    }
+}
+
+/// A text of a few chunks, with a word that no other has.
+fn text(file: usize, version: usize) -> String {
+    let mut text = format!("document word{version}x{file} ");
+    let sentences = [
+        "A kestrel hovered over the harbour while ships waited for the tide.",
+        "The lanterns were lit before the ropes had been coiled.",
+        "Nobody on the pier remembered who had written the ledger.",
+        "Grain, salt and timber were weighed in the morning.",
+    ];
+    // No two chunks say the same: equal ones may come in any order.
+    for (number, sentence) in sentences.iter().cycle().skip(version % 4).take(3 + version % 9).enumerate() {
+        text += &format!("{sentence} That was entry {version}{file}{number}. ");
+    }
+    text.trim_end().to_owned()
+}
+
+/// The store itself is sound: SQLite's own check, and what corbie knows to hold.
+fn check(storage: &Path, round: usize) {
+    if !storage.join("knowledge.db").exists() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = corbie::knowledge::store::Store::open(storage, Default::default()).unwrap();
+        let report = store.check().await.unwrap();
+        assert!(report.is_sound(), "round {round}: {report:?}");
+    });
+}

@@ -1,0 +1,73 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! The knowledge tools as clients meet them: the real program, called over stdio, JSON-RPC and REST.
+
+#[allow(dead_code, reason = "the tests of the crate use more of it")]
+#[path = "../crates/extract/tests/ooxml/archive.rs"]
+mod archive;
+#[path = "cli/http.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod http;
+#[allow(dead_code, reason = "shared with the tests of `corbie extract`, which use more of it")]
+#[path = "extract/made.rs"]
+mod made;
+#[allow(dead_code, reason = "the tests of the crate use more of it")]
+#[path = "../crates/infer/tests/ocr/page.rs"]
+mod page;
+#[allow(dead_code, reason = "the tests of the crate use more of it")]
+#[path = "../crates/extract/tests/pdf_builder/mod.rs"]
+mod pdf_builder;
+#[allow(dead_code, reason = "shared with the tests of `corbie extract`, which use more of it")]
+#[path = "extract/ocr/made.rs"]
+mod pictures;
+#[path = "cli/process.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod process;
+#[path = "cli/websocket.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod websocket;
+
+#[path = "knowledge/add.rs"]
+mod add;
+#[path = "knowledge/ask.rs"]
+mod ask;
+#[path = "knowledge/cancel.rs"]
+mod cancel;
+#[path = "knowledge/clear.rs"]
+mod clear;
+#[path = "knowledge/fixture.rs"]
+mod fixture;
+#[path = "knowledge/formats.rs"]
+mod formats;
+#[path = "knowledge/get.rs"]
+mod get;
+#[path = "knowledge/import.rs"]
+mod import;
+#[path = "knowledge/limits.rs"]
+mod limits;
+#[path = "knowledge/processing.rs"]
+mod processing;
+#[path = "knowledge/progress.rs"]
+mod progress;
+#[path = "knowledge/remove.rs"]
+mod remove;
+#[path = "knowledge/resources.rs"]
+mod resources;
+#[path = "knowledge/restart.rs"]
+mod restart;
+#[path = "knowledge/search.rs"]
+mod search;
+#[path = "knowledge/sharing.rs"]
+mod sharing;
+#[path = "knowledge/show.rs"]
+mod show;
+#[path = "knowledge/status.rs"]
+mod status;
+#[path = "knowledge/task_status.rs"]
+mod task_status;
+#[path = "knowledge/upload.rs"]
+mod upload;
+#[path = "cli/upstream.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod upstream;
+#[path = "knowledge/watched.rs"]
+mod watched;

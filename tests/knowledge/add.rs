@@ -1,0 +1,237 @@
+//! `knowledge-add`: what it takes, what it answers, and everything it refuses.
+
+use std::fs::File;
+
+use serde_json::json;
+
+use crate::fixture::{CROWS, Corbie, each, each_with, is_uuid, members};
+use crate::made;
+
+const ADD: &str = "knowledge-add";
+
+// === the specification's own words ===
+
+#[test]
+fn v02_k01_the_sample_contract_of_the_specification() {
+    each(|corbie| {
+        let path = corbie.file("doc.pdf", made::pdf());
+        let begun = corbie.call(ADD, json!({ "file_path": path, "async": true }));
+        assert_eq!(begun["success"], true);
+        assert!(begun.get("task_id").is_some());
+        corbie.refused(ADD, json!({}), "missing_required_parameter");
+        corbie.refused(ADD, json!({ "file_path": "/test/doc.xyz" }), "unsupported_format");
+        let example = json!({
+            "file_path": path,
+            "metadata": { "author": "John Doe", "tags": ["technical", "api-docs"] },
+            "async": true,
+        });
+        assert_eq!(corbie.call(ADD, example)["success"], true);
+    });
+}
+
+#[test]
+fn k23_k25_a_task_comes_back_at_once_by_default() {
+    each(|corbie| {
+        let path = corbie.file("crows.txt", CROWS);
+        let begun = corbie.call(ADD, json!({ "file_path": path }));
+        assert_eq!(members(&begun), ["estimated_time_seconds", "message", "success", "task_id"]);
+        assert_eq!(begun["message"], "Document queued for processing");
+        assert!(is_uuid(&begun["task_id"]), "{begun}");
+        assert!(begun["estimated_time_seconds"].is_u64(), "{begun}");
+        assert_eq!(corbie.ended(begun["task_id"].as_str().unwrap())["status"], "completed");
+    });
+}
+
+#[test]
+fn k02_k06_k26_whoever_waits_is_told_of_the_document() {
+    each(|corbie| {
+        let added = corbie.add("crows.txt", CROWS);
+        let names = ["chunks_created", "document_id", "filename", "processing_method", "processing_time_seconds"];
+        assert_eq!(members(&added), [&names[..], &["success"]].concat());
+        assert!(is_uuid(&added["document_id"]), "{added}");
+        assert_eq!((&added["filename"], &added["chunks_created"]), (&json!("crows.txt"), &json!(1)));
+        assert_eq!(added["processing_method"], "text_extraction");
+        assert!(added["processing_time_seconds"].is_f64(), "{added}");
+    });
+}
+
+// === arguments ===
+
+#[test]
+fn k04_k20_without_a_path_nothing_can_be_added() {
+    each(|corbie| {
+        let refused = corbie.refused(ADD, json!({ "async": false }), "missing_required_parameter");
+        assert_eq!(refused["parameter"], "file_path");
+        // One that is missing is told before one that is wrong.
+        corbie.refused(ADD, json!({ "metadata": 7 }), "missing_required_parameter");
+    });
+}
+
+#[test]
+fn x05_k05_k21_k22_k23_an_argument_of_another_type_is_named() {
+    each(|corbie| {
+        let path = corbie.file("crows.txt", CROWS);
+        for (name, wrong) in [
+            ("file_path", json!(7)),
+            ("file_path", json!("")),
+            ("file_path", json!(["a.txt"])),
+            ("metadata", json!("author")),
+            ("metadata", json!(["author"])),
+            ("force_ocr", json!("yes")),
+            ("force_ocr", json!(1)),
+            ("async", json!("false")),
+            ("knowledge_base", json!("not/a/name")),
+        ] {
+            let mut arguments = json!({ "file_path": path });
+            arguments[name] = wrong;
+            corbie.invalid(ADD, arguments, name);
+        }
+        assert_eq!(corbie.show()["total_count"], 0);
+    });
+}
+
+#[test]
+fn k21_what_is_said_of_a_document_comes_with_what_is_found_in_it() {
+    each(|corbie| {
+        let path = corbie.file("crows.txt", CROWS);
+        corbie.add_path(&path, json!({ "author": "Ann", "tags": ["birds"], "year": 2024 }));
+        let found = corbie.search("clever birds");
+        let metadata = &found["results"][0]["metadata"];
+        assert_eq!(
+            (&metadata["author"], &metadata["tags"], &metadata["year"]),
+            (&json!("Ann"), &json!(["birds"]), &json!(2024)),
+            "{found}"
+        );
+    });
+}
+
+// === sizes ===
+
+#[test]
+fn k28_the_limit_is_told_in_the_words_of_the_specification() {
+    each(|corbie| {
+        let path = corbie.file("large.pdf", "%PDF-1.4");
+        File::options().write(true).open(&path).unwrap().set_len(150 << 20).unwrap();
+        assert_eq!(
+            corbie.call(ADD, json!({ "file_path": path })),
+            json!({
+                "success": false,
+                "error": "file_too_large",
+                "message": "File size (150 MB) exceeds maximum allowed size (100 MB)",
+                "max_size_mb": 100,
+            })
+        );
+    });
+}
+
+#[test]
+fn k28_a_file_of_exactly_the_limit_is_taken() {
+    each_with(&[("MAX_FILE_SIZE_MB", "1")], |corbie| {
+        let mut text = CROWS.to_owned();
+        text.extend(std::iter::repeat_n(' ', (1 << 20) - CROWS.len()));
+        corbie.add("exact.txt", &text);
+        let over = corbie.file("over.txt", text + " ");
+        let refused = corbie.refused(ADD, json!({ "file_path": over }), "file_too_large");
+        assert_eq!(refused["max_size_mb"], 1);
+        assert_eq!(refused["message"], "File size (2 MB) exceeds maximum allowed size (1 MB)");
+    });
+}
+
+// === the order of checks ===
+
+#[test]
+fn z08_k29_k30_checks_come_in_their_order_and_before_the_answer() {
+    each_with(&[("MAX_FILE_SIZE_MB", "1")], |corbie| {
+        let folder = corbie.folder().join("folder.pdf");
+        std::fs::create_dir_all(&folder).unwrap();
+        let noise = vec![1u8; (1 << 20) + 1];
+        for (path, error) in [
+            ("/test/doc.xyz".to_owned(), "unsupported_format"),
+            ("/test/doc.pdf".to_owned(), "file_not_found"),
+            (crate::fixture::shown(&folder), "file_not_readable"),
+            (corbie.file("large.pdf", &noise), "file_too_large"),
+            (corbie.file("large.xyz", &noise), "unsupported_format"),
+            (corbie.file("noise.pdf", &noise[..1000]), "corrupted_file"),
+            (corbie.file("empty.pdf", ""), "empty_file"),
+            (corbie.file("empty.xyz", ""), "unsupported_format"),
+        ] {
+            for is_async in [true, false] {
+                corbie.refused(ADD, json!({ "file_path": path, "async": is_async }), error);
+            }
+        }
+        // What is wrong with the arguments is told before anything of the file.
+        corbie.invalid(ADD, json!({ "file_path": "/test/doc.xyz", "metadata": 1 }), "metadata");
+        assert_eq!(corbie.show()["total_count"], 0, "no task was made of any of them");
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn k31_a_file_that_may_not_be_read_is_told_so() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut corbie = Corbie::start();
+    let path = corbie.file("secret.txt", CROWS);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+    if File::open(&path).is_ok() {
+        return crate::process::skip("this user may read every file");
+    }
+    corbie.refused(ADD, json!({ "file_path": path }), "file_not_readable");
+}
+
+// === what only reading can find ===
+
+#[test]
+fn k30_k31_k37_what_only_reading_finds_is_told_and_leaves_nothing() {
+    each(|corbie| {
+        let broken = corbie.file("broken.docx", &made::docx()[..300]);
+        let wordless = corbie.file("wordless.pdf", crate::pictures::pdf(&[crate::pictures::On::Blank]));
+        let blank = corbie.file("blank.txt", "  \n\t\n ");
+        for (path, errors) in [
+            (broken, &["corrupted_file"][..]),
+            (wordless, &["no_text_extracted"]),
+            (blank, &["no_text_extracted", "empty_file"]),
+        ] {
+            let refused = corbie.call(ADD, json!({ "file_path": path, "async": false }));
+            let error = refused["error"].as_str().unwrap_or_else(|| panic!("{path}: {refused}"));
+            assert!(errors.contains(&error), "{path}: {refused}");
+            // Who was told of the failure sees it in the list too.
+            assert_eq!(corbie.show()["documents"][0]["processing_status"], "failed", "{path}");
+        }
+        let status = corbie.status();
+        let base = &status["knowledge_base"];
+        assert_eq!((&base["document_count"], &base["total_chunks"]), (&json!(0), &json!(0)), "{status}");
+    });
+}
+
+#[test]
+fn k31_a_document_with_a_password_says_so() {
+    let mut corbie = Corbie::start();
+    let mut builder = crate::pdf_builder::Builder::new();
+    builder.page(&crate::pdf_builder::text("F1", 12, 72, 700, "nobody reads this"));
+    let key = "00".repeat(32);
+    let lock = builder.object(&format!("<< /Filter /Standard /V 1 /R 2 /Length 40 /P -4 /O <{key}> /U <{key}> >>"));
+    builder.trailer(&format!(
+        "/Encrypt {lock} 0 R /ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>]"
+    ));
+    let path = corbie.file("locked.pdf", builder.build());
+    corbie.refused(ADD, json!({ "file_path": path, "async": false }), "password_protected");
+}
+
+#[test]
+fn k31_ocr_failed_says_that_tesseract_is_missing() {
+    let setup = crate::fixture::setup(&[]).variable("CORBIE_OCR__ENGINE", "tesseract").variable("PATH", "/nowhere");
+    let mut corbie = Corbie::of(setup);
+    let scan = crate::pictures::pdf(&[crate::pictures::On::Scan(crate::pictures::SAYS)]);
+    let path = corbie.file("scan.pdf", scan);
+    let refused = corbie.refused(ADD, json!({ "file_path": path, "async": false }), "ocr_failed");
+    assert!(
+        refused["message"].as_str().unwrap().starts_with("OCR processing failed: Tesseract not found"),
+        "{refused}"
+    );
+    // A page with text is kept where another cannot be read.
+    use crate::pictures::{On, SAYS, TYPED, pdf};
+    let added = corbie.add("half.pdf", pdf(&[On::Text(&TYPED), On::Scan(SAYS)]));
+    assert!(added["warning"].as_str().is_some_and(|why| why.contains("Tesseract")), "{added}");
+    let shown = corbie.show();
+    assert_eq!(shown["documents"][0]["processing_status"], "partial", "k37: {shown}");
+}

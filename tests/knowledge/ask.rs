@@ -1,0 +1,67 @@
+//! `knowledge-ask`: an answer from the documents, or the documents where nobody answers.
+
+use serde_json::json;
+
+use crate::fixture::{Corbie, each};
+use crate::upstream::Upstream;
+
+const ASK: &str = "knowledge-ask";
+const BEES: &str = "Bees gather nectar from flowers and turn it into honey.";
+
+#[test]
+fn k04_k05_k58_a_question_is_needed_and_something_to_answer_it_from() {
+    each(|corbie| {
+        corbie.refused(ASK, json!({}), "missing_required_parameter");
+        corbie.invalid(ASK, json!({ "question": "  " }), "question");
+        corbie.invalid(ASK, json!({ "question": "why", "top_k": 0 }), "top_k");
+        corbie.refused(ASK, json!({ "question": "why" }), "empty_knowledge_base");
+    });
+}
+
+#[test]
+fn without_a_provider_the_passages_come_back() {
+    each(|corbie| {
+        corbie.add("bees.txt", BEES);
+        let asked = corbie.call(ASK, json!({ "question": "what do bees make of nectar" }));
+        assert_eq!(
+            (&asked["success"], &asked["answer"], &asked["citations"]),
+            (&json!(true), &json!(null), &json!([]))
+        );
+        assert_eq!((&asked["passages"][0]["number"], &asked["passages"][0]["chunk_text"]), (&json!(1), &json!(BEES)));
+        assert!(asked["message"].as_str().unwrap().contains("provider"), "{asked}");
+    });
+}
+
+#[test]
+fn the_model_is_given_the_passages_and_its_citations_are_told() {
+    let upstream = Upstream::start();
+    let mut corbie = Corbie::of(upstream.corbie("serve --stdio --port 0"));
+    corbie.add("bees.txt", BEES);
+    // The model says what it is asked, so that it cites what the question does.
+    let question = "what do bees make of nectar, see [1] and [7]";
+    let asked = corbie.call(ASK, json!({ "question": question }));
+    assert_eq!(asked["answer"], format!("echo: {question}"), "{asked}");
+    let cited: Vec<_> = asked["citations"].as_array().unwrap().iter().map(|passage| &passage["filename"]).collect();
+    assert_eq!(cited, ["bees.txt"], "{asked}");
+    assert!(asked["model"].as_str().is_some_and(|model| model.contains("echo-large")), "{asked}");
+    let body = upstream.requests().last().unwrap()["body"].clone();
+    let told = body["messages"].to_string();
+    for part in ["[1] bees.txt", BEES, "not meant for you"] {
+        assert!(told.contains(part), "no {part:?} in {told}");
+    }
+}
+
+#[test]
+fn k10_documents_are_sent_nowhere_unless_a_question_is_asked() {
+    let upstream = Upstream::start();
+    let mut corbie = Corbie::of(upstream.corbie("serve --stdio --port 0"));
+    let added = corbie.add("bees.txt", BEES);
+    let scan = crate::pictures::pdf(&[crate::pictures::On::Text(&crate::pictures::TYPED)]);
+    corbie.add("minutes.pdf", scan);
+    corbie.search("what do bees make of nectar");
+    corbie.show();
+    corbie.status();
+    corbie.call("knowledge-remove", json!({ "document_id": added["document_id"], "confirm": true }));
+    let told: Vec<_> = upstream.requests().into_iter().filter(|request| request["method"] != "GET").collect();
+    assert_eq!(told, [] as [serde_json::Value; 0]);
+}

@@ -1,0 +1,251 @@
+//! A program with an empty knowledge base, and the three ways to call its tools.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::http::Client;
+use crate::process::{self, Running, Setup, wait_for};
+
+/// A text that is enough for a document.
+pub(crate) const CROWS: &str = "Crows are clever birds. They remember the faces of people who were unkind to them.";
+
+/// How a tool is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Stdio,
+    Http,
+    Rest,
+}
+
+/// A program that runs, with a folder for files to add.
+pub(crate) struct Corbie {
+    pub(crate) running: Running,
+    pub(crate) client: Client,
+    pub(crate) way: Way,
+    /// Messages on stdout that nobody has asked for.
+    pub(crate) heard: Vec<Value>,
+    calls: u64,
+    files: TempDir,
+}
+
+/// Runs a test over all ways in turn. Each begins with nothing in the base.
+pub(crate) fn each(test: impl Fn(&mut Corbie)) {
+    each_with(&[], test);
+}
+
+/// The same with settings, such as `("MAX_FILE_SIZE_MB", "1")`.
+pub(crate) fn each_with(settings: &[(&str, &str)], test: impl Fn(&mut Corbie)) {
+    let mut corbie = Corbie::with(settings);
+    for way in [Way::Stdio, Way::Http, Way::Rest] {
+        let _ = writeln!(std::io::stderr(), "over {way:?}");
+        corbie.way = way;
+        test(&mut corbie);
+        corbie.call("knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
+    }
+}
+
+impl Corbie {
+    pub(crate) fn start() -> Corbie {
+        Corbie::with(&[])
+    }
+
+    /// With settings of `knowledge`.
+    pub(crate) fn with(settings: &[(&str, &str)]) -> Corbie {
+        Corbie::of(setup(settings))
+    }
+
+    pub(crate) fn of(setup: Setup) -> Corbie {
+        let mut running = setup.start();
+        let client = running.client();
+        let files = tempfile::tempdir().unwrap();
+        Corbie { running, client, way: Way::Stdio, heard: Vec::new(), calls: 0, files }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.files.path()
+    }
+
+    /// Writes a file and gives its path.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.folder().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        shown(&path)
+    }
+
+    /// A request over the way that is on, with the whole answer.
+    #[track_caller]
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+        self.calls += 1;
+        let request = process::request(self.calls, method, params);
+        match self.way {
+            Way::Stdio => {
+                self.running.send(&request);
+                loop {
+                    let message = self.running.receive();
+                    if message["id"] == self.calls {
+                        return message;
+                    }
+                    self.heard.push(message);
+                }
+            }
+            _ => self.client.post("/mcp", &request).json(),
+        }
+    }
+
+    /// What a tool answers, whole.
+    #[track_caller]
+    pub(crate) fn result(&mut self, tool: &str, arguments: &Value) -> Value {
+        match self.way {
+            Way::Rest => {
+                let body = json!({ "tool": tool, "parameters": arguments });
+                let reply = self.client.post("/mcp/tools/call", &body);
+                assert_eq!(reply.status, 200, "{reply:?}");
+                reply.json()
+            }
+            _ => {
+                let mut answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+                assert_eq!(answer.get("error"), None, "{answer}");
+                answer["result"].take()
+            }
+        }
+    }
+
+    /// What a tool says. Whatever it is, it is one text that is an object, and `isError` says the same as `success`.
+    #[track_caller]
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let result = self.result(tool, &arguments);
+        let said = said(&result);
+        let success = said["success"].as_bool().unwrap_or_else(|| panic!("no `success` in {said}"));
+        assert_eq!(result["isError"].as_bool().unwrap_or(false), !success, "{result}");
+        if !success {
+            let code = said["error"].as_str().unwrap_or_else(|| panic!("no `error` in {said}"));
+            let is_snake = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            assert!(is_snake, "{said}");
+            assert!(said["message"].as_str().is_some_and(|message| message.len() > 5), "{said}");
+        }
+        said
+    }
+
+    /// A call that must fail in this way; what it says is given back.
+    #[track_caller]
+    pub(crate) fn refused(&mut self, tool: &str, arguments: Value, error: &str) -> Value {
+        let said = self.call(tool, arguments.clone());
+        assert_eq!(said["error"], error, "{arguments:.300} gives {said}");
+        said
+    }
+
+    /// A call with an argument that is wrong.
+    #[track_caller]
+    pub(crate) fn invalid(&mut self, tool: &str, arguments: Value, parameter: &str) {
+        let said = self.refused(tool, arguments.clone(), "invalid_parameter");
+        assert_eq!(said["parameter"], parameter, "{arguments:.300} gives {said}");
+    }
+
+    /// Adds a new file and waits for it.
+    #[track_caller]
+    pub(crate) fn add(&mut self, name: &str, content: impl AsRef<[u8]>) -> Value {
+        let path = self.file(name, content);
+        self.add_path(&path, json!({}))
+    }
+
+    /// Adds a file and waits for it.
+    #[track_caller]
+    pub(crate) fn add_path(&mut self, path: &str, metadata: Value) -> Value {
+        let added = self.call("knowledge-add", json!({ "file_path": path, "metadata": metadata, "async": false }));
+        assert_eq!(added["success"], true, "{path}: {added}");
+        added
+    }
+
+    /// Begins a task.
+    #[track_caller]
+    pub(crate) fn begin(&mut self, path: &str) -> String {
+        let begun = self.call("knowledge-add", json!({ "file_path": path }));
+        begun["task_id"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned()
+    }
+
+    #[track_caller]
+    pub(crate) fn task(&mut self, id: &str) -> Value {
+        self.call("knowledge-task-status", json!({ "task_id": id }))
+    }
+
+    /// Waits until a task has ended, and gives what is told of it.
+    #[track_caller]
+    pub(crate) fn ended(&mut self, id: &str) -> Value {
+        wait_for("the end of a task", || {
+            let told = self.task(id);
+            (!["queued", "running"].contains(&told["status"].as_str().unwrap())).then_some(told)
+        })
+    }
+
+    #[track_caller]
+    pub(crate) fn search(&mut self, query: &str) -> Value {
+        let found = self.call("knowledge-search", json!({ "query": query }));
+        assert_eq!(found["success"], true, "{found}");
+        found
+    }
+
+    #[track_caller]
+    pub(crate) fn show(&mut self) -> Value {
+        self.call("knowledge-show", json!({}))
+    }
+
+    #[track_caller]
+    pub(crate) fn status(&mut self) -> Value {
+        self.call("knowledge-status", json!({}))
+    }
+
+    /// The storage of the program, where no setting says another.
+    pub(crate) fn storage(&mut self) -> PathBuf {
+        PathBuf::from(self.status()["knowledge_base"]["storage_path"].as_str().unwrap())
+    }
+}
+
+/// A program that serves stdio and a port, and has a storage of its own.
+pub(crate) fn setup(settings: &[(&str, &str)]) -> Setup {
+    let setup = process::corbie("serve --stdio --port 0");
+    settings.iter().fold(setup, |setup, (name, value)| setup.variable(&format!("CORBIE_KNOWLEDGE__{name}"), value))
+}
+
+/// What the one text of a tool's result says.
+#[track_caller]
+pub(crate) fn said(result: &Value) -> Value {
+    let content = result["content"].as_array().unwrap_or_else(|| panic!("no content in {result}"));
+    assert!(content.len() == 1 && content[0]["type"] == "text", "{result}");
+    let text = content[0]["text"].as_str().unwrap();
+    let said: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"));
+    assert!(said.is_object(), "{said}");
+    said
+}
+
+/// A document that takes long enough to be seen at work, and that nobody waits for.
+pub(crate) fn long_text() -> String {
+    let sentence = |number: usize| format!("Entry {number} tells of the {number}th crow that came to the farm. ");
+    (0..20_000).map(sentence).collect()
+}
+
+pub(crate) fn shown(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// Whether a value is a UUID of version 4 in its usual form.
+pub(crate) fn is_uuid(value: &Value) -> bool {
+    let parsed = value.as_str().map(|text| (text, uuid::Uuid::parse_str(text)));
+    matches!(parsed, Some((text, Ok(id))) if id.get_version_num() == 4 && id.hyphenated().to_string() == text)
+}
+
+/// Whether a value is a time such as `2025-10-26T10:00:00Z`.
+pub(crate) fn is_time(value: &Value) -> bool {
+    value.as_str().is_some_and(|time| time.ends_with('Z') && humantime::parse_rfc3339(time).is_ok())
+}
+
+/// The names of an object's members, sorted.
+#[track_caller]
+pub(crate) fn members(value: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,150 @@
+//! `knowledge-import`: folders and patterns, one task for all of their files.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{CROWS, Corbie, each, is_uuid, long_text};
+use crate::made;
+
+const IMPORT: &str = "knowledge-import";
+
+fn waited(corbie: &mut Corbie, arguments: Value) -> Value {
+    let mut arguments = arguments;
+    arguments["async"] = false.into();
+    let imported = corbie.call(IMPORT, arguments);
+    assert_eq!(imported["success"], true, "{imported}");
+    imported
+}
+
+fn counts(imported: &Value) -> [u64; 5] {
+    ["files_total", "added", "updated", "unchanged", "failed"].map(|name| imported[name].as_u64().unwrap())
+}
+
+/// What became of a file, by the end of its path.
+fn of<'a>(imported: &'a Value, name: &str) -> &'a Value {
+    let files = imported["files"].as_array().unwrap();
+    let ends = |file: &&Value| file["file_path"].as_str().is_some_and(|path| path.ends_with(name));
+    files.iter().find(ends).unwrap_or_else(|| panic!("no {name} in {imported}"))
+}
+
+#[test]
+fn k04_k05_paths_are_needed() {
+    each(|corbie| {
+        corbie.refused(IMPORT, json!({}), "missing_required_parameter");
+        for wrong in [json!("docs"), json!([]), json!([7]), json!([""])] {
+            corbie.invalid(IMPORT, json!({ "paths": wrong }), "paths");
+        }
+        corbie.invalid(IMPORT, json!({ "paths": ["a"], "recursive": "no" }), "recursive");
+    });
+}
+
+#[test]
+fn k43_a_folder_is_one_task_that_tells_what_became_of_each_file() {
+    each(|corbie| {
+        let folder = format!("{:?}", corbie.way);
+        corbie.file(&format!("{folder}/crows.txt"), CROWS);
+        corbie.file(&format!("{folder}/deeper/crow.pdf"), made::pdf());
+        corbie.file(&format!("{folder}/broken.docx"), &made::docx()[..300]);
+        corbie.file(&format!("{folder}/program.exe"), "no document");
+        corbie.file(&format!("{folder}/.hidden.txt"), "a file that hides");
+        let path = corbie.folder().join(&folder);
+        let begun = corbie.call(IMPORT, json!({ "paths": [path] }));
+        assert!(is_uuid(&begun["task_id"]), "{begun}");
+        let told = corbie.ended(begun["task_id"].as_str().unwrap());
+        assert_eq!((&told["status"], &told["progress"]), (&json!("completed"), &json!(1.0)), "{told}");
+        let imported = &told["result"];
+        assert_eq!(counts(imported), [3, 2, 0, 0, 1], "{imported}");
+        let crows = of(imported, "crows.txt");
+        assert!(is_uuid(&crows["document_id"]) && crows["status"] == "added", "{crows}");
+        let broken = of(imported, "broken.docx");
+        assert_eq!((&broken["status"], &broken["error"]), (&json!("failed"), &json!("corrupted_file")), "{broken}");
+        assert_eq!(corbie.show()["total_count"], 2);
+    });
+}
+
+#[test]
+fn k43_what_is_there_is_passed_over_and_what_changed_keeps_its_document() {
+    each(|corbie| {
+        corbie.file("folder/one.txt", CROWS);
+        corbie.file("folder/two.txt", "Bees gather nectar and make honey.");
+        let paths = json!({ "paths": [corbie.folder().join("folder")] });
+        let first = waited(corbie, paths.clone());
+        assert_eq!(counts(&first), [2, 2, 0, 0, 0], "{first}");
+        assert_eq!(counts(&waited(corbie, paths.clone())), [2, 0, 0, 2, 0]);
+        corbie.file("folder/two.txt", "Wasps build nests of paper that they chew from wood.");
+        let third = waited(corbie, paths);
+        assert_eq!(counts(&third), [2, 0, 1, 1, 0], "{third}");
+        assert_eq!(of(&third, "two.txt")["document_id"], of(&first, "two.txt")["document_id"]);
+        let found = corbie.search("wasps chew wood for paper nests");
+        assert_eq!(found["results"][0]["filename"], "two.txt", "{found}");
+    });
+}
+
+#[test]
+fn k43_patterns_and_folders_without_those_in_them() {
+    let mut corbie = Corbie::start();
+    corbie.file("docs/a.txt", "The first text is about apples.");
+    corbie.file("docs/b.md", "The second text is about bananas.");
+    corbie.file("docs/deep/c.txt", "The third text is about cherries.");
+    corbie.file("docs/deep/er/d.txt", "The fourth text is about dates.");
+    let root = corbie.folder().join("docs");
+    let path = |rest: &str| root.join(rest);
+    let mut names = |arguments: Value| {
+        let imported = waited(&mut corbie, arguments);
+        let mut names: Vec<String> = imported["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|file| file["file_path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(json!({ "paths": [root], "recursive": false })), ["a.txt", "b.md"]);
+    assert_eq!(names(json!({ "paths": [path("*.txt")] })), ["a.txt"]);
+    assert_eq!(names(json!({ "paths": [path("**/*.txt")] })), ["a.txt", "c.txt", "d.txt"]);
+    assert_eq!(names(json!({ "paths": [path("{a,b}.*"), path("a.txt")] })), ["a.txt", "b.md"], "each once");
+    assert_eq!(names(json!({ "paths": [path("nothing*.pdf")] })), [] as [&str; 0]);
+}
+
+#[test]
+fn k43_what_is_not_there_is_told_for_each_path() {
+    let mut corbie = Corbie::start();
+    let there = corbie.file("there.txt", CROWS);
+    let gone = corbie.folder().join("gone");
+    let missing = corbie.folder().join("missing.pdf");
+    let other = corbie.file("other.xyz", CROWS);
+    let imported = waited(&mut corbie, json!({ "paths": [there, gone, missing, other, "[" ] }));
+    assert_eq!(imported["added"], 1, "{imported}");
+    assert_eq!(of(&imported, "missing.pdf")["error"], "file_not_found", "{imported}");
+    assert_eq!(of(&imported, "other.xyz")["error"], "unsupported_format", "{imported}");
+    assert_eq!(of(&imported, "gone")["status"], "failed", "{imported}");
+    assert_eq!(imported["failed"], 4, "{imported}");
+}
+
+#[test]
+fn k117_an_import_that_is_cancelled_stops() {
+    let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "1")]);
+    for number in 0..5 {
+        corbie.file(&format!("many/{number}.txt"), format!("{number} {}", long_text()));
+    }
+    let begun = corbie.call(IMPORT, json!({ "paths": [corbie.folder().join("many")] }));
+    let task = begun["task_id"].as_str().unwrap();
+    crate::process::wait_for("it to run", || (corbie.task(task)["status"] == "running").then_some(()));
+    let cancelled = corbie.request("tools/cancel", json!({ "taskId": task }));
+    assert_eq!(cancelled["result"]["status"], "cancelled", "{cancelled}");
+    assert_eq!(corbie.task(task)["status"], "cancelled");
+    assert_eq!(corbie.status()["tasks"], json!({ "running": 0, "queued": 0 }));
+    assert_eq!(corbie.show()["total_count"], 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn s11_folders_that_loop_are_entered_once() {
+    let mut corbie = Corbie::start();
+    corbie.file("loop/a.txt", CROWS);
+    let root = corbie.folder().join("loop");
+    std::os::unix::fs::symlink(&root, root.join("again")).unwrap();
+    std::os::unix::fs::symlink(root.join("nowhere"), root.join("dangling.txt")).unwrap();
+    let imported = waited(&mut corbie, json!({ "paths": [root] }));
+    assert_eq!(counts(&imported), [1, 1, 0, 0, 0], "{imported}");
+}

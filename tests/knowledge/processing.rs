@@ -1,0 +1,143 @@
+//! What becomes of documents that are added: the same again, many at a time, long ones, and what stays behind.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{CROWS, Corbie, Way, each, long_text};
+use crate::made;
+
+const ADD: &str = "knowledge-add";
+
+// === the same again ===
+
+#[test]
+fn k36_the_same_content_is_there_once_and_what_is_said_of_it_is_renewed() {
+    each(|corbie| {
+        let first = corbie.file("first.txt", CROWS);
+        let added = corbie.add_path(&first, json!({ "author": "Ann", "year": 2024 }));
+        let copy = corbie.file("copy.txt", CROWS);
+        let again = corbie.add_path(&copy, json!({ "author": "Bob" }));
+        assert_eq!(again["document_id"], added["document_id"]);
+        assert_eq!((&again["filename"], &again["duplicate"]), (&json!("first.txt"), &json!(true)), "{again}");
+        let shown = corbie.show();
+        assert_eq!(shown["total_count"], 1, "{shown}");
+        let metadata = &shown["documents"][0]["metadata"];
+        assert_eq!((&metadata["author"], &metadata["year"]), (&json!("Bob"), &json!(2024)), "{shown}");
+        let found = corbie.call("knowledge-search", json!({ "query": "birds", "filters": { "author": "Bob" } }));
+        assert_eq!(found["total_results"], 1, "{found}");
+    });
+}
+
+#[test]
+fn k43_a_path_with_new_content_keeps_its_document() {
+    each(|corbie| {
+        let path = corbie.file("notes.txt", CROWS);
+        let before = corbie.add_path(&path, json!({}));
+        corbie.file("notes.txt", "Bread is baked from flour, water, salt and yeast in a hot oven.");
+        let after = corbie.add_path(&path, json!({}));
+        assert_eq!(after["document_id"], before["document_id"]);
+        assert_eq!(corbie.show()["total_count"], 1);
+        let found = corbie.search("baked from flour and yeast");
+        assert_eq!(found["total_results"], 1, "{found}");
+        assert!(found["results"][0]["chunk_text"].as_str().unwrap().contains("yeast"), "{found}");
+        let found = corbie.search("clever crows that remember faces");
+        assert!(!found.to_string().contains("Crows"), "{found}");
+    });
+}
+
+#[test]
+fn k36_k43_a_path_that_became_the_same_as_another_leaves_nothing_behind() {
+    each(|corbie| {
+        let bees = "Bees gather nectar and make honey.";
+        let first = corbie.file("first.txt", CROWS);
+        corbie.add_path(&first, json!({}));
+        let second = corbie.add("second.txt", bees);
+        corbie.file("first.txt", bees);
+        let again = corbie.add_path(&first, json!({}));
+        assert_eq!((&again["document_id"], &again["duplicate"]), (&second["document_id"], &json!(true)), "{again}");
+        let shown = corbie.show();
+        assert_eq!(shown["total_count"], 1, "no file says the other any more: {shown}");
+        let found = corbie.search("clever crows that remember faces");
+        assert!(!found.to_string().contains("Crows"), "{found}");
+    });
+}
+
+// === how much at a time ===
+
+#[test]
+fn k39_so_many_are_processed_at_a_time_and_the_rest_wait() {
+    let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "1")]);
+    let tasks: Vec<String> = (0..3)
+        .map(|number| {
+            let path = corbie.file(&format!("{number}.txt"), format!("{number} {}", long_text()));
+            corbie.begin(&path)
+        })
+        .collect();
+    crate::process::wait_for("the first to run", || (corbie.task(&tasks[0])["status"] == "running").then_some(()));
+    for task in &tasks[1..] {
+        let told = corbie.task(task);
+        assert_eq!((&told["status"], &told["progress"]), (&json!("queued"), &json!(0.0)), "{told}");
+    }
+    assert_eq!(corbie.status()["tasks"], json!({ "running": 1, "queued": 2 }));
+    let statuses: Vec<Value> = corbie.show()["documents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|document| document["processing_status"].clone())
+        .collect();
+    assert_eq!(statuses.iter().filter(|status| **status == "processing").count(), 1, "k84: {statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == "pending").count(), 2, "k84: {statuses:?}");
+}
+
+#[test]
+fn k40_long_texts_are_cut_between_sentences_and_read_to_the_end() {
+    let mut corbie = Corbie::with(&[("CHUNK_SIZE", "60"), ("CHUNK_OVERLAP", "20")]);
+    let mut text: String = (0..40).map(|number| format!("Sentence {number} is about the weather at sea. ")).collect();
+    text += "The last word is about a purple submarine that carries cheese.";
+    let added = corbie.add("long.txt", &text);
+    assert!(added["chunks_created"].as_u64().unwrap() >= 6, "{added}");
+    let found = corbie.call("knowledge-search", json!({ "query": "weather at sea", "top_k": 50 }));
+    let chunks: Vec<&str> =
+        found["results"].as_array().unwrap().iter().map(|result| result["chunk_text"].as_str().unwrap()).collect();
+    for chunk in &chunks {
+        assert!(chunk.starts_with("Sentence") || chunk.starts_with("The last"), "cut within a sentence: {chunk:?}");
+        assert!(chunk.trim_end().ends_with('.'), "cut within a sentence: {chunk:?}");
+    }
+    let repeated = |number: usize| {
+        let sentence = format!("Sentence {number} is");
+        chunks.iter().filter(|chunk| chunk.contains(&sentence)).count() > 1
+    };
+    assert!((0..40).any(repeated), "chunks overlap: {chunks:#?}");
+    let found = corbie.search("a submarine with cheese on board");
+    assert!(found["results"][0]["chunk_text"].as_str().unwrap().contains("submarine"), "{found}");
+}
+
+#[test]
+fn z17_others_are_answered_while_somebody_waits_for_a_document() {
+    let mut corbie = Corbie::start();
+    let path = corbie.file("long.txt", long_text());
+    corbie.running.send(&crate::process::call("slow", ADD, json!({ "file_path": path, "async": false })));
+    crate::process::wait_for("the work to begin", || {
+        corbie.way = Way::Http;
+        (corbie.status()["tasks"]["running"] == 1).then_some(())
+    });
+    assert_eq!(corbie.show()["success"], true);
+    corbie.refused(ADD, json!({ "file_path": "/test/doc.xyz" }), "unsupported_format");
+}
+
+// === what stays behind ===
+
+#[test]
+fn k38_no_temporary_files_stay_whatever_comes_of_a_document() {
+    let temporary = tempfile::tempdir().unwrap();
+    let setup = crate::fixture::setup(&[]).variable("TMPDIR", temporary.path().display());
+    let mut corbie = Corbie::of(setup);
+    corbie.add("good.pdf", made::pdf());
+    let broken = corbie.file("broken.docx", &made::docx()[..300]);
+    corbie.refused(ADD, json!({ "file_path": broken, "async": false }), "corrupted_file");
+    let long = corbie.file("long.txt", long_text());
+    let task = corbie.begin(&long);
+    corbie.request("tools/cancel", json!({ "taskId": task }));
+    crate::process::wait_for("the folder to be empty", || {
+        std::fs::read_dir(temporary.path()).unwrap().next().is_none().then_some(())
+    });
+}

@@ -1,0 +1,172 @@
+//! Progress that is told while a document is processed, on every stream that stays open.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Corbie, Way};
+use crate::made;
+use crate::process::{call, request, wait_for};
+use crate::websocket::{Frame, WebSocket};
+
+/// Enough pages to be told of.
+fn pages() -> Vec<u8> {
+    let texts: Vec<String> =
+        (0..10).map(|page| format!("Page number {page} is about the crows of the harbour town.")).collect();
+    made::pages(&texts.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn initialize() -> Value {
+    let params = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    });
+    request(0, "initialize", params)
+}
+
+fn is_progress(message: &Value) -> bool {
+    message["method"] == "notifications/progress"
+}
+
+/// What is told of one token: it only grows, and ends with the whole.
+#[track_caller]
+fn check(told: &[Value], token: &Value) {
+    assert!(!told.is_empty(), "nothing was told");
+    let mut last = -1.0;
+    for message in told {
+        let params = &message["params"];
+        assert_eq!(params["progressToken"], *token, "{message}");
+        assert_eq!(params["total"].as_f64(), Some(1.0), "z16: {message}");
+        let progress = params["progress"].as_f64().unwrap();
+        assert!(progress > last && progress <= 1.0, "{last} before {message}");
+        last = progress;
+        assert!(params["message"].as_str().is_some_and(|text| !text.is_empty()), "{message}");
+    }
+}
+
+#[test]
+fn k116_x09_over_stdio_the_task_id_is_the_token() {
+    let mut corbie = Corbie::start();
+    corbie.running.ask(&initialize());
+    let path = corbie.file("pages.pdf", pages());
+    let task = corbie.begin(&path);
+    corbie.ended(&task);
+    wait_for("the end to be told", || {
+        corbie.status();
+        let told: Vec<Value> = corbie.heard.iter().filter(|message| is_progress(message)).cloned().collect();
+        let is_over = told.last().is_some_and(|last| last["params"]["progress"] == 1.0);
+        is_over.then(|| check(&told, &json!(task)))
+    });
+}
+
+#[test]
+fn k116_x09_the_token_of_the_client_goes_before_the_task_id() {
+    let mut corbie = Corbie::start();
+    corbie.running.ask(&initialize());
+    let path = corbie.file("pages.pdf", pages());
+    let mut params = json!({ "name": "knowledge-add", "arguments": { "file_path": path, "async": false } });
+    params["_meta"] = json!({ "progressToken": "mine" });
+    let answer = corbie.request("tools/call", params);
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    let told: Vec<Value> = corbie.heard.drain(..).filter(is_progress).collect();
+    check(&told, &json!("mine"));
+    // And where the call was answered long before.
+    let path = corbie.file("more.pdf", made::pages(&["One page of text about herons.", "And another one."]));
+    let mut params = json!({ "name": "knowledge-add", "arguments": { "file_path": path } });
+    params["_meta"] = json!({ "progressToken": 7 });
+    corbie.request("tools/call", params);
+    wait_for("progress", || {
+        corbie.status();
+        let told: Vec<Value> = corbie.heard.iter().filter(|message| is_progress(message)).cloned().collect();
+        (!told.is_empty()).then(|| check(&told, &json!(7)))
+    });
+}
+
+#[test]
+fn x09_it_can_be_switched_off_and_who_never_opened_is_spared() {
+    for (settings, opens) in [(&[("NOTIFY_PROGRESS", "false")][..], true), (&[], false)] {
+        let mut corbie = Corbie::with(settings);
+        if opens {
+            corbie.running.ask(&initialize());
+        }
+        let path = corbie.file("pages.pdf", pages());
+        let task = corbie.begin(&path);
+        corbie.ended(&task);
+        corbie.status();
+        assert!(!corbie.heard.iter().any(is_progress), "{:?}", corbie.heard);
+    }
+}
+
+#[test]
+fn k116_x09_over_a_websocket() {
+    let corbie = Corbie::start();
+    let path = corbie.file("pages.pdf", pages());
+    let mut socket = WebSocket::connect(corbie.client);
+    socket.send(&initialize());
+    socket.message();
+    socket.send(&call(1, "knowledge-add", json!({ "file_path": path })));
+    let (mut told, mut task) = (Vec::new(), Value::Null);
+    loop {
+        let Frame::Message(message) = socket.receive().unwrap() else { panic!("it was closed") };
+        if message["id"] == 1 {
+            task = crate::fixture::said(&message["result"])["task_id"].clone();
+        } else if is_progress(&message) {
+            let is_last = message["params"]["progress"] == 1.0;
+            told.push(message);
+            if is_last {
+                break;
+            }
+        }
+    }
+    check(&told, &task);
+}
+
+#[test]
+fn k116_x09_over_http_on_the_event_stream_of_the_session() {
+    let corbie = Corbie::start();
+    let path = corbie.file("pages.pdf", pages());
+    let opened = corbie.client.post("/mcp", &initialize());
+    let session = opened.header("mcp-session-id").expect("a session").to_owned();
+    let of_session = ("Mcp-Session-Id", session.as_str());
+    let mut stream = corbie.client.open("GET", "/mcp", &[("Accept", "text/event-stream"), of_session], "").unwrap();
+    let begin = call(1, "knowledge-add", json!({ "file_path": path })).to_string();
+    let both = ("Accept", "application/json, text/event-stream");
+    let answer = corbie.client.call("POST", "/mcp", &[both, of_session], &begin);
+    let task = answer.body.split("task_id").nth(1).unwrap_or_else(|| panic!("{answer:?}"));
+    let task: String = task.chars().skip_while(|letter| !letter.is_ascii_hexdigit()).take(36).collect();
+    let mut told = Vec::new();
+    while let Some(message) = stream.read_event().unwrap() {
+        if is_progress(&message) {
+            let is_last = message["params"]["progress"] == 1.0;
+            told.push(message);
+            if is_last {
+                break;
+            }
+        }
+    }
+    check(&told, &json!(task));
+}
+
+#[test]
+fn k116_pages_are_counted_while_they_are_read() {
+    let mut corbie = Corbie::start();
+    corbie.running.ask(&initialize());
+    // Looking at a page takes a while, so that there is something to tell.
+    use crate::pictures::{On, SAYS, pdf};
+    let path = corbie.file("scan.pdf", pdf(&[On::Scan(SAYS), On::Scan(SAYS), On::Scan(SAYS)]));
+    let mut params = json!({ "name": "knowledge-add", "arguments": { "file_path": path, "async": false } });
+    params["_meta"] = json!({ "progressToken": "scan" });
+    corbie.request("tools/call", params);
+    let told: Vec<&str> = corbie
+        .heard
+        .iter()
+        .filter(|message| is_progress(message))
+        .filter_map(|message| message["params"]["message"].as_str())
+        .collect();
+    assert!(told.iter().any(|step| step.starts_with("Processing page ") && step.ends_with(" of 3")), "{told:?}");
+}
+
+#[test]
+fn m43_x09_the_flag_is_published_as_the_specification_has_it() {
+    let mut corbie = Corbie::start();
+    corbie.way = Way::Http;
+    let answer = corbie.request("initialize", initialize()["params"].clone());
+    assert_eq!(answer["result"]["capabilities"]["tools"]["supportsProgress"], false, "{answer}");
+}

@@ -1,0 +1,122 @@
+//! `knowledge-remove`: nothing without a confirmation, and then everything.
+
+use serde_json::json;
+
+use crate::fixture::{CROWS, Corbie, each, long_text, setup};
+
+const REMOVE: &str = "knowledge-remove";
+const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+
+#[test]
+fn k04_k05_k70_the_document_must_be_named() {
+    each(|corbie| {
+        let refused = corbie.refused(REMOVE, json!({ "confirm": true }), "missing_required_parameter");
+        assert_eq!(refused["parameter"], "document_id");
+        corbie.invalid(REMOVE, json!({ "document_id": 7 }), "document_id");
+        corbie.invalid(REMOVE, json!({ "document_id": "" }), "document_id");
+        corbie.invalid(REMOVE, json!({ "document_id": NOBODY, "confirm": "yes" }), "confirm");
+    });
+}
+
+#[test]
+fn k71_k74_a_removed_document_is_gone_from_everywhere() {
+    each(|corbie| {
+        let added = corbie.add("crows.txt", CROWS);
+        corbie.add("bees.txt", "Bees gather nectar and make honey.");
+        let id = &added["document_id"];
+        let removed = corbie.call(REMOVE, json!({ "document_id": id, "confirm": true }));
+        assert_eq!(
+            removed,
+            json!({
+                "success": true,
+                "document_id": id,
+                "filename": "crows.txt",
+                "chunks_removed": 1,
+                "message": "Document removed successfully",
+            })
+        );
+        assert_eq!(corbie.show()["total_count"], 1);
+        assert_eq!(corbie.status()["knowledge_base"]["total_chunks"], 1);
+        let found = corbie.search("clever crows remember faces");
+        assert!(!found.to_string().contains("crows.txt"), "{found}");
+        corbie.refused("knowledge-get", json!({ "document_id": id }), "document_not_found");
+        corbie.refused(REMOVE, json!({ "document_id": id, "confirm": true }), "document_not_found");
+        // What was removed can be added again, as another document.
+        let again = corbie.add("crows.txt", CROWS);
+        assert_ne!(again["document_id"], *id);
+    });
+}
+
+#[test]
+fn k72_s13_without_confirmation_nothing_is_removed() {
+    each(|corbie| {
+        let added = corbie.add("crows.txt", CROWS);
+        let id = &added["document_id"];
+        for arguments in [json!({ "document_id": id }), json!({ "document_id": id, "confirm": false })] {
+            assert_eq!(
+                corbie.call(REMOVE, arguments),
+                json!({
+                    "success": false,
+                    "error": "confirmation_required",
+                    "message": "Set confirm=true to remove this document",
+                    "document": { "id": id, "filename": "crows.txt", "chunks": 1 },
+                })
+            );
+        }
+        assert_eq!(corbie.show()["total_count"], 1);
+    });
+}
+
+#[test]
+fn k73_a_document_that_is_not_there_is_told_before_confirmation() {
+    each(|corbie| {
+        for confirm in [true, false] {
+            assert_eq!(
+                corbie.call(REMOVE, json!({ "document_id": NOBODY, "confirm": confirm })),
+                json!({
+                    "success": false,
+                    "error": "document_not_found",
+                    "message": format!("Document with ID '{NOBODY}' not found"),
+                    "document_id": NOBODY,
+                })
+            );
+        }
+        // The example of the specification has a word for an id.
+        let example = json!({ "document_id": "uuid-v4-doc-id", "confirm": true });
+        let refused = corbie.refused(REMOVE, example, "document_not_found");
+        assert_eq!(refused["message"], "Document with ID 'uuid-v4-doc-id' not found");
+    });
+}
+
+#[test]
+fn k74_a_document_that_is_being_added_does_not_come() {
+    let mut corbie = Corbie::start();
+    let path = corbie.file("long.txt", long_text());
+    let task = corbie.begin(&path);
+    let id = corbie.show()["documents"][0]["id"].clone();
+    assert_eq!(corbie.call(REMOVE, json!({ "document_id": id, "confirm": true }))["success"], true);
+    assert_eq!(corbie.show()["total_count"], 0);
+    // Its task says so, or is forgotten.
+    let told = corbie.task(&task);
+    assert!(told["status"] == "cancelled" || told["error"] == "task_not_found", "{told}");
+}
+
+#[test]
+fn x16_x17_x31_who_is_not_trusted_may_add_and_not_remove() {
+    let mut corbie = Corbie::of(setup(&[]).arguments("--trust verified"));
+    let added = corbie.add("crows.txt", CROWS);
+    for (tool, arguments) in [
+        (REMOVE, json!({ "document_id": added["document_id"], "confirm": true })),
+        (REMOVE, json!({ "document_id": added["document_id"] })),
+        (REMOVE, json!({ "document_id": NOBODY })),
+        ("knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" })),
+        ("knowledge-clear", json!({})),
+    ] {
+        let answer = corbie.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+        assert_eq!(answer["error"]["code"], -32010, "{answer}");
+        assert!(!answer.to_string().contains("crows.txt"), "nothing of the document is told: {answer}");
+        let reply = corbie.client.post("/mcp/tools/call", &json!({ "name": tool, "arguments": arguments }));
+        assert_eq!(reply.status, 403, "{reply:?}");
+    }
+    assert_eq!(corbie.show()["total_count"], 1);
+}

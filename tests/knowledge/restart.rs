@@ -1,0 +1,132 @@
+//! What is kept: over an end in good order, and over one that comes at any moment.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::fixture::{CROWS, Corbie, long_text, setup, shown};
+use crate::process::wait_for;
+
+fn over(storage: &Path) -> Corbie {
+    Corbie::of(setup(&[("STORAGE_PATH", &shown(storage)), ("MAX_CONCURRENT_TASKS", "1")]))
+}
+
+/// Ends it in good order.
+fn end(mut corbie: Corbie) {
+    corbie.running.close_stdin();
+    corbie.running.signal_to_end();
+    wait_for("the program to end", || corbie.running.is_over().then_some(()));
+}
+
+#[test]
+fn k08_z12_what_was_added_stays_and_what_was_removed_stays_away() {
+    let storage = tempfile::tempdir().unwrap();
+    let mut corbie = over(storage.path());
+    let crows = corbie.add("crows.txt", CROWS);
+    let bees = corbie.add("bees.txt", "Bees gather nectar and make honey.");
+    corbie.call("knowledge-remove", json!({ "document_id": bees["document_id"], "confirm": true }));
+    end(corbie);
+    let mut corbie = over(storage.path());
+    let listed = corbie.show();
+    assert_eq!((&listed["total_count"], &listed["documents"][0]["id"]), (&json!(1), &crows["document_id"]));
+    assert_eq!(corbie.search("clever crows")["results"][0]["document_id"], crows["document_id"]);
+    let found = corbie.search("nectar and honey of bees");
+    assert!(!found.to_string().contains("bees.txt"), "{found}");
+    corbie.refused("knowledge-get", json!({ "document_id": bees["document_id"] }), "document_not_found");
+    // Dropped without warning, and everything is there still.
+    corbie.call("knowledge-remove", json!({ "document_id": crows["document_id"], "confirm": true }));
+    let wasps = corbie.add("wasps.txt", "Wasps build nests of paper that they chew from wood.");
+    drop(corbie);
+    let mut corbie = over(storage.path());
+    let listed = corbie.show();
+    assert_eq!((&listed["total_count"], &listed["documents"][0]["id"]), (&json!(1), &wasps["document_id"]));
+    let found = corbie.search("wasps chew wood for paper nests");
+    assert_eq!((&found["total_results"], &found["results"][0]["filename"]), (&json!(1), &json!("wasps.txt")));
+}
+
+#[test]
+fn k08_a09_tasks_of_a_killed_process_are_resumed() {
+    let storage = tempfile::tempdir().unwrap();
+    let mut first = over(storage.path());
+    let (long, short) = (first.file("long.txt", long_text()), first.file("short.txt", CROWS));
+    let (running, queued) = (first.begin(&long), first.begin(&short));
+    wait_for("the first to run", || (first.task(&running)["status"] == "running").then_some(()));
+    // The files must stay, and the process must not: its end is one that nothing can be done about.
+    first.running.signal("KILL");
+    wait_for("its end", || first.running.is_over().then_some(()));
+    std::fs::write(&long, "Only this is left of a long text about herons.").unwrap();
+    let mut second = over(storage.path());
+    for (task, name) in [(&running, "long.txt"), (&queued, "short.txt")] {
+        let told = second.ended(task);
+        assert_eq!((&told["status"], &told["result"]["filename"]), (&json!("completed"), &json!(name)), "{told}");
+    }
+    assert_eq!(second.show()["total_count"], 2);
+    assert_eq!(second.status()["health"]["status"], "healthy");
+}
+
+#[test]
+fn a09_a_task_whose_file_is_gone_after_a_restart_fails_with_a_reason() {
+    let storage = tempfile::tempdir().unwrap();
+    let mut first = over(storage.path());
+    let long = first.file("long.txt", long_text());
+    let task = first.begin(&long);
+    wait_for("it to run", || (first.task(&task)["status"] == "running").then_some(()));
+    first.running.signal("KILL");
+    wait_for("its end", || first.running.is_over().then_some(()));
+    std::fs::remove_file(&long).unwrap();
+    let mut second = over(storage.path());
+    let told = second.ended(&task);
+    assert_eq!((&told["status"], &told["error"]), (&json!("failed"), &json!("file_not_found")), "{told}");
+}
+
+#[test]
+fn a09_a_task_that_ends_the_program_again_and_again_is_given_up() {
+    let storage = tempfile::tempdir().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().join("long.txt");
+    std::fs::write(&path, long_text()).unwrap();
+    let mut corbie = over(storage.path());
+    let task = corbie.begin(&shown(&path));
+    for times in 1..=3 {
+        wait_for("it to run", || (corbie.task(&task)["status"] == "running").then_some(()));
+        corbie.running.signal("KILL");
+        wait_for("its end", || corbie.running.is_over().then_some(()));
+        corbie = over(storage.path());
+        let told = corbie.task(&task);
+        assert!(times == 3 || told["status"] != "failed", "begun again after {times}: {told}");
+    }
+    let told = corbie.ended(&task);
+    assert_eq!((&told["status"], &told["error"]), (&json!("failed"), &json!("interrupted")), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("3 times"), "{told}");
+}
+
+#[test]
+fn k93_k117_what_was_cancelled_is_not_resumed() {
+    let storage = tempfile::tempdir().unwrap();
+    let mut first = over(storage.path());
+    let (long, short) = (first.file("long.txt", long_text()), first.file("short.txt", CROWS));
+    let (running, queued) = (first.begin(&long), first.begin(&short));
+    first.request("tools/cancel", json!({ "taskId": queued }));
+    first.call("knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
+    first.running.signal("KILL");
+    wait_for("its end", || first.running.is_over().then_some(()));
+    let mut second = over(storage.path());
+    for task in [&running, &queued] {
+        assert_eq!(second.task(task)["status"], "cancelled");
+    }
+    assert_eq!(second.show()["total_count"], 0);
+}
+
+#[test]
+fn a09_an_end_in_good_order_lets_small_documents_finish() {
+    let storage = tempfile::tempdir().unwrap();
+    let mut first = over(storage.path());
+    let path = first.file("crows.txt", CROWS);
+    let task = first.begin(&path);
+    first.running.close_stdin();
+    first.running.signal_to_end();
+    wait_for("the program to end", || first.running.is_over().then_some(()));
+    let mut second = over(storage.path());
+    assert_eq!(second.ended(&task)["status"], "completed");
+    assert_eq!(second.show()["total_count"], 1);
+}

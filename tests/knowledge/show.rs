@@ -1,0 +1,158 @@
+//! `knowledge-show`: the documents there are, a page at a time.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{CROWS, Corbie, each, is_time, is_uuid};
+use crate::made;
+
+const SHOW: &str = "knowledge-show";
+
+fn names(shown: &Value) -> Vec<&str> {
+    shown["documents"].as_array().unwrap().iter().map(|document| document["filename"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn k05_k80_k81_what_is_out_of_range_is_named() {
+    each(|corbie| {
+        for (name, wrong) in [
+            ("limit", json!(0)),
+            ("limit", json!(1001)),
+            ("limit", json!("10")),
+            ("limit", json!(1.5)),
+            ("offset", json!(-1)),
+            ("offset", json!("0")),
+            ("sort_by", json!("author")),
+            ("sort_by", json!("Filename")),
+            ("sort_by", json!(1)),
+            ("sort_order", json!("up")),
+            ("sort_order", json!("DESC")),
+        ] {
+            corbie.invalid(SHOW, json!({ name: wrong }), name);
+        }
+        for right in [json!({ "limit": 1 }), json!({ "limit": 1000.0 }), json!({ "offset": 1_000_000 })] {
+            assert_eq!(corbie.call(SHOW, right)["success"], true);
+        }
+    });
+}
+
+#[test]
+fn k85_an_empty_base_is_no_failure() {
+    each(|corbie| {
+        let shown = corbie.show();
+        assert_eq!(
+            (&shown["success"], &shown["documents"], &shown["total_count"], &shown["message"]),
+            (&json!(true), &json!([]), &json!(0), &json!("Knowledge base is empty"))
+        );
+    });
+}
+
+#[test]
+fn k82_k83_k84_documents_are_told_as_the_specification_shows() {
+    each(|corbie| {
+        let added = corbie.add("crow.pdf", made::pdf());
+        let example = json!({ "limit": 50, "offset": 0, "sort_by": "date_added", "sort_order": "desc" });
+        let shown = corbie.call(SHOW, example);
+        assert_eq!(
+            (&shown["success"], &shown["total_count"], &shown["limit"], &shown["offset"]),
+            (&json!(true), &json!(1), &json!(50), &json!(0))
+        );
+        assert_eq!(shown.get("message"), None);
+        let document = &shown["documents"][0];
+        assert_eq!(document["id"], added["document_id"]);
+        assert!(is_uuid(&document["id"]) && is_time(&document["date_added"]), "{document}");
+        assert_eq!((&document["filename"], &document["format"]), (&json!("crow.pdf"), &json!("pdf")));
+        assert_eq!((&document["size_bytes"], &document["chunk_count"]), (&json!(made::pdf().len()), &json!(1)));
+        assert_eq!(
+            (&document["processing_status"], &document["processing_method"]),
+            (&json!("completed"), &json!("text_extraction"))
+        );
+    });
+}
+
+#[test]
+fn k80_k81_k82_pages_and_orders() {
+    each(|corbie| {
+        for (name, words) in [("b.txt", 3), ("a.txt", 9), ("c.txt", 6)] {
+            corbie.add(name, format!("{name} {}", "many words ".repeat(words)));
+        }
+        for (arguments, expected) in [
+            (json!({}), ["c.txt", "a.txt", "b.txt"].as_slice()),
+            (json!({ "sort_order": "asc" }), &["b.txt", "a.txt", "c.txt"]),
+            (json!({ "sort_by": "filename" }), &["c.txt", "b.txt", "a.txt"]),
+            (json!({ "sort_by": "filename", "sort_order": "asc" }), &["a.txt", "b.txt", "c.txt"]),
+            (json!({ "sort_by": "size" }), &["a.txt", "c.txt", "b.txt"]),
+            (json!({ "sort_by": "size", "sort_order": "asc", "limit": 2 }), &["b.txt", "c.txt"]),
+            (json!({ "sort_by": "size", "sort_order": "asc", "limit": 2, "offset": 2 }), &["a.txt"]),
+            (json!({ "offset": 3 }), &[]),
+        ] {
+            let shown = corbie.call(SHOW, arguments.clone());
+            assert_eq!(names(&shown), expected, "{arguments}");
+            assert_eq!(shown["total_count"], 3, "z15: all of them, and not the page");
+        }
+        let shown = corbie.show();
+        assert_eq!((&shown["limit"], &shown["offset"]), (&json!(100), &json!(0)), "the defaults");
+    });
+}
+
+#[test]
+fn k84_a_document_that_could_not_be_read_is_listed_as_failed() {
+    let mut corbie = Corbie::start();
+    let path = corbie.file("broken.docx", &made::docx()[..300]);
+    let task = corbie.begin(&path);
+    assert_eq!(corbie.ended(&task)["status"], "failed");
+    let shown = corbie.show();
+    let document = &shown["documents"][0];
+    assert_eq!((&document["filename"], &document["processing_status"]), (&json!("broken.docx"), &json!("failed")));
+    assert_eq!(document["chunk_count"], 0);
+    corbie.refused("knowledge-search", json!({ "query": CROWS }), "empty_knowledge_base");
+    // It goes from the list as any other.
+    let removed = corbie.call("knowledge-remove", json!({ "document_id": document["id"], "confirm": true }));
+    assert_eq!((&removed["filename"], &removed["chunks_removed"]), (&json!("broken.docx"), &json!(0)), "{removed}");
+    assert_eq!(corbie.show()["total_count"], 0);
+}
+
+#[test]
+fn k07_k11_schemas_have_bounds_and_descriptions_begin_as_the_specification_has_them() {
+    let mut corbie = Corbie::start();
+    let listed = corbie.request("tools/list", json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name}"));
+    for (name, description) in [
+        ("knowledge-add", "Add a document or image to the knowledge base for semantic search"),
+        ("knowledge-search", "Search the knowledge base using natural language query"),
+        ("knowledge-remove", "Remove a specific document from the knowledge base"),
+        ("knowledge-show", "List all documents in the knowledge base with metadata"),
+        ("knowledge-clear", "Remove all documents from the knowledge base"),
+        ("knowledge-status", "Get knowledge base statistics and health status"),
+        ("knowledge-task-status", "Get status of an async processing task"),
+    ] {
+        let told = tool(name)["description"].as_str().unwrap();
+        assert!(told.starts_with(description), "k01: {told}");
+        assert!(!told.to_lowercase().contains("classif"), "z05: {told}");
+    }
+    let argument = |name: &str, argument: &str| &tool(name)["inputSchema"]["properties"][argument];
+    assert_eq!(argument("knowledge-add", "async")["default"], true);
+    assert_eq!(argument("knowledge-add", "force_ocr")["default"], false);
+    let query = argument("knowledge-search", "query");
+    assert_eq!((&query["minLength"], &query["maxLength"]), (&json!(1), &json!(500)));
+    let top = argument("knowledge-search", "top_k");
+    assert_eq!((&top["default"], &top["minimum"], &top["maximum"]), (&json!(10), &json!(1), &json!(50)));
+    let least = argument("knowledge-search", "min_relevance");
+    assert_eq!((&least["default"], &least["minimum"], &least["maximum"]), (&json!(0.0), &json!(0.0), &json!(1.0)));
+    let limit = argument(SHOW, "limit");
+    assert_eq!((&limit["default"], &limit["minimum"], &limit["maximum"]), (&json!(100), &json!(1), &json!(1000)));
+    assert_eq!(argument(SHOW, "sort_by")["enum"], json!(["date_added", "filename", "size"]));
+    assert_eq!(argument(SHOW, "sort_order")["default"], "desc");
+    let required = |name: &str| &tool(name)["inputSchema"]["required"];
+    assert_eq!(required("knowledge-add"), &json!(["file_path"]));
+    assert_eq!(required("knowledge-clear"), &json!(["confirm", "confirmation_phrase"]));
+    for (name, destroys) in [("knowledge-add", false), ("knowledge-remove", true), ("knowledge-clear", true)] {
+        let hints = &tool(name)["annotations"];
+        assert_eq!(
+            (&hints["readOnlyHint"], &hints["destructiveHint"]),
+            (&json!(false), &json!(destroys)),
+            "x31 {name}"
+        );
+    }
+    assert_eq!(tool("knowledge-search")["annotations"]["readOnlyHint"], true);
+}

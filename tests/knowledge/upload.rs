@@ -1,0 +1,107 @@
+//! `POST /files`: files of callers who have no folder in common with the program.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::fixture::{CROWS, Corbie, Way, setup};
+use crate::http::{Reply, Stream};
+use crate::process::wait_for;
+
+fn post(corbie: &Corbie, path: &str, body: &[u8]) -> Reply {
+    corbie.client.call_bytes("POST", path, body)
+}
+
+fn uploads(corbie: &mut Corbie) -> Vec<std::path::PathBuf> {
+    let folder = corbie.storage().join("uploads");
+    let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    folders
+        .flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten())
+        .map(|file| file.path())
+        .collect()
+}
+
+#[test]
+fn k38_k41_an_upload_is_added_by_its_path_and_then_gone() {
+    let mut corbie = Corbie::start();
+    corbie.way = Way::Http;
+    let reply = post(&corbie, "/files?filename=crows.txt", CROWS.as_bytes());
+    assert_eq!(reply.status, 201, "{reply:?}");
+    let kept = reply.json();
+    assert_eq!(
+        (&kept["success"], &kept["filename"], &kept["size_bytes"]),
+        (&json!(true), &json!("crows.txt"), &json!(CROWS.len()))
+    );
+    let added = corbie.add_path(kept["file_path"].as_str().unwrap(), json!({}));
+    assert_eq!(added["filename"], "crows.txt");
+    wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
+    assert_eq!(corbie.search("clever crows")["results"][0]["filename"], "crows.txt");
+}
+
+#[test]
+fn k41_more_than_a_message_may_have_is_taken_and_more_than_a_file_may_have_is_not() {
+    let mut corbie = Corbie::with(&[("MAX_FILE_SIZE_MB", "6")]);
+    let mut body = CROWS.as_bytes().to_vec();
+    body.resize(6 << 20, b' ');
+    assert_eq!(post(&corbie, "/files?filename=exact.txt", &body).status, 201);
+    body.push(b' ');
+    // Told by its length alone, and by its content where there is no length.
+    let mut connection = corbie.client.connect().unwrap();
+    let head = corbie.client.head("POST", "/files?filename=over.txt", &[], body.len());
+    connection.write_all(head.as_bytes()).unwrap();
+    let mut refused = Stream::of(connection).unwrap();
+    refused.read_body().unwrap();
+    assert_eq!((refused.head.status, &refused.head.json()["error"]), (413, &json!("file_too_large")));
+    let mut connection = corbie.client.connect().unwrap();
+    let head = format!(
+        "POST /files?filename=over.txt HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n",
+        corbie.client.0,
+        body.len()
+    );
+    connection.write_all(head.as_bytes()).unwrap();
+    // It may answer before it has read everything.
+    let _ = connection.write_all(&body).and_then(|()| connection.write_all(b"\r\n0\r\n\r\n"));
+    let mut stream = Stream::of(connection).unwrap();
+    assert_eq!(stream.head.status, 413);
+    let _ = stream.read_body();
+    assert_eq!(uploads(&mut corbie).len(), 1, "nothing stays of those that were refused");
+}
+
+#[test]
+fn k41_what_cannot_be_added_is_not_taken() {
+    let mut corbie = Corbie::start();
+    for (path, body, status, error) in [
+        ("/files?filename=a.exe", "x", 415, "unsupported_format"),
+        ("/files?filename=a.txt", "", 400, "empty_file"),
+        ("/files", "x", 400, "invalid_parameter"),
+        ("/files?filename=..", "x", 400, "invalid_parameter"),
+    ] {
+        let reply = post(&corbie, path, body.as_bytes());
+        let told: Value = reply.json();
+        assert_eq!((reply.status, &told["error"], &told["success"]), (status, &json!(error), &json!(false)), "{path}");
+    }
+    // A name leads to no other folder.
+    let kept = post(&corbie, "/files?filename=..%2F..%2Fevil.txt", CROWS.as_bytes()).json();
+    let storage = corbie.storage();
+    let path = kept["file_path"].as_str().unwrap();
+    assert!(path.starts_with(storage.join("uploads").to_str().unwrap()) && path.ends_with("/evil.txt"), "{kept}");
+}
+
+#[test]
+fn k41_a_body_that_breaks_off_leaves_nothing() {
+    let mut corbie = Corbie::start();
+    corbie.status();
+    let mut connection = corbie.client.connect().unwrap();
+    let head =
+        format!("POST /files?filename=a.txt HTTP/1.1\r\nHost: {}\r\nContent-Length: 1000\r\n\r\nhalf", corbie.client.0);
+    connection.write_all(head.as_bytes()).unwrap();
+    wait_for("its first bytes", || (!uploads(&mut corbie).is_empty()).then_some(()));
+    drop(connection);
+    wait_for("it to go", || uploads(&mut corbie).is_empty().then_some(()));
+}
+
+#[test]
+fn k41_who_may_only_read_may_not_upload() {
+    let corbie = Corbie::of(setup(&[]).arguments("--trust untrusted"));
+    assert_eq!(post(&corbie, "/files?filename=a.txt", b"x").status, 403);
+}

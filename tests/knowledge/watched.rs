@@ -1,0 +1,111 @@
+//! Folders that are followed: what appears, changes and goes in them.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::fixture::{CROWS, Corbie, setup};
+use crate::process::wait_for;
+
+fn watching(folder: &Path) -> Corbie {
+    let watch = json!([{ "path": folder }]).to_string();
+    Corbie::of(setup(&[("WATCH", &watch), ("WATCH_INTERVAL", "100ms")]))
+}
+
+/// Waits until these are the documents, by name.
+#[track_caller]
+fn wait_until(corbie: &mut Corbie, expected: &[&str]) -> Vec<Value> {
+    wait_for(&format!("{expected:?}"), || {
+        let shown = corbie.call("knowledge-show", json!({ "sort_by": "filename", "sort_order": "asc" }));
+        let documents = shown["documents"].as_array().unwrap().clone();
+        let are_there = documents.len() == expected.len()
+            && documents
+                .iter()
+                .zip(expected)
+                .all(|(document, name)| document["filename"] == *name && document["processing_status"] == "completed");
+        are_there.then_some(documents)
+    })
+}
+
+#[test]
+fn k43_files_that_appear_change_and_go_are_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("first.txt"), CROWS).unwrap();
+    let mut corbie = watching(folder.path());
+    let first = wait_until(&mut corbie, &["first.txt"]);
+    std::fs::create_dir(folder.path().join("deeper")).unwrap();
+    std::fs::write(folder.path().join("deeper/second.txt"), "Bees gather nectar and make honey.").unwrap();
+    std::fs::write(folder.path().join("ignored.exe"), "no document").unwrap();
+    wait_until(&mut corbie, &["first.txt", "second.txt"]);
+
+    std::fs::write(folder.path().join("first.txt"), "Wasps build nests of paper that they chew from wood.").unwrap();
+    wait_for("the new content", || {
+        let found = corbie.search("wasps chew wood for paper nests");
+        let best = found["results"][0].clone();
+        (best["document_id"] == first[0]["id"]
+            && best["chunk_text"].as_str().is_some_and(|text| text.contains("Wasps")))
+        .then_some(())
+    });
+
+    std::fs::remove_file(folder.path().join("first.txt")).unwrap();
+    wait_until(&mut corbie, &["second.txt"]);
+}
+
+#[test]
+fn k43_documents_that_were_added_by_hand_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut corbie = watching(folder.path());
+    let path = corbie.file("by-hand.txt", CROWS);
+    corbie.add_path(&path, json!({}));
+    std::fs::write(folder.path().join("watched.txt"), "Bees gather nectar and make honey.").unwrap();
+    wait_until(&mut corbie, &["by-hand.txt", "watched.txt"]);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(folder.path().join("watched.txt")).unwrap();
+    wait_until(&mut corbie, &["by-hand.txt"]);
+}
+
+#[test]
+fn a_folder_that_is_gone_costs_no_documents() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("mounted");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("first.txt"), CROWS).unwrap();
+    let mut corbie = watching(&folder);
+    wait_until(&mut corbie, &["first.txt"]);
+    std::fs::rename(&folder, parent.path().join("unmounted")).unwrap();
+    corbie.running.logged("its documents are kept");
+    assert_eq!(corbie.show()["total_count"], 1);
+    std::fs::rename(parent.path().join("unmounted"), &folder).unwrap();
+    std::fs::write(folder.join("second.txt"), "Bees gather nectar and make honey.").unwrap();
+    wait_until(&mut corbie, &["first.txt", "second.txt"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn s11_a_name_that_is_no_text_does_not_keep_the_others_waiting() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(std::ffi::OsStr::from_bytes(b"b\xffd.txt")), CROWS).unwrap();
+    std::fs::write(folder.path().join("good.txt"), "Bees gather nectar and make honey.").unwrap();
+    let mut corbie = watching(folder.path());
+    wait_until(&mut corbie, &["b\u{fffd}d.txt", "good.txt"]);
+}
+
+#[test]
+fn k43_a_file_that_is_moved_keeps_its_document() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("old.txt"), CROWS).unwrap();
+    std::fs::write(folder.path().join("other.txt"), "Bees gather nectar and make honey.").unwrap();
+    let mut corbie = watching(folder.path());
+    let before = wait_until(&mut corbie, &["old.txt", "other.txt"]);
+    std::fs::create_dir(folder.path().join("deeper")).unwrap();
+    for (from, to) in [("old.txt", "new.txt"), ("other.txt", "deeper/moved.txt")] {
+        std::fs::rename(folder.path().join(from), folder.path().join(to)).unwrap();
+    }
+    wait_until(&mut corbie, &["moved.txt", "new.txt"]);
+    let found = corbie.search("what do crows remember");
+    assert_eq!(found["results"][0]["filename"], "new.txt", "{found}");
+    // Nothing is left running, and whoever was there first may have kept its id.
+    wait_for("all tasks are done", || (corbie.status()["tasks"] == json!({ "running": 0, "queued": 0 })).then_some(()));
+    assert_eq!(before.len(), 2);
+}

@@ -1,0 +1,81 @@
+//! What was written, for those who follow.
+
+use corbie::knowledge::store::{ChangeKind, Changes, Options, Store};
+use corbie::knowledge::task::Work;
+use serde_json::Map;
+
+use crate::fixture::{base, document, folder, open, put, task};
+
+async fn since(store: &Store, sequence: u64) -> Vec<(u64, Option<u64>, ChangeKind)> {
+    match store.changes_since(sequence).await.unwrap() {
+        Changes::Known(changes) => changes.iter().map(|c| (c.sequence, c.document, c.kind)).collect(),
+        Changes::TooOld => panic!("too old"),
+    }
+}
+
+#[tokio::test]
+async fn every_write_has_a_number() {
+    let folder = folder();
+    let store = open(folder.path());
+    assert_eq!((store.sequence().await.unwrap(), since(&store, 0).await), (0, vec![]));
+    let new = document("engine.pdf", 1);
+    let first = put(&store, new.clone()).await;
+    let second = put(&store, document("loom.pdf", 1)).await;
+    store.describe_document(&base(), new.id, Map::new(), None, Work::Alone).await.unwrap();
+    store.remove_document(&base(), new.id).await.unwrap();
+    store.clear(&base()).await.unwrap();
+    assert_eq!((first.sequence, second.sequence, store.sequence().await.unwrap()), (1, 2, 5));
+    let expected = [
+        (1, Some(first.key), ChangeKind::Put),
+        (2, Some(second.key), ChangeKind::Put),
+        (3, Some(first.key), ChangeKind::Described),
+        (4, Some(first.key), ChangeKind::Removed),
+        (5, None, ChangeKind::Cleared),
+    ];
+    assert_eq!(since(&store, 0).await, expected);
+    assert_eq!(since(&store, 3).await, expected[3..]);
+    assert_eq!(since(&store, 5).await, []);
+}
+
+#[tokio::test]
+async fn what_writes_nothing_has_no_number() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = document("engine.pdf", 1);
+    put(&store, new.clone()).await;
+    store.put_document(new, Work::Alone).await.unwrap();
+    store.add_task(&task("loom.pdf")).await.unwrap();
+    store.clear(&crate::fixture::named("other")).await.unwrap();
+    assert_eq!(store.sequence().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn old_changes_are_forgotten_and_that_is_said() {
+    let folder = folder();
+    let store = Store::open(folder.path(), Options { changes: 3, ..Options::default() }).unwrap();
+    for number in 0..5 {
+        put(&store, document(&format!("{number}.pdf"), 1)).await;
+    }
+    assert_eq!(store.changes_since(1).await.unwrap(), Changes::TooOld);
+    assert_eq!(since(&store, 2).await.len(), 3);
+    assert_eq!(store.changes_since(6).await.unwrap(), Changes::TooOld, "a number of another history");
+    drop(store);
+    assert_eq!(open(folder.path()).sequence().await.unwrap(), 5);
+}
+
+#[tokio::test]
+async fn only_writes_of_others_are_noticed() {
+    let folder = folder();
+    let (one, other) = (open(folder.path()), open(folder.path()));
+    assert!(!one.changed_elsewhere().unwrap());
+    put(&one, document("engine.pdf", 1)).await;
+    assert!(!one.changed_elsewhere().unwrap(), "its own");
+    assert!(other.changed_elsewhere().unwrap());
+    assert!(!other.changed_elsewhere().unwrap(), "once");
+    other.add_task(&task("loom.pdf")).await.unwrap();
+    assert!(!one.changed_elsewhere().unwrap(), "a task is no document");
+    put(&one, document("tea.pdf", 1)).await;
+    put(&other, document("loom.pdf", 1)).await;
+    assert!(one.changed_elsewhere().unwrap());
+    assert_eq!(since(&one, 0).await.len(), 3);
+}

@@ -1,0 +1,257 @@
+//! Documents: put, replaced, described, removed.
+
+use corbie::knowledge::document::{BaseName, DocumentId, Origin, Put, Status, Totals};
+use corbie::knowledge::store::Error;
+use corbie::knowledge::task::Work;
+use serde_json::json;
+
+use crate::fixture::{base, document, folder, metadata, named, open, put};
+
+#[tokio::test]
+async fn k08_a_document_is_there_after_a_restart_with_all_that_was_put() {
+    let folder = folder();
+    let new = document("engine.pdf", 3);
+    let written = put(&open(folder.path()), new.clone()).await;
+    let store = open(folder.path());
+    let found = store.document(&base(), new.id).await.unwrap().unwrap();
+    assert_eq!((found.key, found.id, found.base.as_str()), (written.key, new.id, "default"));
+    assert_eq!((&found.filename, &found.path, &found.title), (&new.filename, &new.path, &new.title));
+    assert_eq!((&found.format, found.size_bytes, found.sha256), (&new.format, new.size_bytes, new.sha256));
+    assert_eq!((found.origin, found.status, &found.method), (Origin::Added, Status::Completed, &new.method));
+    assert_eq!((&found.metadata, &found.model, &found.warning), (&new.metadata, &new.model, &None));
+    assert_eq!((found.page_count, found.chunk_count, found.vector_count), (3, 3, 6));
+    assert!(found.date_added > 0 && found.updated >= found.date_added);
+    assert_eq!(store.document_by_content(&base(), new.sha256).await.unwrap(), Some(found.clone()));
+    assert_eq!(store.document_by_path(&base(), "/home/ada/engine.pdf").await.unwrap(), Some(found));
+}
+
+#[tokio::test]
+async fn k08_a_removed_document_stays_removed_after_a_restart() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = document("engine.pdf", 3);
+    put(&store, new.clone()).await;
+    store.remove_document(&base(), new.id).await.unwrap().unwrap();
+    drop(store);
+    assert_eq!(open(folder.path()).document(&base(), new.id).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn k36_the_same_content_is_not_written_twice() {
+    let folder = folder();
+    let store = open(folder.path());
+    let first = document("engine.pdf", 3);
+    put(&store, first.clone()).await;
+    let mut again = document("copy.pdf", 3);
+    again.sha256 = first.sha256;
+    assert_eq!(store.put_document(again.clone(), Work::Alone).await.unwrap(), Put::Same(first.id));
+    assert_eq!(store.totals(&base()).await.unwrap().documents, 1);
+    again.base = named("other");
+    assert!(matches!(store.put_document(again, Work::Alone).await.unwrap(), Put::Written(_)));
+}
+
+#[tokio::test]
+async fn k36_what_is_said_about_a_document_changes_and_its_chunks_do_not() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = document("engine.pdf", 3);
+    let written = put(&store, new.clone()).await;
+    let said = metadata(json!({"author": "Charles"}));
+    let moved = Some("/home/charles/engine.pdf".to_owned());
+    let found =
+        store.describe_document(&base(), new.id, said.clone(), moved.clone(), Work::Alone).await.unwrap().unwrap();
+    assert_eq!((found.metadata, found.path), (said.clone(), moved.clone()));
+    let keys: Vec<u64> = written.chunks.collect();
+    let chunks = store.chunks(&keys).await.unwrap();
+    assert!(chunks.len() == 3 && chunks.iter().all(|chunk| chunk.metadata == said));
+
+    let other = document("other.pdf", 1);
+    put(&store, other.clone()).await;
+    let kept = store.describe_document(&base(), other.id, said.clone(), moved, Work::Alone).await.unwrap().unwrap();
+    assert_eq!(kept.path, other.path, "a path is not taken from another document");
+    let nobody = store.describe_document(&base(), DocumentId::random(), said, None, Work::Alone).await.unwrap();
+    assert_eq!(nobody, None);
+}
+
+#[tokio::test]
+async fn k43_a_changed_file_keeps_its_id_and_its_date_and_swaps_the_rest() {
+    let folder = folder();
+    let store = open(folder.path());
+    let first = document("engine.pdf", 3);
+    let before = put(&store, first.clone()).await;
+    let added = store.document(&base(), first.id).await.unwrap().unwrap().date_added;
+    let mut changed = document("engine.pdf", 2);
+    changed.sha256 = [7; 32];
+    assert_eq!(store.put_document(changed.clone(), Work::Alone).await.unwrap(), Put::PathTaken(first.id));
+    changed.replaces = Some(first.id);
+    changed.metadata = metadata(json!({}));
+    let after = put(&store, changed).await;
+    assert_eq!((after.id, after.key), (first.id, before.key));
+    let found = store.document(&base(), first.id).await.unwrap().unwrap();
+    assert_eq!((found.date_added, found.chunk_count, found.vector_count, found.page_count), (added, 2, 4, 2));
+    assert!(found.metadata.is_empty());
+    assert!(after.chunks.start >= before.chunks.end, "keys of chunks are never used again");
+    let old: Vec<u64> = before.chunks.collect();
+    assert_eq!(store.chunks(&old).await.unwrap(), []);
+    assert!(store.check().await.unwrap().is_sound());
+}
+
+#[tokio::test]
+async fn a_document_that_was_removed_meanwhile_is_not_replaced() {
+    let folder = folder();
+    let store = open(folder.path());
+    let first = document("engine.pdf", 3);
+    put(&store, first.clone()).await;
+    store.remove_document(&base(), first.id).await.unwrap();
+    let again = corbie::knowledge::document::NewDocument { replaces: Some(first.id), ..first };
+    let error = store.put_document(again, Work::Alone).await.unwrap_err();
+    assert!(matches!(error, Error::DocumentGone), "{error}");
+    assert_eq!(store.totals(&base()).await.unwrap().documents, 0);
+}
+
+#[tokio::test]
+async fn k74_a_removal_takes_chunks_vectors_and_pages_with_it() {
+    let folder = folder();
+    let store = open(folder.path());
+    let (first, second) = (document("engine.pdf", 3), document("loom.pdf", 2));
+    let gone = put(&store, first.clone()).await;
+    let stays = put(&store, second.clone()).await;
+    let removed = store.remove_document(&base(), first.id).await.unwrap().unwrap();
+    assert_eq!((removed.filename.as_str(), removed.chunks, removed.vectors), ("engine.pdf", 3, 6));
+    assert_eq!(store.remove_document(&base(), first.id).await.unwrap(), None);
+    assert_eq!(store.remove_document(&named("other"), second.id).await.unwrap(), None, "a base has only its own");
+    let keys: Vec<u64> = gone.chunks.chain(stays.chunks.clone()).collect();
+    let left: Vec<u64> = store.chunks(&keys).await.unwrap().iter().map(|chunk| chunk.key).collect();
+    assert_eq!(left, stays.chunks.collect::<Vec<_>>());
+    assert_eq!(store.pages(first.id, 1, 10).await.unwrap(), []);
+    let report = store.check().await.unwrap();
+    assert_eq!((report.documents, report.pages, report.chunks, report.vectors), (1, 2, 2, 4));
+    assert!(report.is_sound(), "{report:?}");
+}
+
+#[tokio::test]
+async fn k90_a_clear_empties_one_base_and_no_other() {
+    let folder = folder();
+    let store = open(folder.path());
+    put(&store, document("engine.pdf", 3)).await;
+    put(&store, document("loom.pdf", 2)).await;
+    let mut other = document("tea.pdf", 1);
+    other.base = named("kitchen");
+    put(&store, other).await;
+    let cleared = store.clear(&base()).await.unwrap();
+    assert_eq!((cleared.documents, cleared.chunks, cleared.vectors), (2, 5, 10));
+    let totals = store.totals(&base()).await.unwrap();
+    assert_eq!(Totals { last_updated: None, ..totals.clone() }, Totals::default());
+    assert!(totals.last_updated.is_some());
+    assert_eq!(store.totals(&named("kitchen")).await.unwrap().chunks, 1);
+    assert_eq!(store.bases().await.unwrap(), [base(), named("kitchen")]);
+    let report = store.check().await.unwrap();
+    assert_eq!((report.documents, report.pages, report.chunks, report.vectors), (1, 1, 1, 2));
+    assert!(report.is_sound(), "{report:?}");
+    store.clear(&named("kitchen")).await.unwrap();
+    let new = document("again.pdf", 3);
+    put(&store, new.clone()).await;
+    store.remove_document(&base(), new.id).await.unwrap().unwrap();
+    let report = store.check().await.unwrap();
+    assert_eq!(
+        (report.pages, report.chunks, report.vectors),
+        (0, 0, 0),
+        "what refers is looked at again after a clear"
+    );
+}
+
+#[tokio::test]
+async fn k94_clearing_what_is_empty_gives_zeros() {
+    let folder = folder();
+    let store = open(folder.path());
+    assert_eq!(store.clear(&base()).await.unwrap(), Default::default());
+    let new = document("engine.pdf", 30);
+    put(&store, new.clone()).await;
+    store.remove_document(&base(), new.id).await.unwrap();
+    assert_eq!(store.clear(&base()).await.unwrap(), Default::default());
+}
+
+#[tokio::test]
+async fn pages_are_given_from_a_number_on() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = document("engine.pdf", 5);
+    put(&store, new.clone()).await;
+    let pages = store.pages(new.id, 2, 2).await.unwrap();
+    assert_eq!(pages, new.pages[1..3]);
+    assert_eq!(store.pages(new.id, 6, 2).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn chunks_come_in_the_order_they_were_asked_for() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = document("engine.pdf", 3);
+    let first = put(&store, new.clone()).await.chunks.start;
+    let found = store.chunks(&[first + 2, 999, first]).await.unwrap();
+    assert_eq!(found.iter().map(|chunk| chunk.ordinal).collect::<Vec<_>>(), [2, 0]);
+    let chunk = &found[0];
+    assert_eq!((&chunk.text, chunk.pages, &chunk.path), (&new.chunks[2].text, (3, 3), &new.chunks[2].path));
+    assert_eq!((chunk.document_id, &chunk.filename, &chunk.format), (new.id, &new.filename, &new.format));
+    assert_eq!((&chunk.metadata, &chunk.title, chunk.tokens), (&new.metadata, &new.title, 240));
+    assert_ne!(found[0].id, found[1].id);
+}
+
+#[tokio::test]
+async fn documents_of_a_folder_are_found_by_their_paths() {
+    let folder = folder();
+    let store = open(folder.path());
+    for (filename, path, origin) in [
+        ("a", Some("/w/notes/a.pdf"), Origin::Watched),
+        ("b", Some("/w/notes/deep/b.pdf"), Origin::Watched),
+        ("c", Some("/w/notes/c.pdf"), Origin::Added),
+        ("d", Some("/w/notes2/d.pdf"), Origin::Watched),
+        ("e", Some("/w/notes"), Origin::Watched),
+        ("f", None, Origin::Uploaded),
+    ] {
+        let mut new = document(filename, 1);
+        (new.path, new.origin) = (path.map(str::to_owned), origin);
+        put(&store, new).await;
+    }
+    let paths = async |folder: &str, origin| -> Vec<String> {
+        let found = store.documents_under(&base(), folder, origin).await.unwrap();
+        found.into_iter().map(|source| source.path).collect()
+    };
+    let watched = paths("/w/notes/", Some(Origin::Watched)).await;
+    assert_eq!(watched, ["/w/notes", "/w/notes/a.pdf", "/w/notes/deep/b.pdf"]);
+    assert_eq!(paths("/w/notes/deep", None).await, ["/w/notes/deep/b.pdf"]);
+    assert_eq!(paths("/", None).await.len(), 5);
+}
+
+#[test]
+fn names_of_bases_are_short_and_plain() {
+    for good in ["default", "a", "A.b_c-9", &"x".repeat(64)] {
+        assert!(good.parse::<BaseName>().is_ok(), "{good}");
+    }
+    for bad in ["", "a b", "ä", "a/b", "a\0", &"x".repeat(65)] {
+        assert!(bad.parse::<BaseName>().is_err(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_document_without_chunks_is_a_document() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = document("empty.pdf", 0);
+    assert!(put(&store, new.clone()).await.chunks.is_empty());
+    assert_eq!(store.document(&base(), new.id).await.unwrap().unwrap().chunk_count, 0);
+}
+
+#[tokio::test]
+async fn k37_vectors_that_do_not_belong_together_leave_nothing_behind() {
+    let folder = folder();
+    let store = open(folder.path());
+    let mut new = document("engine.pdf", 2);
+    new.chunks[1].vectors = vec![vec![1.0, 0.0]];
+    assert!(store.put_document(new, Work::Alone).await.is_err());
+    let mut twice = document("loom.pdf", 2);
+    twice.pages[1].number = 1;
+    assert!(store.put_document(twice, Work::Alone).await.is_err());
+    let report = store.check().await.unwrap();
+    assert_eq!((report.documents, report.chunks, store.sequence().await.unwrap()), (0, 0, 0));
+}

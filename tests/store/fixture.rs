@@ -1,0 +1,101 @@
+//! Stores in folders that vanish, and documents to put there.
+
+use std::path::Path;
+
+use corbie::knowledge::document::{BaseName, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status, Written};
+use corbie::knowledge::store::{Options, Store};
+use corbie::knowledge::task::{NewTask, TaskId, TaskKind, Work};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+pub(crate) fn open(folder: &Path) -> Store {
+    Store::open(folder, Options::default()).unwrap()
+}
+
+pub(crate) fn base() -> BaseName {
+    BaseName::default()
+}
+
+pub(crate) fn named(name: &str) -> BaseName {
+    name.parse().unwrap()
+}
+
+pub(crate) fn metadata(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+/// A document of so many chunks, each on a page of its own. Others have other names and other content.
+pub(crate) fn document(filename: &str, chunks: usize) -> NewDocument {
+    let mut sha256 = [0; 32];
+    for (place, byte) in filename.bytes().enumerate() {
+        sha256[place % 32] ^= byte.wrapping_mul(place as u8 + 1);
+    }
+    NewDocument {
+        replaces: None,
+        id: DocumentId::random(),
+        base: base(),
+        filename: filename.to_owned(),
+        path: Some(format!("/home/ada/{filename}")),
+        origin: Origin::Added,
+        title: Some(format!("On {filename}")),
+        format: "pdf".to_owned(),
+        size_bytes: 1000 + chunks as u64,
+        sha256,
+        status: Status::Completed,
+        method: "text_extraction".to_owned(),
+        metadata: metadata(json!({"author": "Ada", "tags": ["engine", "notes"]})),
+        model: "minilm".to_owned(),
+        warning: None,
+        pages: (1..=chunks as u32).map(page).collect(),
+        chunks: (1..=chunks as u32).map(|number| chunk(filename, number)).collect(),
+    }
+}
+
+fn page(number: u32) -> Page {
+    Page { number, label: Some(format!("p. {number}")), text: format!("All that stands on page {number}.") }
+}
+
+fn chunk(filename: &str, number: u32) -> NewChunk {
+    NewChunk {
+        text: format!("Chunk {number} of {filename}. ").repeat(40),
+        pages: (number, number),
+        path: vec!["Notes".to_owned(), format!("Part {number}")],
+        tokens: 240,
+        vectors: vec![vector(number, 0), vector(number, 1)],
+    }
+}
+
+/// A unit vector that looks like a model's.
+pub(crate) fn vector(seed: u32, window: u32) -> Vec<f32> {
+    let numbers =
+        (0..384_u32).map(|place| ((place * 7919 + seed * 104_729 + window * 1_299_709) % 1000) as f32 / 500.0 - 1.0);
+    let numbers: Vec<f32> = numbers.collect();
+    let length = numbers.iter().map(|number| number * number).sum::<f32>().sqrt();
+    numbers.iter().map(|number| number / length).collect()
+}
+
+/// Puts a document that nothing is in the way of.
+pub(crate) async fn put(store: &Store, new: NewDocument) -> Written {
+    match store.put_document(new, Work::Alone).await.unwrap() {
+        Put::Written(written) => written,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn task(filename: &str) -> NewTask {
+    NewTask {
+        id: TaskId::random(),
+        base: base(),
+        owner: "ada".to_owned(),
+        kind: TaskKind::Add,
+        request: json!({"file_path": format!("/home/ada/{filename}")}),
+        document: Some(DocumentId::random()),
+        filename: Some(filename.to_owned()),
+        format: Some("pdf".to_owned()),
+        size_bytes: Some(1234),
+    }
+}

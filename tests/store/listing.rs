@@ -1,0 +1,76 @@
+//! Lists of documents, and of those that are to come.
+
+use corbie::knowledge::store::{Listing, Order, ProcessingStatus, Sort, Store};
+use corbie::knowledge::task::{TaskEnd, Work};
+use serde_json::json;
+
+use crate::fixture::{base, document, folder, open, put, task};
+
+async fn names(store: &Store, listing: Listing) -> Vec<String> {
+    let listed = store.documents(&base(), listing).await.unwrap();
+    listed.documents.into_iter().map(|document| document.filename).collect()
+}
+
+#[tokio::test]
+async fn k81_lists_are_sorted_by_date_name_or_size() {
+    let folder = folder();
+    let store = open(folder.path());
+    for (name, chunks) in [("b.pdf", 2), ("C.pdf", 3), ("a.pdf", 1)] {
+        put(&store, document(name, chunks)).await;
+    }
+    let by = |sort, order| Listing { sort, order, ..Listing::default() };
+    assert_eq!(names(&store, Listing::default()).await, ["a.pdf", "C.pdf", "b.pdf"]);
+    assert_eq!(names(&store, by(Sort::DateAdded, Order::Ascending)).await, ["b.pdf", "C.pdf", "a.pdf"]);
+    assert_eq!(names(&store, by(Sort::Filename, Order::Ascending)).await, ["a.pdf", "b.pdf", "C.pdf"]);
+    assert_eq!(names(&store, by(Sort::Size, Order::Descending)).await, ["C.pdf", "b.pdf", "a.pdf"]);
+}
+
+#[tokio::test]
+async fn k82_a_part_of_a_list_tells_how_many_there_are() {
+    let folder = folder();
+    let store = open(folder.path());
+    for number in 0..7 {
+        put(&store, document(&format!("{number}.pdf"), 1)).await;
+    }
+    let mut seen = Vec::new();
+    for offset in [0, 3, 6] {
+        let listed = store.documents(&base(), Listing { limit: 3, offset, ..Listing::default() }).await.unwrap();
+        assert_eq!(listed.total, 7);
+        seen.extend(listed.documents.into_iter().map(|document| document.filename));
+    }
+    assert_eq!(seen, ["6.pdf", "5.pdf", "4.pdf", "3.pdf", "2.pdf", "1.pdf", "0.pdf"]);
+    let beyond = store.documents(&base(), Listing { offset: u64::MAX, ..Listing::default() }).await.unwrap();
+    assert_eq!((beyond.documents.len(), beyond.total), (0, 7));
+}
+
+#[tokio::test]
+async fn k84_tasks_are_listed_until_their_document_is() {
+    let folder = folder();
+    let store = open(folder.path());
+    let [waits, runs, fails, ends, cancelled] = ["1", "2", "3", "4", "5"].map(|name| task(&format!("{name}.pdf")));
+    for task in [&waits, &runs, &fails, &ends, &cancelled] {
+        store.add_task(task).await.unwrap();
+    }
+    store.start_task(runs.id).await.unwrap();
+    store.end_task(TaskEnd::failed(fails.id, "corrupted_file", "cannot be read")).await.unwrap();
+    store.cancel_task(cancelled.id).await.unwrap();
+    let mut new = document("4.pdf", 1);
+    new.id = ends.document.unwrap();
+    let end = TaskEnd::completed(ends.id, json!({}));
+    store.put_document(new, Work::Ends(end)).await.unwrap();
+    let by_name = Listing { sort: Sort::Filename, order: Order::Ascending, ..Listing::default() };
+    let listed = store.documents(&base(), by_name).await.unwrap();
+    let seen: Vec<_> = listed.documents.iter().map(|d| (d.filename.as_str(), d.status, d.task)).collect();
+    let expected = [
+        ("1.pdf", ProcessingStatus::Pending, Some(waits.id)),
+        ("2.pdf", ProcessingStatus::Processing, Some(runs.id)),
+        ("3.pdf", ProcessingStatus::Failed, Some(fails.id)),
+        ("4.pdf", ProcessingStatus::Completed, None),
+    ];
+    assert_eq!((seen, listed.total), (expected.to_vec(), 4));
+    assert_eq!(listed.documents[2].warning.as_deref(), Some("cannot be read"));
+    assert_eq!(listed.documents[0].size_bytes, 1234);
+
+    store.clear(&base()).await.unwrap();
+    assert_eq!(store.documents(&base(), Listing::default()).await.unwrap().total, 0, "nothing reappears after a clear");
+}

@@ -1,0 +1,61 @@
+//! Space: given back when it is free, and none left.
+
+use std::fs;
+
+use corbie::knowledge::store::{Error, Options, Store};
+use corbie::knowledge::task::Work;
+
+use crate::fixture::{base, document, folder, open, put};
+
+#[tokio::test]
+async fn k74_the_space_of_a_removed_document_is_given_back() {
+    let folder = folder();
+    let store = open(folder.path());
+    put(&store, document("small.pdf", 5)).await;
+    let large = document("large.pdf", 800);
+    put(&store, large.clone()).await;
+    put(&store, document("after.pdf", 5)).await;
+    let size = || fs::metadata(folder.path().join("knowledge.db")).unwrap().len();
+    let before = store.size_on_disk();
+    store.remove_document(&base(), large.id).await.unwrap();
+    assert!(size() < 300_000, "{} of {before}", size());
+    assert!(store.check().await.unwrap().is_sound());
+}
+
+#[tokio::test]
+async fn k91_a_clear_tells_by_how_much_the_files_shrank() {
+    let folder = folder();
+    let store = open(folder.path());
+    for number in 0..10 {
+        put(&store, document(&format!("{number}.pdf"), 80)).await;
+    }
+    let cleared = store.clear(&base()).await.unwrap();
+    let after = store.size_on_disk();
+    assert!(cleared.freed_bytes > 1_000_000, "{cleared:?}");
+    assert!(after < 300_000, "{after}");
+}
+
+#[tokio::test]
+async fn a_full_disk_loses_nothing() {
+    let folder = folder();
+    let options = Options { max_bytes: Some(1_000_000), ..Options::default() };
+    let store = Store::open(folder.path(), options).unwrap();
+    let mut kept = 0;
+    let error = loop {
+        match store.put_document(document(&format!("{kept}.pdf"), 40), Work::Alone).await {
+            Ok(_) => kept += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Full), "{error}");
+    assert_eq!((error.kind(), error.retryable()), ("storage_full", false));
+    assert!(kept > 1);
+    let report = store.check().await.unwrap();
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!((report.documents, report.chunks, store.sequence().await.unwrap()), (kept, kept * 40, kept));
+    for path in ["/home/ada/0.pdf", "/home/ada/1.pdf"] {
+        let id = store.document_by_path(&base(), path).await.unwrap().unwrap().id;
+        store.remove_document(&base(), id).await.unwrap().unwrap();
+    }
+    put(&store, document("again.pdf", 40)).await;
+}

@@ -1,0 +1,144 @@
+//! Tasks of one process.
+
+use std::time::Duration;
+
+use corbie::knowledge::document::Put;
+use corbie::knowledge::store::{Error, Options, Store};
+use corbie::knowledge::task::{Outcome, Progress, TaskEnd, TaskId, TaskKind, TaskState, Work};
+use serde_json::json;
+
+use crate::fixture::{base, document, folder, named, open, task};
+
+#[tokio::test]
+async fn a_task_is_kept_as_it_was_asked_for() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = task("engine.pdf");
+    store.add_task(&new).await.unwrap();
+    let kept = store.task(new.id).await.unwrap().unwrap();
+    assert_eq!((kept.id, &kept.base, &kept.owner, kept.kind), (new.id, &new.base, &new.owner, TaskKind::Add));
+    assert_eq!((&kept.request, kept.document, &kept.filename), (&new.request, new.document, &new.filename));
+    assert_eq!((kept.state, kept.attempts, kept.runner.as_deref()), (TaskState::Queued, 0, Some(store.instance())));
+    assert_eq!((kept.started, kept.ended), (None, None));
+    assert_eq!(store.task(TaskId::random()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn k114_a_task_goes_from_queued_to_running_to_its_end() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = task("engine.pdf");
+    store.add_task(&new).await.unwrap();
+    assert!(store.start_task(new.id).await.unwrap());
+    assert!(!store.start_task(new.id).await.unwrap(), "once");
+    let progress = Progress { step: "Processing page 5 of 10".to_owned(), done: 5, total: 10 };
+    assert!(store.note_progress(new.id, progress.clone()).await.unwrap());
+    let running = store.task(new.id).await.unwrap().unwrap();
+    assert_eq!((running.state, running.attempts), (TaskState::Running(progress), 1));
+    assert!(running.started.is_some());
+    assert!(store.end_task(TaskEnd::completed(new.id, json!({"chunks_created": 3}))).await.unwrap());
+    let ended = store.task(new.id).await.unwrap().unwrap();
+    assert_eq!(ended.state, TaskState::Completed(json!({"chunks_created": 3})));
+    assert!(ended.ended >= ended.started);
+    assert!(!store.end_task(TaskEnd::failed(new.id, "late", "too late")).await.unwrap());
+    assert!(!store.cancel_task(new.id).await.unwrap());
+    assert!(!store.note_progress(new.id, Progress::default()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_document_and_the_end_of_its_task_are_one() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = task("engine.pdf");
+    store.add_task(&new).await.unwrap();
+    store.start_task(new.id).await.unwrap();
+    let end = TaskEnd { task: new.id, outcome: Outcome::Completed(json!({"filename": "engine.pdf"})) };
+    let put = store.put_document(document("engine.pdf", 2), Work::Ends(end)).await.unwrap();
+    assert!(matches!(put, Put::Written(_)));
+    let ended = store.task(new.id).await.unwrap().unwrap();
+    assert_eq!(ended.state, TaskState::Completed(json!({"filename": "engine.pdf"})));
+}
+
+#[tokio::test]
+async fn k117_a_cancelled_task_writes_nothing() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = task("engine.pdf");
+    store.add_task(&new).await.unwrap();
+    store.start_task(new.id).await.unwrap();
+    store.put_document(document("part.pdf", 1), Work::PartOf(new.id)).await.unwrap();
+    assert!(store.cancel_task(new.id).await.unwrap());
+    for work in [Work::PartOf(new.id), Work::Ends(TaskEnd::completed(new.id, json!({})))] {
+        let error = store.put_document(document("engine.pdf", 2), work.clone()).await.unwrap_err();
+        assert!(matches!(error, Error::Cancelled), "{error}");
+        let id = store.document_by_path(&base(), "/home/ada/part.pdf").await.unwrap().unwrap().id;
+        assert!(store.describe_document(&base(), id, Default::default(), None, work).await.is_err());
+    }
+    assert_eq!(store.task(new.id).await.unwrap().unwrap().state, TaskState::Cancelled);
+    assert_eq!((store.totals(&base()).await.unwrap().documents, store.sequence().await.unwrap()), (1, 1));
+}
+
+#[tokio::test]
+async fn k93_a_clear_cancels_the_tasks_of_its_base() {
+    let folder = folder();
+    let store = open(folder.path());
+    let (waits, runs) = (task("engine.pdf"), task("loom.pdf"));
+    let mut other = task("tea.pdf");
+    other.base = named("kitchen");
+    for task in [&waits, &runs, &other] {
+        store.add_task(task).await.unwrap();
+    }
+    store.start_task(runs.id).await.unwrap();
+    let mut cancelled = store.clear(&base()).await.unwrap().cancelled_tasks;
+    cancelled.sort_unstable();
+    let mut expected = [waits.id, runs.id];
+    expected.sort_unstable();
+    assert_eq!(cancelled, expected);
+    let end = TaskEnd::completed(runs.id, json!({}));
+    assert!(store.put_document(document("loom.pdf", 1), Work::Ends(end)).await.is_err());
+    assert_eq!(store.totals(&base()).await.unwrap().documents, 0);
+    assert_eq!(store.task(other.id).await.unwrap().unwrap().state, TaskState::Queued);
+}
+
+#[tokio::test]
+async fn there_is_an_end_to_how_many_tasks_wait() {
+    let folder = folder();
+    let store = Store::open(folder.path(), Options { max_tasks: 2, ..Options::default() }).unwrap();
+    let first = task("1.pdf");
+    store.add_task(&first).await.unwrap();
+    store.add_task(&task("2.pdf")).await.unwrap();
+    let error = store.add_task(&task("3.pdf")).await.unwrap_err();
+    assert!(matches!(error, Error::TooManyTasks { bound: 2 }) && error.retryable());
+    store.cancel_task(first.id).await.unwrap();
+    store.add_task(&task("3.pdf")).await.unwrap();
+}
+
+#[tokio::test]
+async fn k114_finished_tasks_stay_for_an_hour_at_least() {
+    let folder = folder();
+    let store = open(folder.path());
+    let (ended, waits) = (task("1.pdf"), task("2.pdf"));
+    store.add_task(&ended).await.unwrap();
+    store.add_task(&waits).await.unwrap();
+    store.end_task(TaskEnd::failed(ended.id, "no", "no")).await.unwrap();
+    let at = store.task(ended.id).await.unwrap().unwrap().ended.unwrap();
+    let minutes = |minutes: i64| at + minutes * 60_000;
+    assert_eq!(store.prune_tasks(minutes(59), Duration::ZERO).await.unwrap(), 0);
+    assert_eq!(store.prune_tasks(minutes(61), Duration::from_secs(7200)).await.unwrap(), 0);
+    assert_eq!(store.prune_tasks(minutes(121), Duration::from_secs(7200)).await.unwrap(), 1);
+    let left: Vec<TaskId> = store.tasks(None, 10).await.unwrap().iter().map(|task| task.id).collect();
+    assert_eq!(left, [waits.id], "those that are not finished stay");
+}
+
+#[tokio::test]
+async fn the_latest_tasks_come_first() {
+    let folder = folder();
+    let store = open(folder.path());
+    let tasks = ["1", "2", "3"].map(task);
+    for task in &tasks {
+        store.add_task(task).await.unwrap();
+    }
+    let found = store.tasks(Some(&base()), 2).await.unwrap();
+    assert_eq!(found.iter().map(|task| task.id).collect::<Vec<_>>(), [tasks[2].id, tasks[1].id]);
+    assert_eq!(store.tasks(Some(&named("kitchen")), 2).await.unwrap(), []);
+}
