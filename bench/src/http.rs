@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
+use serde_json::{Value, json};
 
 use crate::http_reply::{self, Reply};
 use crate::process::{Process, pause};
@@ -111,6 +112,22 @@ impl Client {
     pub(crate) fn get(&mut self, path: &str) -> Result<u16> {
         let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n\r\n", self.port);
         Ok(http_reply::parse(&self.exchange(request.as_bytes())?)?.status)
+    }
+
+    /// Calls a tool by its name, and gives what it says as JSON.
+    pub(crate) fn tool(&mut self, name: &str, arguments: Value) -> Result<Value> {
+        let params = json!({ "name": name, "arguments": arguments });
+        let call = json!({ "jsonrpc": "2.0", "id": SINGLE_ID, "method": "tools/call", "params": params });
+        let reply = self.post(&self.headers(None), call.to_string().as_bytes())?;
+        ensure!(reply.status == 200, "`{name}` was answered with {}: {}", reply.status, shown(&reply.body));
+        let told: Value = serde_json::from_slice(&reply.body)?;
+        let result = &told["result"];
+        if result["structuredContent"].is_object() {
+            return Ok(result["structuredContent"].clone());
+        }
+        let text = result["content"][0]["text"].as_str();
+        serde_json::from_str(text.with_context(|| format!("`{name}` was answered with {told}"))?)
+            .with_context(|| format!("what `{name}` says"))
     }
 
     fn framed(&self, call: &Call) -> Call {

@@ -8,6 +8,7 @@ mod extract;
 mod gateway;
 mod http;
 mod http_reply;
+mod knowledge;
 mod machine;
 mod ocr;
 mod process;
@@ -53,9 +54,12 @@ pub(crate) struct Args {
     /// Only workloads whose name contains this text, such as `http, 32`
     #[arg(long, default_value = "")]
     workloads: String,
-    /// The folder with labelled texts for `classify`, with retrieval sets for `chunk`, or with files for `ocr`
+    /// The folder with labelled texts for `classify`, with retrieval sets for `chunk` and `knowledge`, or with files for `ocr`
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
+    /// A million chunks too, for `knowledge`
+    #[arg(long)]
+    large: bool,
     /// The folder with documents and `reference/`, for `extract`
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
@@ -75,6 +79,8 @@ enum Name {
     Extract,
     /// An OpenAI gateway beside vllm-router, nginx, Portkey, LiteLLM and a bare proxy
     Gateway,
+    /// The knowledge base beside Chroma and LanceDB
+    Knowledge,
     /// Text out of pictures beside Tesseract and RapidOCR
     Ocr,
     /// The targets of contract rows N-01 to N-08 and N-13; fails when one is missed
@@ -92,9 +98,10 @@ pub(crate) struct Effort {
 fn main() -> ExitCode {
     let args = Args::parse();
     let measured = match args.name {
-        name if args.data.is_some() && !matches!(name, Name::Classify | Name::Chunk | Name::Ocr) => {
-            Err(anyhow::anyhow!("`--data` is for `classify`, `chunk` and `ocr`"))
+        name if args.data.is_some() && !matches!(name, Name::Classify | Name::Chunk | Name::Knowledge | Name::Ocr) => {
+            Err(anyhow::anyhow!("`--data` is for `classify`, `chunk`, `knowledge` and `ocr`"))
         }
+        name if args.large && name != Name::Knowledge => Err(anyhow::anyhow!("`--large` is for `knowledge`")),
         name if args.folder.is_some() && name != Name::Extract => Err(anyhow::anyhow!("a folder is for `extract`")),
         Name::Chunk => chunk::run(&args),
         Name::Classify => classify::run(&args),
@@ -102,6 +109,7 @@ fn main() -> ExitCode {
         Name::Embed => embed::run(&args),
         Name::Extract => extract::run(&args),
         Name::Gateway => gateway::run(&args),
+        Name::Knowledge => knowledge::run(&args),
         Name::Ocr => ocr::run(&args),
         Name::Slo => slo::run(&args),
     };

@@ -1,0 +1,192 @@
+//! The knowledge base: finding neighbours beside Chroma and LanceDB, making files searchable beside the usual design
+//! (Chroma fed by onnxruntime), and the whole program over HTTP.
+//!
+//! With `--data FOLDER`, which holds retrieval sets, chunks and files are made of their passages, and how well they are
+//! found is measured too.
+
+mod files;
+mod quality;
+mod search;
+mod served;
+mod verdicts;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::Args;
+use crate::machine::Machine;
+use crate::process::OneCore;
+use crate::report::{self, Report, Table, short, thousands};
+use crate::verdict;
+use served::{Ingested, Searched, Served};
+
+const PYTHON: &str = ".tools/bench/knowledge-venv/bin/python";
+const SCRIPT: &str = "bench/peers/knowledge.py";
+const ONNX: &str = ".tools/bench/onnx/f32.onnx";
+const TOKENIZER: &str = "crates/infer/models/all-MiniLM-L6-v2/tokenizer.json";
+const FOLDER: &str = ".tools/bench/knowledge";
+
+const CHUNKS_INGESTED: usize = 3_000;
+const CHUNKS_OF_A_FILE: usize = 30;
+/// For the search over HTTP, in files of one chunk: this many documents.
+const DOCUMENTS_SERVED: usize = 10_000;
+const QUESTIONS: usize = 400;
+
+/// How the usual design took the same files.
+#[derive(Debug, Serialize, Deserialize)]
+struct Reference {
+    chunks: u64,
+    cpu_s: f64,
+    wall_s: f64,
+    rss_mb: f64,
+}
+
+/// Making files searchable.
+#[derive(Debug, Serialize)]
+struct Ingest {
+    corbie: Ingested,
+    reference: Option<Reference>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    ensure!(args.servers.is_empty() && args.workloads.is_empty(), "`knowledge` has its own contestants");
+    ensure!(!(args.keep && args.quick), "a quick run cannot be kept");
+    let mut machine = Machine::look();
+    let sets = args.data.as_ref().map(|folder| crate::started_in().join(folder));
+    let sets = sets.as_deref();
+    let sizes: &[usize] = match (args.quick, args.large) {
+        (true, _) => &[1_000],
+        (false, false) => &[1_000, 10_000, 100_000],
+        (false, true) => &[1_000, 10_000, 100_000, 1_000_000],
+    };
+    let sets_named = sets.map(|sets| sets.display().to_string());
+    let (cells, starts) = search::measure(sizes, sets_named.as_deref())?;
+    let found = sets.and_then(|sets| attempt("quality", || quality::measure(sets)));
+    // The program may be of a time before it had a knowledge base.
+    let shrink = if args.quick { 20 } else { 1 };
+    let ingest = attempt("ingest", || ingest(CHUNKS_INGESTED / shrink, sets));
+    let searched = attempt("search over HTTP", || serve(DOCUMENTS_SERVED / shrink, sets));
+    machine.look_again();
+
+    let verdicts = verdicts::judge(&cells, &starts, ingest.as_ref(), searched.as_ref(), found.as_ref());
+    let report = Report {
+        name: "knowledge",
+        machine,
+        about:
+            "one core for the searches; CPU time is user and system time of the process; corbie searches by words and \
+                vectors, its peers by vectors alone, all without embedding the query; recall is that of the vectors, \
+                against the ten nearest by all digits; a filter allows a tenth of the documents; ingest is with \
+                reading, cutting, embedding and writing, and the usual design embeds with onnxruntime on one thread"
+                .into(),
+        tables: vec![
+            search::table(&cells),
+            search::start_table(&starts),
+            ingest.as_ref().map_or_else(|| Table::new("Ingest", &["who"]), ingest_table),
+            searched.as_ref().map_or_else(|| Table::new("Over HTTP", &["chunks"]), served_table),
+            found.as_ref().map_or_else(|| Table::new("Quality", &["set"]), quality::table),
+            verdict::table(&verdicts),
+        ],
+        last_line: verdicts::outcome(&cells, ingest.as_ref()),
+        json: json!({
+            "search": cells, "starts": starts, "ingest": ingest, "served": searched, "quality": found,
+            "verdicts": verdicts,
+        }),
+    };
+    report::publish(&report, args.keep)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ingest(chunks: usize, sets: Option<&Path>) -> Result<Ingest> {
+    let folder = served::fresh(&format!("{FOLDER}/files"))?;
+    files::write(&folder, chunks, CHUNKS_OF_A_FILE, sets)?;
+    let one_core = OneCore::keep()?;
+    let mut program = Served::start(&served::fresh(&format!("{FOLDER}/base"))?)?;
+    let corbie = program.import(&folder)?;
+    program.stop()?;
+    eprintln!(" corbie: {} chunks in {:.1} s of CPU", corbie.chunks, corbie.cpu_s);
+    let reference = attempt("the usual design", || reference(&folder));
+    drop(one_core);
+    fs::remove_dir_all(folder)?;
+    Ok(Ingest { corbie, reference })
+}
+
+fn reference(files: &Path) -> Result<Reference> {
+    let store = format!("{FOLDER}/reference");
+    let mut command = Command::new(PYTHON);
+    command.arg(SCRIPT).arg("ingest").arg(files).args([ONNX, TOKENIZER, &store]);
+    let output = command.output().context(PYTHON)?;
+    ensure!(output.status.success(), "it failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn serve(documents: usize, sets: Option<&Path>) -> Result<Searched> {
+    let folder = served::fresh(&format!("{FOLDER}/many-files"))?;
+    files::write(&folder, documents, 1, sets)?;
+    let base = served::fresh(&format!("{FOLDER}/served"))?;
+    let mut program = Served::start(&base)?;
+    program.import(&folder)?;
+    program.stop()?;
+    let questions = files::questions(sets, QUESTIONS)?;
+    let mut program = Served::start(&base)?;
+    let first: Duration = program.first_answer(&questions[0])?;
+    let searched = program.search(&questions, first)?;
+    program.stop()?;
+    fs::remove_dir_all(folder)?;
+    Ok(searched)
+}
+
+/// A part that cannot be measured is left out; the others still count.
+fn attempt<T>(what: &str, measure: impl FnOnce() -> Result<T>) -> Option<T> {
+    measure().inspect_err(|error| eprintln!(" going on without {what}: {error:#}")).ok()
+}
+
+impl Ingest {
+    /// How many times as much of the same files corbie makes searchable with the same CPU time. Not by chunks: the two
+    /// cut in different places, and smaller chunks are no more work done.
+    fn ratio(&self) -> Option<f64> {
+        Some(self.reference.as_ref()?.cpu_s / self.corbie.cpu_s)
+    }
+}
+
+fn ingest_table(ingest: &Ingest) -> Table {
+    let header = ["who", "chunks", "chunks a CPU second", "CPU s", "wall s", "RSS MB"];
+    let mut table = Table::new("Ingest", &header);
+    let mut row = |who: &str, chunks: u64, cpu_s: f64, wall_s: f64, rss_mb: f64| {
+        let chunks_a_second = short(chunks as f64 / cpu_s);
+        table.rows.push(vec![
+            who.into(),
+            thousands(chunks as f64),
+            chunks_a_second,
+            short(cpu_s),
+            short(wall_s),
+            short(rss_mb),
+        ]);
+    };
+    let Ingested { chunks, cpu_s, wall_s, rss_mb } = ingest.corbie;
+    row("corbie", chunks, cpu_s, wall_s, rss_mb);
+    if let Some(Reference { chunks, cpu_s, wall_s, rss_mb }) = ingest.reference {
+        row("Chroma and onnxruntime", chunks, cpu_s, wall_s, rss_mb);
+    }
+    table
+}
+
+fn served_table(searched: &Searched) -> Table {
+    let header = ["chunks", "p50 ms", "p99 ms", "CPU ms", "RSS MB", "start to first answer, s"];
+    let mut table = Table::new("`knowledge-search` over HTTP, embedding included", &header);
+    let Searched { chunks, p50_ms, p99_ms, cpu_ms, rss_mb, start_s } = searched;
+    table.rows.push(vec![
+        thousands(*chunks as f64),
+        format!("{p50_ms:.2}"),
+        format!("{p99_ms:.2}"),
+        format!("{cpu_ms:.2}"),
+        short(*rss_mb),
+        format!("{start_s:.2}"),
+    ]);
+    table
+}

@@ -1,0 +1,75 @@
+//! How well passages are found, as `corbie eval-search` tells it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::report::{Table, thousands};
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Quality {
+    pub(super) sets: Vec<Set>,
+    pub(super) mean: Ways,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Set {
+    name: String,
+    passages: u64,
+    queries: u64,
+    pub(super) found: Ways,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Ways {
+    pub(super) words: Found,
+    pub(super) vectors: Found,
+    pub(super) hybrid: Found,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Found {
+    pub(super) ndcg: f64,
+    recall: f64,
+}
+
+const CORBIE: &str = ".tools/bench/target/release/corbie";
+
+pub(super) fn measure(sets: &Path) -> Result<Quality> {
+    let mut folders: Vec<PathBuf> =
+        fs::read_dir(sets)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    folders.retain(|folder| folder.join("corpus.jsonl").exists());
+    folders.sort();
+    eprintln!(" the questions of {} sets are asked", folders.len());
+    let output = Command::new(CORBIE).args(["eval-search", "--json"]).args(&folders).output().context(CORBIE)?;
+    ensure!(output.status.success(), "corbie failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    serde_json::from_slice(&output.stdout).context("what corbie says")
+}
+
+pub(super) fn table(quality: &Quality) -> Table {
+    let header = ["set", "passages", "questions", "words", "vectors", "both", "gain", "recall@10"];
+    let mut table = Table::new("Quality, nDCG@10", &header);
+    for Set { name, passages, queries, found } in &quality.sets {
+        let counts = vec![name.clone(), thousands(*passages as f64), thousands(*queries as f64)];
+        table.rows.push([counts, figures(found)].concat());
+    }
+    table.rows.push([vec!["mean".into(), String::new(), String::new()], figures(&quality.mean)].concat());
+    table
+}
+
+fn figures(found: &Ways) -> Vec<String> {
+    let Ways { words, vectors, hybrid } = found;
+    let gain = format!("{:+.1} %", 100.0 * (found.ratio() - 1.0));
+    let [words, vectors, both] = [words, vectors, hybrid].map(|found| format!("{:.4}", found.ndcg));
+    vec![words, vectors, both, gain, format!("{:.4}", hybrid.recall)]
+}
+
+impl Ways {
+    /// Of both together to the better of one.
+    pub(super) fn ratio(&self) -> f64 {
+        self.hybrid.ndcg / self.words.ndcg.max(self.vectors.ndcg)
+    }
+}

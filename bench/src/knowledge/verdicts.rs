@@ -1,0 +1,109 @@
+//! What was promised for the knowledge base, and whether it holds. Reported, never enforced, as in `protocol`.
+
+use super::Ingest;
+use super::quality::Quality;
+use super::search::{Cell, Start, Store, find};
+use super::served::Searched;
+use crate::verdict::{Verdict, at_least, at_most};
+
+/// At so many chunks: CPU time of a query, of a filtered one and recall, each with floor and goal.
+const SEARCHES: [(usize, [&str; 3], (f64, f64), (f64, f64)); 3] = [
+    (
+        10_000,
+        ["10,000 chunks: CPU of a query", "10,000 chunks: CPU of a filtered query", "10,000 chunks: recall@10"],
+        (1.0, 0.3),
+        (0.99, 0.99),
+    ),
+    (
+        100_000,
+        ["100,000 chunks: CPU of a query", "100,000 chunks: CPU of a filtered query", "100,000 chunks: recall@10"],
+        (5.0, 1.5),
+        (0.99, 0.99),
+    ),
+    (
+        1_000_000,
+        [
+            "1,000,000 chunks: CPU of a query",
+            "1,000,000 chunks: CPU of a filtered query",
+            "1,000,000 chunks: recall@10",
+        ],
+        (25.0, 8.0),
+        (0.95, 0.98),
+    ),
+];
+
+pub(super) fn judge(
+    cells: &[Cell],
+    starts: &[Start],
+    ingest: Option<&Ingest>,
+    searched: Option<&Searched>,
+    quality: Option<&Quality>,
+) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for (chunks, [plain, filtered, recall], (floor, goal), (recall_floor, recall_goal)) in SEARCHES {
+        if let Some(cell) = find(cells, Store::Corbie, chunks) {
+            verdicts.push(at_most(plain, cell.told.plain.cpu_ms, "ms", floor, goal));
+            verdicts.push(at_most(filtered, cell.told.filtered.cpu_ms, "ms", floor, goal));
+            verdicts.push(share(
+                recall,
+                cell.told.plain.recall.min(cell.told.filtered.recall),
+                recall_floor,
+                recall_goal,
+            ));
+        }
+    }
+    if let Some(start) = starts.iter().find(|start| start.chunks == 100_000) {
+        verdicts.push(at_most(
+            "the index of 100,000 chunks, from files to the first answer",
+            start.wall_s,
+            "s",
+            4.0,
+            1.5,
+        ));
+    }
+    if let Some(ratio) = ingest.and_then(Ingest::ratio) {
+        verdicts.push(at_least("ingest: the same files by CPU time", ratio, "x the usual design", 2.0, 3.0));
+    }
+    if let Some(searched) = searched {
+        verdicts.push(at_most("`knowledge-search` over HTTP: p50", searched.p50_ms, "ms", 8.0, 3.0));
+        verdicts.push(Verdict {
+            floor: "-".into(),
+            floor_met: true,
+            ..at_most("`knowledge-search` over HTTP: p99", searched.p99_ms, "ms", 8.0, 8.0)
+        });
+        if searched.chunks >= 10_000 {
+            verdicts.push(at_most("memory at 10,000 documents", searched.rss_mb, "MB", 800.0, 400.0));
+        }
+    }
+    if let Some(quality) = quality {
+        let worst = quality.sets.iter().map(|set| set.found.ratio()).fold(f64::INFINITY, f64::min);
+        verdicts.push(Verdict {
+            goal: "-".into(),
+            goal_met: true,
+            ..share("nDCG@10 of both to the better of one, worst set", worst, 1.0, 1.0)
+        });
+        verdicts.push(share("nDCG@10 of both to the better of one, mean", quality.mean.ratio(), 1.0, 1.03));
+    }
+    verdicts
+}
+
+/// One line for people: what corbie is beside Chroma and the usual design.
+pub(super) fn outcome(cells: &[Cell], ingest: Option<&Ingest>) -> String {
+    let mut parts = Vec::new();
+    for chunks in [1_000, 10_000, 100_000] {
+        if let (Some(own), Some(chroma)) = (find(cells, Store::Corbie, chunks), find(cells, Store::Chroma, chunks)) {
+            let (plain, filtered) = (&own.told.plain, &own.told.filtered);
+            let times = [chroma.told.plain.cpu_ms / plain.cpu_ms, chroma.told.filtered.cpu_ms / filtered.cpu_ms];
+            parts.push(format!("{chunks} chunks {:.1}x Chroma, filtered {:.1}x", times[0], times[1]));
+        }
+    }
+    parts.extend(ingest.and_then(Ingest::ratio).map(|ratio| format!("ingest {ratio:.1}x the usual design")));
+    if parts.is_empty() { "no ratio: no peer was measured".into() } else { format!("knowledge {}", parts.join("; ")) }
+}
+
+/// To the third digit, which is what the promise has.
+fn share(what: &'static str, measured: f64, floor: f64, goal: f64) -> Verdict {
+    let verdict = at_least(what, measured, "", floor, goal);
+    let (floor, goal) = (format!(">= {floor}"), format!(">= {goal}"));
+    Verdict { measured: format!("{measured:.3}"), floor, goal, ..verdict }
+}
