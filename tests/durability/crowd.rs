@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 #[test]
-fn k09_ten_clients_add_search_and_remove_at_once() {
+fn k09_n12_ten_clients_add_search_and_remove_at_once() {
     crowd(10, 6);
 }
 

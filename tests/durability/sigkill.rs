@@ -244,7 +244,9 @@ impl Run {
                 match &answer["results"] {
                     Value::Array(hits) => hits.iter().map(result).collect(),
                     // Nothing is left after a clear, which both have to say.
-                    _ => vec![answer["error"].as_str().filter(|error| *error == EMPTY).expect(&answer.to_string()).into()],
+                    _ => vec![
+                        answer["error"].as_str().filter(|error| *error == EMPTY).expect(&answer.to_string()).into(),
+                    ],
                 }
             };
             let (kept, anew) =
