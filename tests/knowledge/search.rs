@@ -324,3 +324,13 @@ fn k59_numbers_and_names_are_found_by_their_words_alone() {
         }
     });
 }
+
+#[test]
+fn k59_a_mistyped_word_finds_what_was_meant() {
+    let mut corbie = Corbie::start();
+    with_topics(&mut corbie);
+    for (query, name) in [("batery terminlas", "engine.txt"), ("penlaty", "tax.txt"), ("flwoers", "bees.txt")] {
+        let found = corbie.search(query);
+        assert_eq!(names(&found).first(), Some(&name), "{query}: {found}");
+    }
+}

@@ -25,6 +25,9 @@ const TOLD_APART: usize = 32;
 /// Where fewer than one in this many chunks are allowed, they are looked up one by one.
 const SELECTIVE: usize = 32;
 
+/// What a word counts that was probably meant, beside one that was said.
+const GUESS: f32 = 0.9;
+
 /// A part of the index, as far as words go.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -50,6 +53,8 @@ struct Group<'a> {
     weight: f32,
     /// How rare it is; 0 for extra words.
     mass: f32,
+    /// What of that a chunk is given that has it.
+    worth: f32,
     /// Lists of its forms: number of the part, list.
     lists: Vec<(u32, List<'a>)>,
 }
@@ -87,8 +92,10 @@ impl<'a> Weighed<'a> {
                     }
                 }
                 let rarity = rarity(chunks, having);
-                let weight = rarity * (1.0 + (term.count as f32).ln());
-                Group { weight, mass: if term.is_extra { 0.0 } else { fuse::mass(chunks, having) }, lists }
+                let trust = if term.is_guess { GUESS } else { 1.0 };
+                let weight = rarity * (1.0 + (term.count as f32).ln()) * trust;
+                let mass = if term.is_extra { 0.0 } else { fuse::mass(chunks, having) };
+                Group { weight, mass, worth: mass * trust, lists }
             })
             .collect();
         groups.sort_by(|a, b| b.mass.total_cmp(&a.mass));
@@ -116,7 +123,7 @@ impl<'a> Weighed<'a> {
             return 0.0;
         }
         let groups = self.groups.iter().take(TOLD_APART).enumerate();
-        groups.filter(|(at, _)| matched >> at & 1 == 1).map(|(_, group)| group.mass).sum::<f32>() / self.mass
+        groups.filter(|(at, _)| matched >> at & 1 == 1).map(|(_, group)| group.worth).sum::<f32>() / self.mass
     }
 
     /// The `depth` best chunks, best first.

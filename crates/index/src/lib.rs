@@ -23,6 +23,7 @@ mod relevance;
 mod segment;
 mod sketches;
 mod snapshot;
+mod spelling;
 mod stop;
 mod terms;
 mod tidy;

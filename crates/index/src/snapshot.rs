@@ -9,7 +9,8 @@ use crate::query::{Hit, Mode, Query};
 use crate::relevance::{Evidence, settle};
 use crate::top::Found;
 use crate::vectors::Direction;
-use crate::{bm25, terms, vectors};
+use crate::words::Words;
+use crate::{bm25, spelling, terms, vectors};
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 
@@ -56,10 +57,12 @@ impl Snapshot {
                 allowed: allowed.as_ref(),
             })
             .collect();
-        let terms = match query.mode {
+        let mut terms = match query.mode {
             Mode::Vectors => Vec::new(),
             Mode::Hybrid | Mode::Words => terms::query(query.text, &self.languages()),
         };
+        let words: Vec<&Words> = self.parts.iter().map(|part| &part.segment.words).collect();
+        spelling::mend(&mut terms, &words);
         let weighed = Weighed::new(&word_views, &terms, self.sums.chunks, self.sums.length);
         let by_words = if terms.is_empty() { Vec::new() } else { weighed.search(depth) };
         let vector = query.vector.filter(|_| query.mode != Mode::Words);

@@ -14,6 +14,8 @@ pub(crate) struct Term {
     pub(crate) count: u32,
     /// A whole beside its parts: good to have, not missed.
     pub(crate) is_extra: bool,
+    /// The query says another word, which nobody has written.
+    pub(crate) is_guess: bool,
 }
 
 /// More of a query is not looked at.
@@ -62,7 +64,7 @@ pub(crate) fn query(text: &str, languages: &[(Language, f32)]) -> Vec<Term> {
         forms.push(raw);
         forms.sort_unstable();
         forms.dedup();
-        terms.push((Term { forms, count: 1, is_extra: kind == Kind::Whole }, is_stop_word));
+        terms.push((Term { forms, count: 1, is_extra: kind == Kind::Whole, is_guess: false }, is_stop_word));
     };
     // Single letters come before the pairs of the same run; where there is a pair, it says more.
     let mut letters: Vec<String> = Vec::new();

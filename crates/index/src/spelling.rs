@@ -1,0 +1,156 @@
+//! Words of a query that no chunk has: most are typing errors, and stand for the nearest words that some chunk has.
+//!
+//! All words are looked through, which takes a few nanoseconds each, and only where a query has such a word. Names and
+//! numbers such as `RFC2616` are left alone: the nearest of them is another one.
+
+use crate::terms::Term;
+use crate::words::Words;
+use foldhash::HashMap;
+
+/// Shorter words are near too many others.
+const SHORTEST: usize = 5;
+/// From here on, two letters may be wrong.
+const LONG: usize = 8;
+/// Longer words are no words.
+const LONGEST: usize = 32;
+/// So many words of a query are mended.
+const MOST_MENDED: usize = 8;
+/// So many words may be meant by one.
+const MOST_MEANT: usize = 3;
+
+/// Lets words that nobody has written stand for those that were probably meant.
+pub(crate) fn mend(terms: &mut [Term], parts: &[&Words]) {
+    let is_known = |form: &String| parts.iter().any(|words| words.dictionary.find(form.as_bytes()).is_some());
+    let unknown = terms.iter_mut().filter(|term| !term.is_extra && !term.forms.iter().any(is_known));
+    for term in unknown.filter(|term| term.forms.iter().all(|form| is_word(form))).take(MOST_MENDED) {
+        let meant = nearest(&term.forms, parts);
+        if !meant.is_empty() {
+            *term = Term { forms: meant, is_guess: true, ..term.clone() };
+        }
+    }
+}
+
+fn is_word(form: &str) -> bool {
+    (SHORTEST..=LONGEST).contains(&form.chars().count()) && form.chars().all(char::is_alphabetic)
+}
+
+/// The nearest known words of any of the forms: those with the fewest wrong letters, and of these the most frequent.
+fn nearest(forms: &[String], parts: &[&Words]) -> Vec<String> {
+    let wanted: Vec<Wanted> = forms.iter().map(|form| Wanted::new(form)).collect();
+    let mut found: HashMap<&str, (usize, u32)> = HashMap::default();
+    for words in parts {
+        for at in 0..words.dictionary.len() {
+            let term = words.dictionary.term(at);
+            let signs = signs(term);
+            let near = wanted.iter().filter(|wanted| wanted.may_be(term, signs));
+            let Some(wrong) = near.filter_map(|wanted| wanted.wrong_letters(term)).min() else { continue };
+            if let Ok(term) = std::str::from_utf8(term) {
+                let (fewest, count) = found.entry(term).or_insert((wrong, 0));
+                *fewest = wrong.min(*fewest);
+                *count += words.dictionary.counts[at];
+            }
+        }
+    }
+    let fewest = found.values().map(|(wrong, _)| *wrong).min();
+    let mut found: Vec<(&str, u32)> = found
+        .into_iter()
+        .filter(|(_, (wrong, _))| Some(*wrong) == fewest)
+        .map(|(term, (_, count))| (term, count))
+        .collect();
+    found.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    found.into_iter().take(MOST_MEANT).map(|(term, _)| term.to_owned()).collect()
+}
+
+/// A word as it was typed.
+struct Wanted<'a> {
+    form: &'a str,
+    signs: u64,
+    /// So many letters may be wrong.
+    most: usize,
+}
+
+impl Wanted<'_> {
+    fn new(form: &str) -> Wanted<'_> {
+        let most = if form.chars().count() < LONG { 1 } else { 2 };
+        Wanted { form, signs: signs(form.as_bytes()), most }
+    }
+
+    /// Whether it is worth to be compared letter by letter. One letter may take up to four bytes, and each that is missing,
+    /// too many or another changes at most two of the signs for each of its bytes.
+    fn may_be(&self, term: &[u8], signs: u64) -> bool {
+        let letters = 4 * self.most;
+        let is_plain = term.is_ascii() && self.form.is_ascii();
+        let (longer, differing) = (term.len().abs_diff(self.form.len()), (signs ^ self.signs).count_ones() as usize);
+        if is_plain {
+            longer <= self.most && differing <= 2 * self.most
+        } else {
+            longer <= letters && differing <= 2 * letters
+        }
+    }
+
+    /// How many letters are wrong, missing, too many or exchanged with their neighbours; none where those are too many.
+    fn wrong_letters(&self, term: &[u8]) -> Option<usize> {
+        let term = std::str::from_utf8(term).ok().filter(|term| is_word(term))?;
+        Some(strsim::osa_distance(self.form, term)).filter(|wrong| *wrong <= self.most)
+    }
+}
+
+/// Which bytes a word has, in sixty-four kinds.
+fn signs(term: &[u8]) -> u64 {
+    term.iter().fold(0, |signs, byte| signs | 1 << (byte & 63))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::Builder;
+    use proptest::prelude::*;
+
+    fn words(texts: &[&str]) -> Words {
+        let mut builder = Builder::default();
+        texts.iter().for_each(|text| builder.push(text, "", None));
+        builder.finish()
+    }
+
+    fn mended(query: &str, texts: &[&str]) -> Vec<String> {
+        let mut terms = vec![Term { forms: vec![query.into()], count: 1, is_extra: false, is_guess: false }];
+        mend(&mut terms, &[&words(texts)]);
+        assert_eq!(terms[0].is_guess, terms[0].forms != [query]);
+        terms[0].forms.clone()
+    }
+
+    #[test]
+    fn a_word_with_a_wrong_letter_is_the_one_that_was_meant() {
+        let texts = ["the invoice of the cathedral", "an invoice"];
+        for typed in ["invoic", "invice", "invocie", "inboice", "iinvoice"] {
+            assert_eq!(mended(typed, &texts), ["invoice"], "{typed}");
+        }
+        assert_eq!(mended("catehdarl", &texts), ["cathedral"]);
+        assert_eq!(mended("straße", &["die strasze", "strase"]), ["strase"]);
+    }
+
+    #[test]
+    fn what_is_known_short_or_far_from_everything_stays() {
+        let texts = ["the invoice of the cathedral was cast in 1912"];
+        for typed in ["cast", "invoice", "cats", "inv", "harbour", "19123", "rfc2616", "incoming"] {
+            assert_eq!(mended(typed, &texts), [typed]);
+        }
+    }
+
+    #[test]
+    fn of_words_as_near_the_most_frequent_are_meant() {
+        let texts = ["birds binds", "birds", "birds binds", "bonds birts"];
+        assert_eq!(mended("bimds", &texts), ["birds", "binds"]);
+        assert_eq!(mended("birxs", &texts), ["birds", "birts"]);
+    }
+
+    proptest! {
+        /// Nothing near is passed over for its length or letters.
+        #[test]
+        fn every_word_is_compared_that_is_near(typed in "[a-dß東]{5,10}", other in "[a-dß東]{5,10}") {
+            let wanted = Wanted::new(&typed);
+            let is_near = strsim::osa_distance(&typed, &other) <= wanted.most;
+            prop_assert!(!is_near || wanted.may_be(other.as_bytes(), signs(other.as_bytes())));
+        }
+    }
+}
