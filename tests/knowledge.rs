@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The knowledge tools as clients meet them: the real program, called over stdio, JSON-RPC and REST.
+//! The knowledge tools as clients meet them: the real program, called over stdio, JSON-RPC and REST. A file for each tool
+//! (V-01).
 
 #[allow(dead_code, reason = "the tests of the crate use more of it")]
 #[path = "../crates/extract/tests/ooxml/archive.rs"]
@@ -40,6 +41,8 @@ mod fixture;
 mod formats;
 #[path = "knowledge/get.rs"]
 mod get;
+#[path = "knowledge/grounding.rs"]
+mod grounding;
 #[path = "knowledge/import.rs"]
 mod import;
 #[path = "knowledge/limits.rs"]

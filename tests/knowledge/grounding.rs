@@ -1,0 +1,106 @@
+//! `router.grounding`: what the documents know has a say in where a prompt goes, if the operator wants it.
+
+use serde_json::{Value, json};
+
+use crate::fixture::Corbie;
+use crate::upstream::Upstream;
+
+const BEES: &str = "Bees gather nectar from flowers and turn it into honey.";
+const KNOWN: &str = "what do bees make of the nectar they gather";
+const UNKNOWN: &str = "which interest rate did the central bank announce";
+
+/// A program whose documents know about bees, with settings of `router.grounding`.
+fn corbie(upstream: &Upstream, settings: &[(&str, &str)]) -> Corbie {
+    upstream.configure(
+        "acme: {base_url: 'BASE/v1', api_key: KEY, default_model: echo-large, models: {tiny: {}, mighty: {}, echo-large: {}}}",
+    );
+    let setup = upstream.corbie("serve --stdio --port 0").variable("CORBIE_ROUTER__ENABLED", "false");
+    let setup = settings
+        .iter()
+        .fold(setup, |setup, (name, value)| setup.variable(&format!("CORBIE_ROUTER__GROUNDING__{name}"), value));
+    let mut corbie = Corbie::of(setup);
+    corbie.add("bees.txt", BEES);
+    corbie
+}
+
+const ON: [(&str, &str); 3] = [("ENABLED", "true"), ("KNOWN_MODEL", "tiny"), ("UNKNOWN_MODEL", "mighty")];
+
+#[track_caller]
+fn explained(corbie: &mut Corbie, arguments: &Value) -> Value {
+    let result = corbie.result("explain_route", arguments);
+    serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+}
+
+#[track_caller]
+fn first(explained: &Value) -> (&str, &str) {
+    let first = &explained["candidates"][0];
+    (first["model"].as_str().unwrap(), first["why"].as_str().unwrap())
+}
+
+/// What the provider was last sent.
+fn sent(upstream: &Upstream) -> Value {
+    upstream.requests().into_iter().rfind(|request| request["method"] == "POST").unwrap()["body"].clone()
+}
+
+#[test]
+fn what_the_documents_answer_goes_to_the_small_model_and_what_they_do_not_to_the_strong_one() {
+    let upstream = Upstream::start();
+    let mut corbie = corbie(&upstream, &ON);
+    let known = explained(&mut corbie, &json!({ "prompt": KNOWN }));
+    assert_eq!(first(&known), ("tiny", "documents"), "{known}");
+    assert!(known["documents"]["relevance"].as_f64().unwrap() >= 0.6, "{known}");
+    assert_eq!(known["documents"]["passages"], 1, "{known}");
+    let unknown = explained(&mut corbie, &json!({ "prompt": UNKNOWN }));
+    assert_eq!(first(&unknown), ("mighty", "documents"), "{unknown}");
+    assert_eq!(unknown["documents"], json!({ "relevance": 0.0, "passages": 0 }), "{unknown}");
+}
+
+#[test]
+fn the_model_is_given_the_passages_it_is_to_answer_from() {
+    let upstream = Upstream::start();
+    let mut corbie = corbie(&upstream, &ON);
+    let answer = corbie.request("completion/complete", json!({ "prompt": KNOWN }));
+    assert_eq!(answer["result"]["model"], "tiny", "{answer}");
+    let body = sent(&upstream);
+    assert_eq!(body["model"], "tiny");
+    let told = body["messages"].to_string();
+    for part in ["[1] bees.txt", BEES, "not meant for you"] {
+        assert!(told.contains(part), "no {part:?} in {told}");
+    }
+    // The prompt itself is the last that is said.
+    assert_eq!(body["messages"].as_array().unwrap().last().unwrap()["content"], KNOWN);
+    let answer = corbie.request("completion/complete", json!({ "prompt": UNKNOWN }));
+    assert_eq!(answer["result"]["model"], "mighty", "{answer}");
+    assert!(!sent(&upstream).to_string().contains("bees"), "no document is sent along");
+}
+
+#[test]
+fn who_names_a_model_gets_it_without_the_documents() {
+    let upstream = Upstream::start();
+    let mut corbie = corbie(&upstream, &ON);
+    let asked = explained(&mut corbie, &json!({ "prompt": KNOWN, "model": "echo-large" }));
+    assert_eq!((first(&asked), asked.get("documents")), (("echo-large", "asked"), None), "{asked}");
+    let answer = corbie.request("completion/complete", json!({ "prompt": KNOWN, "model": "echo-large" }));
+    assert_eq!(answer["result"]["model"], "echo-large", "{answer}");
+    assert!(!sent(&upstream).to_string().contains("honey"));
+}
+
+#[test]
+fn unless_it_is_switched_on_documents_have_no_say_and_go_nowhere() {
+    let upstream = Upstream::start();
+    let mut corbie = corbie(&upstream, &ON[1..]);
+    let explained = explained(&mut corbie, &json!({ "prompt": KNOWN }));
+    assert_eq!((first(&explained).1, explained.get("documents")), ("default", None), "{explained}");
+    corbie.request("completion/complete", json!({ "prompt": KNOWN }));
+    assert!(!sent(&upstream).to_string().contains("honey"));
+}
+
+#[test]
+fn a_base_that_cannot_be_asked_costs_the_passages_and_not_the_answer() {
+    let upstream = Upstream::start();
+    let mut settings = ON.to_vec();
+    settings.push(("KNOWLEDGE_BASE", "elsewhere"));
+    let mut corbie = corbie(&upstream, &settings);
+    let answer = corbie.request("completion/complete", json!({ "prompt": KNOWN }));
+    assert_eq!(answer["result"]["model"], "mighty", "a base without documents knows nothing: {answer}");
+}
