@@ -1,10 +1,11 @@
 """The contestants of `bench/run knowledge` that are written in Python, each on one thread.
 
     python knowledge.py search chroma|lancedb FOLDER COUNT STORE
+    python knowledge.py words tantivy|fts5 FOLDER COUNT STORE
     python knowledge.py ingest FILES ONNX TOKENIZER STORE
 
-`search` puts the first COUNT vectors of FOLDER into a fresh store and asks for neighbours, with and without a filter.
-`ingest` is the usual design: read the files, cut them, embed them with onnxruntime, put them into Chroma. What they
+`search` puts the first COUNT vectors of FOLDER into a fresh store and asks for neighbours, with and without a filter;
+`words` does so with the texts. `ingest` is the usual design: read the files, cut them, embed them with onnxruntime, put them into Chroma. What they
 tell is one line of JSON; see `bench/src/knowledge/`.
 """
 
@@ -19,6 +20,7 @@ os.environ |= {
 }
 
 import json
+import re
 import resource
 import shutil
 import sys
@@ -133,6 +135,86 @@ def search(name: str, folder: Path, count: int, store: str) -> dict:
     return told | {"rss_mb": resident_mb() - held, "disk_mb": disk_mb(store)}
 
 
+class Tantivy:
+    """Stemmed English, one thread, one segment: as fast as it gets."""
+
+    def __init__(self, store: str):
+        import tantivy
+
+        Path(store).mkdir(parents=True)
+        builder = tantivy.SchemaBuilder()
+        builder.add_integer_field("id", stored=True, fast=True)
+        builder.add_text_field("text", tokenizer_name="en_stem")
+        builder.add_text_field("tag", tokenizer_name="raw")
+        self.tantivy, self.schema = tantivy, builder.build()
+        self.index = tantivy.Index(self.schema, path=store)
+        self.writer = self.index.writer(100_000_000, 1)
+
+    def add(self, texts: list[str], tags: list[str]) -> None:
+        for at, (text, tag) in enumerate(zip(texts, tags)):
+            self.writer.add_document(self.tantivy.Document(id=at, text=text, tag=tag))
+        self.writer.commit()
+        self.writer.wait_merging_threads()
+        self.index.reload()
+        self.searcher = self.index.searcher()
+
+    def query(self, words: list[str], tag: str | None) -> list[int]:
+        query = self.index.parse_query(" ".join(words), ["text"])
+        if tag:
+            must, tagged = self.tantivy.Occur.Must, self.tantivy.Query.term_query(self.schema, "tag", tag)
+            query = self.tantivy.Query.boolean_query([(must, query), (must, tagged)])
+        found = self.searcher.search(query, TOP, count=False).hits
+        return [self.searcher.doc(place)["id"][0] for _, place in found]
+
+
+class Fts5:
+    def __init__(self, store: str):
+        import sqlite3
+
+        Path(store).mkdir(parents=True)
+        self.database = sqlite3.connect(f"{store}/words.db")
+        self.database.execute("CREATE VIRTUAL TABLE chunks USING fts5 (text, tag UNINDEXED, tokenize='porter unicode61')")
+
+    def add(self, texts: list[str], tags: list[str]) -> None:
+        with self.database:
+            self.database.executemany("INSERT INTO chunks (text, tag) VALUES (?, ?)", zip(texts, tags))
+            self.database.execute("INSERT INTO chunks (chunks) VALUES ('optimize')")
+
+    def query(self, words: list[str], tag: str | None) -> list[int]:
+        query = " OR ".join(f'"{word}"' for word in words)
+        narrowed = "AND tag = ?" if tag else ""
+        rows = self.database.execute(
+            f"SELECT rowid FROM chunks WHERE chunks MATCH ? {narrowed} ORDER BY rank LIMIT {TOP}",
+            (query, tag) if tag else (query,),
+        )
+        return [row for (row,) in rows]
+
+
+def words(name: str, folder: Path, count: int, store: str) -> dict:
+    shutil.rmtree(store, ignore_errors=True)
+    with (folder / "chunks.jsonl").open() as file:
+        chunks = [json.loads(line) for _, line in zip(range(count), file)]
+    with (folder / "queries.jsonl").open() as file:
+        # Letters and digits alone: whatever else stands there means something to one or the other.
+        queries = [re.findall(r"\w+", json.loads(line)["text"]) for line in file]
+    texts, tags = [chunk["text"] for chunk in chunks], [chunk["tag"] for chunk in chunks]
+    peer = {"tantivy": Tantivy, "fts5": Fts5}[name](store)
+    started = cpu()
+    peer.add(texts, tags)
+    told = {"add_cpu_s": cpu() - started}
+    for kind, tag in (("plain", None), ("filtered", tags[0])):
+        for query in queries[:5]:
+            peer.query(query, tag)
+        walls, found, began = [], 0, cpu()
+        for query in queries:
+            at = time.perf_counter()
+            found += len(peer.query(query, tag))
+            walls.append((time.perf_counter() - at) * 1e3)
+        assert found, "nothing was found"
+        told[kind] = {"cpu_ms": (cpu() - began) * 1e3 / len(queries), "p50_ms": sorted(walls)[len(walls) // 2]}
+    return told
+
+
 class Words(HTMLParser):
     """The text of a page, without scripts and styles."""
 
@@ -228,6 +310,8 @@ def main() -> None:
     what, *rest = sys.argv[1:]
     if what == "search":
         told = search(rest[0], Path(rest[1]), int(rest[2]), rest[3])
+    elif what == "words":
+        told = words(rest[0], Path(rest[1]), int(rest[2]), rest[3])
     else:
         told = ingest(Path(rest[0]), Path(rest[1]), rest[2], rest[3])
     print(json.dumps(told), flush=True)

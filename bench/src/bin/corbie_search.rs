@@ -2,7 +2,8 @@
 //!
 //! `make FOLDER COUNT [SETS]` writes chunks that all contestants are fed with: vectors scattered around those of real
 //! texts, and queries of the same kind. `measure FOLDER COUNT SEGMENTS` indexes the first COUNT of them and asks;
-//! `start FOLDER COUNT SEGMENTS` takes back what `measure` has saved. Each tells one line of JSON.
+//! `start FOLDER COUNT SEGMENTS` takes back what `measure` has saved. `words FOLDER COUNT` indexes and asks for words alone.
+//! Each tells one line of JSON.
 
 #[path = "../knowledge/chunks.rs"]
 mod chunks;
@@ -35,27 +36,18 @@ fn main() -> Result<()> {
         ["make", folder, count, sets] => chunks::make(Path::new(folder), count.parse()?, Some(Path::new(sets)))?,
         ["measure", folder, count, segments] => measure(Path::new(folder), count.parse()?, Path::new(segments))?,
         ["start", folder, count, segments] => start(Path::new(folder), count.parse()?, Path::new(segments))?,
-        _ => bail!("use `make FOLDER COUNT [SETS]`, `measure FOLDER COUNT SEGMENTS` or `start FOLDER COUNT SEGMENTS`"),
+        ["words", folder, count] => words_alone(Path::new(folder), count.parse()?)?,
+        _ => bail!(
+            "use `make FOLDER COUNT [SETS]`, `measure FOLDER COUNT SEGMENTS`, `start FOLDER COUNT SEGMENTS` or \
+             `words FOLDER COUNT`"
+        ),
     };
     println!("{told}");
     Ok(())
 }
 
 fn measure(folder: &Path, count: usize, segments: &Path) -> Result<Value> {
-    let index = Index::new(DIMENSION);
-    let began = cpu_seconds();
-    let mut feed = Made::open(folder)?;
-    let mut batch = Vec::new();
-    for document in 0..count.div_ceil(CHUNKS_OF_A_DOCUMENT) {
-        batch.push(Change::Put(feed.document(document, count)?));
-        if batch.len() == ADDED_AT_ONCE {
-            index.apply(std::mem::take(&mut batch));
-        }
-    }
-    index.apply(batch);
-    index.tidy();
-    let add_cpu_s = cpu_seconds() - began;
-    drop(feed);
+    let (index, add_cpu_s) = fill(folder, count, |document| document)?;
     let snapshot = index.snapshot();
     ensure!(snapshot.chunks() == count, "{} of {count} chunks are in the index", snapshot.chunks());
     let rss_mb = resident_mb()?;
@@ -68,9 +60,9 @@ fn measure(folder: &Path, count: usize, segments: &Path) -> Result<Value> {
     }
     drop(saved);
     let (texts, vectors) = chunks::queries(folder)?;
-    let filter = Filter { all: vec![("tag".into(), vec![chunks::tag(0)])], ..Filter::default() };
-    let plain = ask(&snapshot, &texts, &vectors, None);
-    let filtered = ask(&snapshot, &texts, &vectors, Some(&filter));
+    let filter = a_tenth();
+    let plain = ask(&snapshot, &texts, &vectors, None, Mode::Hybrid);
+    let filtered = ask(&snapshot, &texts, &vectors, Some(&filter), Mode::Hybrid);
     let (exact, exact_filtered) = exact(folder, count, &vectors)?;
     Ok(json!({
         "add_cpu_s": add_cpu_s,
@@ -86,10 +78,48 @@ fn measure(folder: &Path, count: usize, segments: &Path) -> Result<Value> {
     }))
 }
 
-/// CPU time of a query by words and vectors, and its median on the clock, in milliseconds.
-fn ask(snapshot: &Snapshot, texts: &[String], vectors: &[Vec<f32>], filter: Option<&Filter>) -> (f64, f64) {
+/// The same chunks without their vectors.
+fn words_alone(folder: &Path, count: usize) -> Result<Value> {
+    let (index, add_cpu_s) = fill(folder, count, |mut document| {
+        document.chunks.iter_mut().for_each(|chunk| chunk.vectors.clear());
+        document
+    })?;
+    let (texts, vectors) = chunks::queries(folder)?;
+    let snapshot = index.snapshot();
+    let (filter, asked) = (a_tenth(), |(cpu_ms, p50_ms)| json!({ "cpu_ms": cpu_ms, "p50_ms": p50_ms }));
+    Ok(json!({
+        "add_cpu_s": add_cpu_s,
+        "plain": asked(ask(&snapshot, &texts, &vectors, None, Mode::Words)),
+        "filtered": asked(ask(&snapshot, &texts, &vectors, Some(&filter), Mode::Words)),
+    }))
+}
+
+/// An index of the first chunks, and the CPU time it took.
+fn fill(folder: &Path, count: usize, change: impl Fn(Document) -> Document) -> Result<(Index, f64)> {
+    let index = Index::new(DIMENSION);
+    let began = cpu_seconds();
+    let mut feed = Made::open(folder)?;
+    let mut batch = Vec::new();
+    for document in 0..count.div_ceil(CHUNKS_OF_A_DOCUMENT) {
+        batch.push(Change::Put(change(feed.document(document, count)?)));
+        if batch.len() == ADDED_AT_ONCE {
+            index.apply(std::mem::take(&mut batch));
+        }
+    }
+    index.apply(batch);
+    index.tidy();
+    Ok((index, cpu_seconds() - began))
+}
+
+/// Allows a tenth of the documents.
+fn a_tenth() -> Filter {
+    Filter { all: vec![("tag".into(), vec![chunks::tag(0)])], ..Filter::default() }
+}
+
+/// CPU time of a query, and its median on the clock, in milliseconds.
+fn ask(snapshot: &Snapshot, texts: &[String], vectors: &[Vec<f32>], filter: Option<&Filter>, mode: Mode) -> (f64, f64) {
     let search = |text: &str, vector: &[f32]| {
-        let query = Query { text, vector: Some(vector), filter, top: TOP, mode: Mode::Hybrid };
+        let query = Query { text, vector: Some(vector), filter, top: TOP, mode };
         std::hint::black_box(snapshot.search(&query));
     };
     texts.iter().zip(vectors).take(5).for_each(|(text, vector)| search(text, vector));

@@ -9,6 +9,7 @@ mod quality;
 mod search;
 mod served;
 mod verdicts;
+mod words;
 
 use std::fs;
 use std::path::Path;
@@ -37,6 +38,9 @@ const CHUNKS_OF_A_FILE: usize = 30;
 /// For the search over HTTP, in files of one chunk: this many documents.
 const DOCUMENTS_SERVED: usize = 10_000;
 const QUESTIONS: usize = 400;
+/// For the start of the program: this many chunks.
+const LARGE: usize = 100_000;
+const FILL: &str = ".tools/bench/target/release/examples/fill_store";
 
 /// How the usual design took the same files.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,6 +58,16 @@ struct Ingest {
     reference: Option<Reference>,
 }
 
+/// The whole program with a large base.
+#[derive(Debug, Serialize)]
+struct Started {
+    chunks: usize,
+    /// From the start of the program to its first answer, with an index that it kept, and without.
+    kept_s: f64,
+    anew_s: f64,
+    rss_mb: f64,
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!(args.servers.is_empty() && args.workloads.is_empty(), "`knowledge` has its own contestants");
     ensure!(!(args.keep && args.quick), "a quick run cannot be kept");
@@ -66,15 +80,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         (false, true) => &[1_000, 10_000, 100_000, 1_000_000],
     };
     let sets_named = sets.map(|sets| sets.display().to_string());
+    let most = sizes.iter().copied().max().unwrap_or_default();
     let (cells, starts) = search::measure(sizes, sets_named.as_deref())?;
+    let words = attempt("words alone", || words::measure(sizes)).unwrap_or_default();
     let found = sets.and_then(|sets| attempt("quality", || quality::measure(sets)));
     // The program may be of a time before it had a knowledge base.
     let shrink = if args.quick { 20 } else { 1 };
     let ingest = attempt("ingest", || ingest(CHUNKS_INGESTED / shrink, sets));
     let searched = attempt("search over HTTP", || serve(DOCUMENTS_SERVED / shrink, sets));
+    let start = attempt("a large base", || start(LARGE.min(most), sets));
     machine.look_again();
 
-    let verdicts = verdicts::judge(&cells, &starts, ingest.as_ref(), searched.as_ref(), found.as_ref());
+    let verdicts = verdicts::judge(&cells, &starts, ingest.as_ref(), searched.as_ref(), start.as_ref(), found.as_ref());
     let report = Report {
         name: "knowledge",
         machine,
@@ -86,15 +103,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
                 .into(),
         tables: vec![
             search::table(&cells),
+            words::table(&words),
             search::start_table(&starts),
             ingest.as_ref().map_or_else(|| Table::new("Ingest", &["who"]), ingest_table),
             searched.as_ref().map_or_else(|| Table::new("Over HTTP", &["chunks"]), served_table),
+            start.as_ref().map_or_else(|| Table::new("A large base", &["chunks"]), started_table),
             found.as_ref().map_or_else(|| Table::new("Quality", &["set"]), quality::table),
             verdict::table(&verdicts),
         ],
         last_line: verdicts::outcome(&cells, ingest.as_ref()),
         json: json!({
-            "search": cells, "starts": starts, "ingest": ingest, "served": searched, "quality": found,
+            "search": cells, "words": words, "starts": starts, "ingest": ingest, "served": searched, "started": start, "quality": found,
             "verdicts": verdicts,
         }),
     };
@@ -139,6 +158,26 @@ fn serve(documents: usize, sets: Option<&Path>) -> Result<Searched> {
     program.stop()?;
     fs::remove_dir_all(folder)?;
     Ok(searched)
+}
+
+/// Starts the program with chunks that were embedded before.
+fn start(chunks: usize, sets: Option<&Path>) -> Result<Started> {
+    let base = served::fresh(&format!("{FOLDER}/large"))?;
+    let filled = Command::new(FILL).arg(&base).args([search::CHUNKS, &chunks.to_string()]).status().context(FILL)?;
+    ensure!(filled.success(), "{FILL} failed");
+    let questions = files::questions(sets, 2)?;
+    let answer = || -> Result<(f64, f64)> {
+        let mut program = Served::start(&base)?;
+        let answered = program.first_answer(&questions[0])?.as_secs_f64();
+        let rss_mb = program.resident_mb()?;
+        program.stop()?;
+        Ok((answered, rss_mb))
+    };
+    let (anew_s, _) = answer()?;
+    let (kept_s, rss_mb) = answer()?;
+    eprintln!(" {chunks} chunks: first answer after {kept_s:.2} s");
+    fs::remove_dir_all(base)?;
+    Ok(Started { chunks, kept_s, anew_s, rss_mb })
 }
 
 /// A part that cannot be measured is left out; the others still count.
@@ -188,5 +227,14 @@ fn served_table(searched: &Searched) -> Table {
         short(*rss_mb),
         format!("{start_s:.2}"),
     ]);
+    table
+}
+
+fn started_table(started: &Started) -> Table {
+    let header = ["chunks", "start to first answer, s", "the same without a kept index, s", "RSS MB"];
+    let mut table = Table::new("The program with a large base", &header);
+    let Started { chunks, kept_s, anew_s, rss_mb } = started;
+    let row = vec![thousands(*chunks as f64), format!("{kept_s:.2}"), format!("{anew_s:.2}"), short(*rss_mb)];
+    table.rows.push(row);
     table
 }

@@ -55,10 +55,10 @@ pub(super) struct Start {
 }
 
 const STORES: [Store; 3] = [Store::Corbie, Store::Chroma, Store::LanceDb];
-const PROGRAM: &str = ".tools/bench/target/release/corbie_search";
+pub(super) const PROGRAM: &str = ".tools/bench/target/release/corbie_search";
 /// What all are fed with, and where they keep it.
-const CHUNKS: &str = ".tools/bench/knowledge/chunks";
-const KEPT: &str = ".tools/bench/knowledge/kept";
+pub(super) const CHUNKS: &str = ".tools/bench/knowledge/chunks";
+pub(super) const KEPT: &str = ".tools/bench/knowledge/kept";
 
 pub(super) fn measure(sizes: &[usize], sets: Option<&str>) -> Result<(Vec<Cell>, Vec<Start>)> {
     let most = sizes.iter().max().context("there is a size")?.to_string();
@@ -135,7 +135,7 @@ pub(super) fn find(cells: &[Cell], store: Store, chunks: usize) -> Option<&Cell>
     cells.iter().find(|cell| cell.store == store && cell.chunks == chunks)
 }
 
-fn ask<T: serde::de::DeserializeOwned>(command: &mut Command) -> Result<T> {
+pub(super) fn ask<T: serde::de::DeserializeOwned>(command: &mut Command) -> Result<T> {
     let output = command.output().with_context(|| format!("{:?}", command.get_program()))?;
     let told = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{:?} failed: {}", command.get_program(), told.trim());

@@ -123,7 +123,7 @@ impl Served {
         find_number(&told, &["total_chunks", "chunk_count", "chunks"]).with_context(|| format!("no chunks in {told}"))
     }
 
-    fn resident_mb(&self) -> Result<f64> {
+    pub(super) fn resident_mb(&self) -> Result<f64> {
         Ok(tree::resident(self.process.id())? as f64 / 1e6)
     }
 

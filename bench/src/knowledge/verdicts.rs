@@ -1,9 +1,9 @@
 //! What was promised for the knowledge base, and whether it holds. Reported, never enforced, as in `protocol`.
 
-use super::Ingest;
 use super::quality::Quality;
 use super::search::{Cell, Start, Store, find};
 use super::served::Searched;
+use super::{Ingest, Started};
 use crate::verdict::{Verdict, at_least, at_most};
 
 /// At so many chunks: CPU time of a query, of a filtered one and recall, each with floor and goal.
@@ -37,6 +37,7 @@ pub(super) fn judge(
     starts: &[Start],
     ingest: Option<&Ingest>,
     searched: Option<&Searched>,
+    started: Option<&Started>,
     quality: Option<&Quality>,
 ) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
@@ -60,6 +61,10 @@ pub(super) fn judge(
             4.0,
             1.5,
         ));
+    }
+    if let Some(started) = started.filter(|started| started.chunks == 100_000) {
+        let what = "the program with 100,000 chunks, from its start to the first answer";
+        verdicts.push(at_most(what, started.kept_s, "s", 4.0, 1.5));
     }
     if let Some(ratio) = ingest.and_then(Ingest::ratio) {
         verdicts.push(at_least("ingest: the same files by CPU time", ratio, "x the usual design", 2.0, 3.0));
