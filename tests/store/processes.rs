@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use corbie::knowledge::store::{Error, Options, Store};
-use corbie::knowledge::task::{TaskState, Work};
+use corbie::knowledge::task::{TaskEnd, TaskState, Work};
 
 use crate::fixture::{base, document, folder, open, put, task};
 
@@ -102,6 +102,22 @@ async fn a_task_of_a_living_process_is_nobody_elses() {
     assert!(matches!(error, Error::Cancelled), "{error}");
     assert!(other.cancel_task(new.id).await.unwrap(), "but everybody can cancel it");
     assert!(!one.start_task(new.id).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_task_that_was_taken_over_is_not_ended_by_who_had_it_before() {
+    let folder = folder();
+    let (before, after) = (open(folder.path()), open(folder.path()));
+    let new = task("engine.pdf");
+    before.add_task(&new).await.unwrap();
+    before.start_task(new.id).await.unwrap();
+    before.hand_back_tasks().await.unwrap();
+    assert_eq!(after.orphaned_tasks().await.unwrap().len(), 1);
+    for end in [TaskEnd::failed(new.id, "late", "too late"), TaskEnd::completed(new.id, serde_json::json!({}))] {
+        assert!(!before.end_task(end).await.unwrap());
+    }
+    assert_eq!(after.task(new.id).await.unwrap().unwrap().state, TaskState::Queued);
+    assert!(after.end_task(TaskEnd::failed(new.id, "no", "no")).await.unwrap());
 }
 
 #[tokio::test]

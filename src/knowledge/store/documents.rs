@@ -191,7 +191,7 @@ fn describe(
     let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
     statement.execute(params![before.key, rows::to_json(metadata)?, now, path, filename])?;
     changes::note(connection, pen, base_key, Some(before.key), ChangeKind::Described)?;
-    tasks::end_with(connection, work, now)?;
+    tasks::end_with(connection, pen, work, now)?;
     find(connection, "d.id = ?2", (base, id))
 }
 

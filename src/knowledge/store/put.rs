@@ -75,7 +75,7 @@ fn put(connection: &Connection, pen: &Pen, ready: &Ready, work: &Work) -> Result
     insert_pages(connection, key, ready)?;
     let chunks = insert_chunks(connection, key, ready)?;
     let sequence = changes::note(connection, pen, base, Some(key), ChangeKind::Put)?;
-    tasks::end_with(connection, work, now)?;
+    tasks::end_with(connection, pen, work, now)?;
     Ok(Put::Written(Written { key, id, chunks, sequence }))
 }
 

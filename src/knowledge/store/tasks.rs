@@ -34,7 +34,9 @@ impl Store {
 
     /// Cancels a task for callers who cannot wait in another way. False if it has ended already, or is not there.
     pub fn cancel_task_now(&self, id: TaskId) -> Result<bool, Error> {
-        self.0.writer.transact_now(move |transaction| end_one(transaction, &TaskEnd::cancelled(id), rows::now()))
+        let pen = self.pen();
+        let cancelled = TaskEnd::cancelled(id);
+        self.0.writer.transact_now(move |transaction| end_one(transaction, &pen, &cancelled, rows::now()))
     }
 
     /// The latest tasks, of one base or of all, the last one first.
@@ -65,8 +67,8 @@ impl Store {
 
     /// Cancels a task, or forgets that it failed: its document is not listed any more.
     pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
-        self.write(move |transaction, _| {
-            end_one(transaction, &TaskEnd::cancelled(id), rows::now())?;
+        self.write(move |transaction, pen| {
+            end_one(transaction, pen, &TaskEnd::cancelled(id), rows::now())?;
             transaction.prepare_cached("DELETE FROM tasks WHERE id = ?1 AND state = 'failed'")?.execute([id])?;
             Ok(())
         })
@@ -98,9 +100,10 @@ impl Store {
         .await
     }
 
-    /// Ends a task. False if it has ended already, or is not there.
+    /// Ends a task of this process; everybody may cancel one. False if it has ended already, is not there, or is with
+    /// somebody else.
     pub async fn end_task(&self, end: TaskEnd) -> Result<bool, Error> {
-        self.write(move |transaction, _| end_one(transaction, &end, rows::now())).await
+        self.write(move |transaction, pen| end_one(transaction, pen, &end, rows::now())).await
     }
 
     /// Cancels a task, whoever runs it. False if it has ended already, or is not there.
@@ -154,9 +157,9 @@ pub(super) fn must_go_on(connection: &Connection, pen: &Pen, work: &Work) -> Res
 }
 
 /// Ends the task that a write ends.
-pub(super) fn end_with(connection: &Connection, work: &Work, now: Millis) -> Result<(), Error> {
+pub(super) fn end_with(connection: &Connection, pen: &Pen, work: &Work, now: Millis) -> Result<(), Error> {
     if let Work::Ends(end) = work {
-        end_one(connection, end, now)?;
+        end_one(connection, pen, end, now)?;
     }
     Ok(())
 }
@@ -198,7 +201,12 @@ fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, Error> {
     Ok(statement.query_row([id], read).optional()?)
 }
 
-fn end_one(connection: &Connection, end: &TaskEnd, now: Millis) -> Result<bool, Error> {
+/// Ends a task. One that somebody else has taken over is his to end; only cancelling it is anybody's.
+fn end_one(connection: &Connection, pen: &Pen, end: &TaskEnd, now: Millis) -> Result<bool, Error> {
+    let runner = match end.outcome {
+        Outcome::Cancelled => None,
+        Outcome::Completed(_) | Outcome::Failed { .. } => Some(&pen.instance),
+    };
     let (state, result, error) = match &end.outcome {
         Outcome::Completed(result) => ("completed", Some(rows::to_json(result)?), None),
         Outcome::Failed { code, message } => ("failed", None, Some((code, message))),
@@ -206,10 +214,10 @@ fn end_one(connection: &Connection, end: &TaskEnd, now: Millis) -> Result<bool, 
     };
     let mut statement = connection.prepare_cached(
         "UPDATE tasks SET state = ?2, result = ?3, error_code = ?4, error_message = ?5, ended = ?6, updated = ?6 \
-         WHERE id = ?1 AND state IN ('queued', 'running')",
+         WHERE id = ?1 AND state IN ('queued', 'running') AND (?7 IS NULL OR runner = ?7)",
     )?;
     let (code, message) = error.unzip();
-    Ok(statement.execute(params![end.task, state, result, code, message, now])? > 0)
+    Ok(statement.execute(params![end.task, state, result, code, message, now, runner])? > 0)
 }
 
 fn adopt(connection: &Connection, pen: &Pen, files: &Files) -> Result<Vec<Task>, Error> {
