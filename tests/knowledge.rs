@@ -31,6 +31,8 @@ mod websocket;
 mod add;
 #[path = "knowledge/ask.rs"]
 mod ask;
+#[path = "knowledge/busy.rs"]
+mod busy;
 #[path = "knowledge/cancel.rs"]
 mod cancel;
 #[path = "knowledge/clear.rs"]

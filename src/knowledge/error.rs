@@ -87,6 +87,11 @@ impl Error {
         }
     }
 
+    /// Whether the store is only busy, so that the same may succeed in a moment.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Error::Storage { code: "storage_busy", .. })
+    }
+
     /// The members beside `error` and `message`.
     pub fn details(&self) -> Map<String, Value> {
         let members = match self {

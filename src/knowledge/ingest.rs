@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::document::{BaseName, Document, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status};
 use super::far::{self, Far};
 use super::library::Library;
+use super::patience::Patience;
 use super::source::{Rules, Source};
 use super::store::Store;
 use super::task::{TaskEnd, TaskId, Work};
@@ -60,6 +61,8 @@ pub struct Target<'t> {
     pub task: TaskId,
     /// Whether the task is done with it.
     pub ends: bool,
+    /// Writes wait for a store that others keep busy.
+    pub patience: Patience<'t>,
 }
 
 /// A document that is there.
@@ -212,9 +215,10 @@ impl Reader {
                 warning: new.warning.clone(),
                 seconds: far::seconds(began),
             };
-            match target.store.put_document(new.clone(), target.work(&added)).await {
+            let put = || target.store.put_document(new.clone(), target.work(&added));
+            match target.patience.persistently(put).await {
                 Ok(Put::Written(_)) => {
-                    target.library.catch_up().await?;
+                    target.show().await;
                     return Ok(added);
                 }
                 Ok(Put::Same(id)) => match target.store.document(target.base, id).await? {
@@ -262,7 +266,7 @@ impl Reader {
             && before.id != same.id
         {
             // What the file said before is said nowhere any more (K-43).
-            target.store.remove_document(target.base, before.id).await?;
+            target.patience.persistently(|| target.store.remove_document(target.base, before.id)).await?;
         }
         // A file that was moved takes its document along.
         let stands = match same.path.clone() {
@@ -270,9 +274,12 @@ impl Reader {
             None => false,
         };
         let path = path.filter(|_| !stands);
-        let work = target.work(&added);
-        let described = target.store.describe_document(target.base, same.id, metadata, path, work).await?;
-        target.library.catch_up().await?;
+        let describe = || {
+            let (metadata, path, work) = (metadata.clone(), path.clone(), target.work(&added));
+            target.store.describe_document(target.base, same.id, metadata, path, work)
+        };
+        let described = target.patience.persistently(describe).await?;
+        target.show().await;
         Ok(described.map(|document| Added { filename: document.filename, ..added }))
     }
 }
@@ -290,6 +297,13 @@ impl Wish {
 }
 
 impl Target<'_> {
+    /// Lets what was stored be found. If that fails it is stored all the same, and every search tries again.
+    async fn show(&self) {
+        if let Err(error) = self.library.catch_up().await {
+            tracing::warn!(%error, "the index could not follow the store; the next search tries again");
+        }
+    }
+
     fn work(&self, added: &Added) -> Work {
         match self.ends {
             true => Work::Ends(TaskEnd::completed(self.task, added.result())),

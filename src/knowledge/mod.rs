@@ -18,6 +18,7 @@ mod health;
 pub mod ingest;
 mod library;
 pub mod local;
+pub mod patience;
 pub mod resources;
 pub mod search;
 pub mod source;

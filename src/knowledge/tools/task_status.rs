@@ -94,7 +94,7 @@ fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String
     let more = match state {
         TaskState::Queued => json!({
             "progress": 0.0,
-            "current_step": "Waiting",
+            "current_step": job.map_or_else(|| "Waiting".to_owned(), |job| job.far().borrow().step.clone()),
             "completed_steps": 0,
             "total_steps": 1,
             "elapsed_time_seconds": 0.0,

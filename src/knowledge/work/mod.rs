@@ -4,31 +4,30 @@
 //! how far it is, and the way to cancel it. A task is a list of files, mostly of one; files are what takes turns, so
 //! somebody's ten thousand files do not keep another's one waiting.
 
+mod end;
 mod files;
 mod job;
 mod queue;
+mod unit;
 
-use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures_util::FutureExt;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use job::{Job, Request};
-use queue::{Queue, Unit};
+use queue::Queue;
 
-use super::document::{BaseName, DocumentId, Origin};
+use super::document::{BaseName, DocumentId};
 use super::estimate::Estimates;
 use super::far::Far;
-use super::ingest::{Became, Reader, Target};
+use super::ingest::Reader;
 use super::library::Library;
 use super::store::Store;
-use super::task::{NewTask, Outcome, Progress, TaskEnd, TaskId, TaskState};
-use super::{Error, blocking, folder, source};
+use super::task::{NewTask, Progress, TaskEnd, TaskId, TaskState};
+use super::{Error, source};
 use crate::locked::locked;
 
 /// All work of one process. Cheap to clone; all clones are the same.
@@ -53,8 +52,7 @@ struct Shared {
 const ATTEMPTS: u32 = 3;
 /// How far a task is that takes longer is noted for other processes.
 const NOTED: Duration = Duration::from_secs(1);
-/// How long to wait before the end of a task is written once more.
-const AGAIN: Duration = Duration::from_secs(2);
+
 impl Work {
     pub fn new(reader: Reader, store: Store, library: Library, together: usize, stop: CancellationToken) -> Work {
         Work(Arc::new(Shared {
@@ -116,11 +114,11 @@ impl Work {
                     let message = format!(
                         "The program ended {ATTEMPTS} times while this was processed; add it again to try once more"
                     );
-                    self.0.store.end_task(TaskEnd::failed(id, "interrupted", &message)).await?;
+                    self.give_up(TaskEnd::failed(id, "interrupted", &message));
                 }
                 None => {
                     let message = "The task was written by another version of the program; add the file again";
-                    self.0.store.end_task(TaskEnd::failed(id, "interrupted", message)).await?;
+                    self.give_up(TaskEnd::failed(id, "interrupted", message));
                 }
             }
         }
@@ -144,27 +142,22 @@ impl Work {
         (running, queue.jobs.len() - running)
     }
 
-    /// Stops the work on a task whose row says that it is cancelled, or is gone.
-    pub fn drop_task(&self, id: TaskId) {
-        if let Some(job) = self.job(id) {
-            job.cancel.cancel();
-            locked(&self.0.queue).forget(&job);
-            job.end(Outcome::Cancelled);
-        }
-    }
-
     /// Looks whether others have cancelled tasks of this process, and lets them know how far those are.
     pub async fn look_after(&self) -> Result<(), Error> {
         let ids: Vec<TaskId> = locked(&self.0.queue).jobs.keys().copied().collect();
         for id in ids {
-            // One that is stored as completed is still being made findable, which is not to be cut off.
-            if self.0.store.task(id).await?.is_none_or(|task| task.state == TaskState::Cancelled) {
-                self.drop_task(id);
-            } else if let Some(job) =
-                self.job(id).filter(|job| job.began().is_some_and(|began| began.elapsed() > NOTED))
-            {
-                let Far { step, completed, total, .. } = job.far().borrow().clone();
-                self.0.store.note_progress(id, Progress { step, done: completed, total }).await?;
+            let Some(job) = self.job(id) else { continue };
+            match self.0.store.task(id).await? {
+                None => self.drop_task(id),
+                Some(task) if task.state == TaskState::Cancelled => self.drop_task(id),
+                // One that is stored as completed is still being made findable, which is not to be cut off.
+                Some(task) if task.state.is_finished() => {}
+                Some(task) if task.runner.as_deref() != Some(self.0.store.instance()) => self.let_go(&job),
+                Some(_) if job.began().is_some_and(|began| began.elapsed() > NOTED) => {
+                    let Far { step, completed, total, .. } = job.far().borrow().clone();
+                    self.0.store.note_progress(id, Progress { step, done: completed, total }).await?;
+                }
+                Some(_) => {}
             }
         }
         Ok(())
@@ -200,155 +193,5 @@ impl Work {
     pub async fn finished(&self) {
         self.0.going.close();
         self.0.going.wait().await;
-    }
-
-    async fn unit(&self, job: &Arc<Job>, unit: Unit) {
-        if !job.begin() {
-            match self.0.store.start_task(job.id).await {
-                Ok(true) => {}
-                Ok(false) => return self.drop_task(job.id),
-                Err(error) => return self.end(job, failed(&error.into())).await,
-            }
-        }
-        let cancelled = job.cancel.clone().cancelled_owned();
-        let work = AssertUnwindSafe(async {
-            match unit {
-                Unit::List => self.list(job).await,
-                Unit::File(path) => self.file(job, path).await,
-            }
-        });
-        let ended = tokio::select! {
-            ended = work.catch_unwind() => ended,
-            () = cancelled => return,
-        };
-        match ended {
-            Ok(None) => {}
-            Ok(Some(outcome)) => self.end(job, outcome).await,
-            Err(_) => {
-                tracing::error!(task = %job.id, "the work on a task panicked");
-                self.end(job, failed(&Error::Internal("it panicked".into()))).await;
-            }
-        }
-    }
-
-    /// Sees which files an import has.
-    async fn list(&self, job: &Arc<Job>) -> Option<Outcome> {
-        let Request::Import { paths, recursive, .. } = &job.request else { return None };
-        let (paths, recursive, rules) = (paths.clone(), *recursive, self.0.reader.rules.clone());
-        let found = blocking(move || {
-            let mut all = folder::Found::default();
-            for path in paths {
-                match folder::files(&path, recursive, &rules) {
-                    Ok(found) => {
-                        all.files.extend(found.files);
-                        all.failed.extend(found.failed);
-                    }
-                    Err(error) => all.failed.push((PathBuf::from(path), error)),
-                }
-            }
-            // Two patterns may mean the same file.
-            let mut seen = std::collections::HashSet::new();
-            all.files.retain(|file| seen.insert(file.clone()));
-            all
-        });
-        let found = match found.await {
-            Ok(found) => found,
-            Err(error) => return Some(failed(&error)),
-        };
-        let more = {
-            let mut files = locked(&job.files);
-            files.listed = true;
-            files.count = found.files.len() + found.failed.len();
-            for (path, error) in found.failed {
-                files.fail(&path, &error);
-            }
-            files.waiting = found.files.into();
-            !files.waiting.is_empty()
-        };
-        if more {
-            locked(&self.0.queue).wait(job.clone());
-            self.0.news.notify_one();
-            return None;
-        }
-        Some(Outcome::Completed(locked(&job.files).summary()))
-    }
-
-    /// Adds one file. The last file of a task ends it.
-    async fn file(&self, job: &Arc<Job>, path: PathBuf) -> Option<Outcome> {
-        let (wish, ends) = job.request.wish(&path);
-        let target = Target {
-            store: &self.0.store,
-            library: &self.0.library,
-            base: &job.base,
-            id: if ends { job.document } else { DocumentId::random() },
-            task: job.id,
-            ends,
-        };
-        let began = Instant::now();
-        let added = self.0.reader.add(&wish, target, |far| job.tell(&path, far)).await;
-        if let (Ok(added), Ok(metadata)) = (&added, tokio::fs::metadata(&path).await)
-            && added.became != Became::Unchanged
-            && let Ok(format) = source::format_of(&path)
-        {
-            self.0.estimates.learn(format, metadata.len(), began.elapsed());
-        }
-        if wish.origin == Origin::Uploaded && !matches!(added, Err(Error::Cancelled)) {
-            // An upload has served its purpose, whatever came of it (K-38).
-            let _ = tokio::fs::remove_file(&path).await;
-            if let Some(folder) = path.parent() {
-                let _ = tokio::fs::remove_dir(folder).await;
-            }
-        }
-        match (added, ends) {
-            // The store has the end of the task already, with the document.
-            (Ok(added), true) => {
-                locked(&self.0.queue).forget(job);
-                job.end(Outcome::Completed(added.result()));
-                None
-            }
-            (Err(error), true) => Some(failed(&error)),
-            (Err(Error::Cancelled), false) => Some(Outcome::Cancelled),
-            (added, false) => {
-                let mut files = locked(&job.files);
-                files.going.remove(&path);
-                match added {
-                    Ok(added) => files.succeed(&path, &added),
-                    Err(error) => files.fail(&path, &error),
-                }
-                job.far.send_modify(|far| far.advance(files.far("Adding documents")));
-                let is_done = files.waiting.is_empty() && files.going.is_empty();
-                is_done.then(|| Outcome::Completed(files.summary()))
-            }
-        }
-    }
-
-    /// Writes how a task ended, however often it takes: a full disk may be emptied.
-    async fn end(&self, job: &Arc<Job>, outcome: Outcome) {
-        locked(&self.0.queue).stop_waiting(job);
-        let end = TaskEnd { task: job.id, outcome: outcome.clone() };
-        let mut written = self.0.store.end_task(end.clone()).await;
-        // Whoever hears of the end finds it in the store, unless that cannot be written.
-        job.end(outcome);
-        while let Err(error) = written {
-            tracing::error!(task = %job.id, %error, "the end of a task cannot be written");
-            tokio::select! {
-                () = tokio::time::sleep(AGAIN) => {}
-                () = self.0.stop.cancelled() => break,
-            }
-            written = self.0.store.end_task(end.clone()).await;
-        }
-        locked(&self.0.queue).forget(job);
-    }
-}
-
-fn failed(error: &Error) -> Outcome {
-    match error {
-        Error::Cancelled => Outcome::Cancelled,
-        error => {
-            if let Error::Internal(inward) = error {
-                tracing::error!(%inward, "a task failed");
-            }
-            Outcome::Failed { code: error.code().to_owned(), message: error.to_string() }
-        }
     }
 }

@@ -1,0 +1,106 @@
+//! Waiting for a store that another process keeps busy.
+//!
+//! A task that was acknowledged does not fail because somebody else writes for long: it is tried again until it can be
+//! written, or until the process is to end and the task waits for the next start.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::far::Far;
+use super::store;
+
+/// Who waits, and until when.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience<'p> {
+    /// The end of the process; what waits then gives up.
+    pub stop: &'p CancellationToken,
+    /// How far the task is that waits.
+    pub far: &'p watch::Sender<Far>,
+}
+
+/// What is told of a task that waits.
+const STEP: &str = "Waiting for the storage";
+/// How long to wait before the next attempt. Each of them has waited for the store's lock already.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Patience<'_> {
+    /// Does something as often as it takes. It is busy still only if there is no more time.
+    pub async fn persistently<T, F>(self, mut attempt: impl FnMut() -> F) -> Result<T, store::Error>
+    where
+        F: Future<Output = Result<T, store::Error>>,
+    {
+        loop {
+            let done = attempt().await;
+            if !matches!(done, Err(store::Error::Busy)) || !self.pause().await {
+                return done;
+            }
+        }
+    }
+
+    /// Waits a moment; false if there is no more time.
+    pub async fn pause(self) -> bool {
+        self.far.send_modify(|far| far.step = STEP.to_owned());
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => true,
+            () = self.stop.cancelled() => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knowledge::document::BaseName;
+    use crate::knowledge::store::{Options, Store};
+    use crate::knowledge::task::{NewTask, TaskId, TaskKind, TaskState};
+
+    /// A store with a task, and another connection that keeps everybody from writing.
+    async fn busy(folder: &std::path::Path) -> (Store, TaskId, rusqlite::Connection) {
+        let options = Options { busy_timeout: Duration::from_millis(10), ..Options::default() };
+        let store = Store::open(folder, options).unwrap();
+        let task = NewTask {
+            id: TaskId::random(),
+            base: BaseName::default(),
+            owner: "ada".into(),
+            kind: TaskKind::Add,
+            request: serde_json::json!({}),
+            document: None,
+            filename: None,
+            format: None,
+            size_bytes: None,
+        };
+        store.add_task(&task).await.unwrap();
+        let other = rusqlite::Connection::open(folder.join("knowledge.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        (store, task.id, other)
+    }
+
+    #[tokio::test]
+    async fn a_task_waits_until_the_store_can_be_written_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, task, other) = busy(folder.path()).await;
+        let (stop, far) = (CancellationToken::new(), watch::Sender::new(Far::default()));
+        let mut told = far.subscribe();
+        let patience = Patience { stop: &stop, far: &far };
+        let release = async {
+            told.wait_for(|far| far.step == STEP).await.unwrap();
+            assert_eq!(store.task(task).await.unwrap().unwrap().state, TaskState::Queued);
+            other.execute_batch("ROLLBACK").unwrap();
+        };
+        let (started, ()) = tokio::join!(patience.persistently(|| store.start_task(task)), release);
+        assert!(started.unwrap());
+    }
+
+    #[tokio::test]
+    async fn who_is_to_end_does_not_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, task, _other) = busy(folder.path()).await;
+        let (stop, far) = (CancellationToken::new(), watch::Sender::new(Far::default()));
+        stop.cancel();
+        let patience = Patience { stop: &stop, far: &far };
+        let started = patience.persistently(|| store.start_task(task)).await;
+        assert!(matches!(started, Err(store::Error::Busy)), "{started:?}");
+    }
+}

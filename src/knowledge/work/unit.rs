@@ -1,0 +1,182 @@
+//! What is done at a time: the files of an import are looked for, or one file is added.
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+
+use super::end::failed;
+use super::job::{Job, Request};
+use super::queue::Unit;
+use super::Work;
+use crate::knowledge::document::{DocumentId, Origin};
+use crate::knowledge::ingest::{Added, Became, Target};
+use crate::knowledge::patience::Patience;
+use crate::knowledge::task::Outcome;
+use crate::knowledge::{Error, blocking, folder, source};
+use crate::locked::locked;
+
+/// What follows on a unit.
+enum After {
+    /// Other units go on with the task, or it is done, or the next start goes on with it.
+    Nothing,
+    /// The task ends so.
+    Ends(Outcome),
+    /// The store refuses to write for the task: it was cancelled, or somebody else has it.
+    Refused,
+}
+
+impl Work {
+    pub(super) async fn unit(&self, job: &Arc<Job>, unit: Unit) {
+        let cancelled = job.cancel.clone().cancelled_owned();
+        let work = AssertUnwindSafe(async {
+            if !job.begin()
+                && let Some(after) = self.start(job).await
+            {
+                return after;
+            }
+            match unit {
+                Unit::List => self.list(job).await,
+                Unit::File(path) => self.file(job, path).await,
+            }
+        });
+        let after = tokio::select! {
+            after = work.catch_unwind() => after,
+            () = cancelled => return,
+        };
+        match after {
+            Ok(After::Nothing) => {}
+            Ok(After::Ends(outcome)) => self.end(job, outcome).await,
+            Ok(After::Refused) => self.refused(job).await,
+            Err(_) => {
+                tracing::error!(task = %job.id, "the work on a task panicked");
+                self.end(job, failed(&Error::Internal("it panicked".into()))).await;
+            }
+        }
+    }
+
+    /// Begins a task in the store. What follows if it cannot be begun.
+    async fn start(&self, job: &Arc<Job>) -> Option<After> {
+        match self.patience(job).persistently(|| self.0.store.start_task(job.id)).await.map_err(Error::from) {
+            Ok(true) => None,
+            Ok(false) => Some(After::Refused),
+            Err(error) if error.is_busy() => Some(After::Nothing),
+            Err(error) => Some(After::Ends(failed(&error))),
+        }
+    }
+
+    /// Sees which files an import has.
+    async fn list(&self, job: &Arc<Job>) -> After {
+        let Request::Import { paths, recursive, .. } = &job.request else { return After::Nothing };
+        let (paths, recursive, rules) = (paths.clone(), *recursive, self.0.reader.rules.clone());
+        let found = blocking(move || {
+            let mut all = folder::Found::default();
+            for path in paths {
+                match folder::files(&path, recursive, &rules) {
+                    Ok(found) => {
+                        all.files.extend(found.files);
+                        all.failed.extend(found.failed);
+                    }
+                    Err(error) => all.failed.push((PathBuf::from(path), error)),
+                }
+            }
+            // Two patterns may mean the same file.
+            let mut seen = HashSet::new();
+            all.files.retain(|file| seen.insert(file.clone()));
+            all
+        });
+        let found = match found.await {
+            Ok(found) => found,
+            Err(error) => return After::Ends(failed(&error)),
+        };
+        let more = {
+            let mut files = locked(&job.files);
+            files.listed = true;
+            files.count = found.files.len() + found.failed.len();
+            for (path, error) in found.failed {
+                files.fail(&path, &error);
+            }
+            files.waiting = found.files.into();
+            !files.waiting.is_empty()
+        };
+        if more {
+            locked(&self.0.queue).wait(job.clone());
+            self.0.news.notify_one();
+            return After::Nothing;
+        }
+        After::Ends(Outcome::Completed(locked(&job.files).summary()))
+    }
+
+    /// Adds one file. The last file of a task ends it.
+    async fn file(&self, job: &Arc<Job>, path: PathBuf) -> After {
+        let (wish, ends) = job.request.wish(&path);
+        let target = Target {
+            store: &self.0.store,
+            library: &self.0.library,
+            base: &job.base,
+            id: if ends { job.document } else { DocumentId::random() },
+            task: job.id,
+            ends,
+            patience: self.patience(job),
+        };
+        let began = Instant::now();
+        let added = loop {
+            let added = self.0.reader.add(&wish, target, |far| job.tell(&path, far)).await;
+            // What it writes waits by itself. What it reads first comes before anything that takes long.
+            if !added.as_ref().is_err_and(Error::is_busy) {
+                break added;
+            }
+            if !target.patience.pause().await {
+                return After::Nothing;
+            }
+        };
+        self.learn(&path, &added, began).await;
+        if wish.origin == Origin::Uploaded && !matches!(added, Err(Error::Cancelled)) {
+            // An upload has served its purpose, whatever came of it (K-38).
+            let _ = tokio::fs::remove_file(&path).await;
+            if let Some(folder) = path.parent() {
+                let _ = tokio::fs::remove_dir(folder).await;
+            }
+        }
+        match (added, ends) {
+            // The store has the end of the task already, with the document.
+            (Ok(added), true) => {
+                locked(&self.0.queue).forget(job);
+                job.end(Outcome::Completed(added.result()));
+                After::Nothing
+            }
+            (Err(Error::Cancelled), _) => After::Refused,
+            (Err(error), true) => After::Ends(failed(&error)),
+            (added, false) => {
+                let mut files = locked(&job.files);
+                files.going.remove(&path);
+                match added {
+                    Ok(added) => files.succeed(&path, &added),
+                    Err(error) => files.fail(&path, &error),
+                }
+                job.far.send_modify(|far| far.advance(files.far("Adding documents")));
+                match files.waiting.is_empty() && files.going.is_empty() {
+                    true => After::Ends(Outcome::Completed(files.summary())),
+                    false => After::Nothing,
+                }
+            }
+        }
+    }
+
+    /// Notes how long a file took, for guesses about others.
+    async fn learn(&self, path: &std::path::Path, added: &Result<Added, Error>, began: Instant) {
+        if let (Ok(added), Ok(metadata)) = (added, tokio::fs::metadata(path).await)
+            && added.became != Became::Unchanged
+            && let Ok(format) = source::format_of(path)
+        {
+            self.0.estimates.learn(format, metadata.len(), began.elapsed());
+        }
+    }
+
+    fn patience<'p>(&'p self, job: &'p Job) -> Patience<'p> {
+        Patience { stop: &self.0.stop, far: &job.far }
+    }
+}
