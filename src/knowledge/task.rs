@@ -28,10 +28,11 @@ pub struct NewTask {
     /// Who asked for it.
     pub owner: String,
     pub kind: TaskKind,
-    /// All that is needed to do it, also after a restart.
+    /// All that is needed to do it, also after a restart. Emptied when it ends.
     pub request: Value,
     /// The id its document will have, where it is about one.
     pub document: Option<DocumentId>,
+    /// What it is about, for people.
     pub filename: Option<String>,
     pub format: Option<String>,
     pub size_bytes: Option<u64>,

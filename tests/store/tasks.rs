@@ -46,6 +46,27 @@ async fn k114_a_task_goes_from_queued_to_running_to_its_end() {
 }
 
 #[tokio::test]
+async fn a_request_is_forgotten_with_its_end_but_for_where_an_upload_lies() {
+    let folder = folder();
+    let store = open(folder.path());
+    let wish = |origin: &str| json!({"add": {"file_path": "/up/engine.pdf", "origin": origin, "metadata": {"a": "b"}}});
+    for (origin, left) in [("added", json!({})), ("uploaded", json!({"upload": "/up/engine.pdf"}))] {
+        let mut tasks = ["ends.pdf", "cancelled.pdf", "cleared.pdf"].map(task);
+        for task in &mut tasks {
+            task.request = wish(origin);
+            store.add_task(task).await.unwrap();
+        }
+        store.end_task(TaskEnd::failed(tasks[0].id, "no", "no")).await.unwrap();
+        store.cancel_task(tasks[1].id).await.unwrap();
+        assert_eq!(store.task(tasks[2].id).await.unwrap().unwrap().request, wish(origin), "it is still needed");
+        store.clear(&base()).await.unwrap();
+        for task in &tasks {
+            assert_eq!(store.task(task.id).await.unwrap().unwrap().request, left);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_document_and_the_end_of_its_task_are_one() {
     let folder = folder();
     let store = open(folder.path());

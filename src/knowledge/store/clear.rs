@@ -6,7 +6,7 @@ use rusqlite::{Connection, ToSql, Transaction};
 
 use super::changes::{self, ChangeKind};
 use super::error::Error;
-use super::{Pen, Store, rows, writer};
+use super::{Pen, Store, rows, tasks, writer};
 use crate::knowledge::document::BaseName;
 use crate::knowledge::task::TaskId;
 
@@ -72,10 +72,11 @@ impl Drop for Unchecked<'_> {
 fn clear(transaction: &Transaction<'_>, pen: &Pen, base: &BaseName) -> Result<Cleared, Error> {
     let Some(key) = rows::base(transaction, base)? else { return Ok(Cleared::default()) };
     let now = rows::now();
-    let mut cancel = transaction.prepare(
-        "UPDATE tasks SET state = 'cancelled', ended = ?2, updated = ?2 \
-         WHERE base = ?1 AND state IN ('queued', 'running') RETURNING id",
-    )?;
+    let request = tasks::REQUEST_LEFT;
+    let mut cancel = transaction.prepare(&format!(
+        "UPDATE tasks SET state = 'cancelled', ended = ?2, updated = ?2, request = {request} \
+         WHERE base = ?1 AND state IN ('queued', 'running') RETURNING id"
+    ))?;
     let cancelled_tasks = cancel.query_map((key, now), |row| row.get(0))?.collect::<Result<Vec<TaskId>, _>>()?;
     transaction.execute("UPDATE tasks SET document = NULL WHERE base = ?1 AND state = 'failed'", [key])?;
     let counted =

@@ -201,6 +201,12 @@ fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, Error> {
     Ok(statement.query_row([id], read).optional()?)
 }
 
+/// What is kept of the request of a task that has ended. Nobody needs it any more, and it may be large; only where an upload
+/// lies is kept, which goes with its task.
+pub(super) const REQUEST_LEFT: &str = "CASE json_valid(request) WHEN 1 THEN \
+     CASE json_extract(request, '$.add.origin') WHEN 'uploaded' \
+     THEN json_object('upload', json_extract(request, '$.add.file_path')) ELSE '{}' END ELSE '{}' END";
+
 /// Ends a task. One that somebody else has taken over is his to end; only cancelling it is anybody's.
 fn end_one(connection: &Connection, pen: &Pen, end: &TaskEnd, now: Millis) -> Result<bool, Error> {
     let runner = match end.outcome {
@@ -212,10 +218,10 @@ fn end_one(connection: &Connection, pen: &Pen, end: &TaskEnd, now: Millis) -> Re
         Outcome::Failed { code, message } => ("failed", None, Some((code, message))),
         Outcome::Cancelled => ("cancelled", None, None),
     };
-    let mut statement = connection.prepare_cached(
-        "UPDATE tasks SET state = ?2, result = ?3, error_code = ?4, error_message = ?5, ended = ?6, updated = ?6 \
-         WHERE id = ?1 AND state IN ('queued', 'running') AND (?7 IS NULL OR runner = ?7)",
-    )?;
+    let mut statement = connection.prepare_cached(&format!(
+        "UPDATE tasks SET state = ?2, result = ?3, error_code = ?4, error_message = ?5, ended = ?6, updated = ?6, \
+         request = {REQUEST_LEFT} WHERE id = ?1 AND state IN ('queued', 'running') AND (?7 IS NULL OR runner = ?7)"
+    ))?;
     let (code, message) = error.unzip();
     Ok(statement.execute(params![end.task, state, result, code, message, now, runner])? > 0)
 }

@@ -54,6 +54,18 @@ impl Request {
         }
     }
 
+    /// What is imported, for people: the first path, and how many more there are.
+    pub(super) fn imported(&self) -> Option<String> {
+        match self {
+            Request::Import { paths, .. } => match paths.as_slice() {
+                [] => None,
+                [path] => Some(path.clone()),
+                [path, more @ ..] => Some(format!("{path} and {} more", more.len())),
+            },
+            Request::Add(_) => None,
+        }
+    }
+
     /// What is wanted of one of its files, and whether the task is done with it.
     pub(super) fn wish(&self, path: &Path) -> (Wish, bool) {
         match self {

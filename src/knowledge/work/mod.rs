@@ -85,7 +85,7 @@ impl Work {
             kind: job.request.kind(),
             request: serde_json::to_value(&job.request).map_err(|error| Error::Internal(error.to_string()))?,
             document: facts.map(|_| job.document),
-            filename: facts.map(|facts| facts.filename.clone()),
+            filename: facts.map(|facts| facts.filename.clone()).or_else(|| job.request.imported()),
             format: facts.map(|facts| facts.format.to_string()),
             size_bytes: facts.map(|facts| facts.size),
         };
