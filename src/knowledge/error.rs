@@ -92,6 +92,23 @@ impl Error {
         matches!(self, Error::Storage { code: "storage_busy", .. })
     }
 
+    /// Whether the document itself is at fault: the same file would fail in the same way again.
+    pub fn is_of_the_document(&self) -> bool {
+        match self {
+            Error::UnsupportedFormat { .. }
+            | Error::FileNotFound(_)
+            | Error::FileNotReadable { .. }
+            | Error::PathNotAllowed(_)
+            | Error::FileTooLarge { .. }
+            | Error::EmptyFile(_) => true,
+            // A reader that cannot be started, that crashed, or that has no engine for pictures says nothing of the file.
+            Error::Document { code, .. } => {
+                !matches!(code.as_str(), "worker_not_started" | "worker_crashed" | "ocr_failed")
+            }
+            _ => false,
+        }
+    }
+
     /// The members beside `error` and `message`.
     pub fn details(&self) -> Map<String, Value> {
         let members = match self {

@@ -265,7 +265,8 @@ impl Knowledge {
                 if look % PRUNE_EVERY == 1 {
                     store.prune_tasks(date::now(), keep).await?;
                     let (folder, keep) = (store.folder().to_owned(), self.0.settings.keep_uploads.get());
-                    blocking(move || upload::sweep(&folder, keep)).await?;
+                    let named = store.uploads().await?;
+                    blocking(move || upload::sweep(&folder, keep, &named)).await?;
                 }
                 Ok::<_, Error>(())
             };

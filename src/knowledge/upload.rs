@@ -1,8 +1,12 @@
 //! `POST /files`: a file of a caller who has no folder in common with this machine (K-41).
 //!
 //! The body goes to a private folder piece by piece, whatever its size, up to the limit for files. What comes back is a
-//! path for `knowledge-add`, which removes the file once it has been read. One that is never added goes after a while.
+//! path for `knowledge-add`. The file goes when its document is stored, when it turns out to be unreadable, and when the
+//! task is cancelled; if something else fails it stays, so that it can be added again. One that is never added goes after
+//! a while.
 
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -19,10 +23,13 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
 use super::source::format_of;
+use super::store::Uploads;
 use super::{Error, Knowledge, UPLOADS, blocking, private_folder};
 
 /// How long the next piece of a body may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How the folders of uploads are called, with something by chance after it.
+const PREFIX: &str = "upload-";
 /// The longest name that is kept of a file.
 const LONGEST_NAME: usize = 200;
 
@@ -81,7 +88,7 @@ async fn keep(knowledge: &Knowledge, name: &str, length: Option<u64>, body: Body
             return Err(Error::Storage { code: "too_many_uploads", message });
         }
         // Each in a folder of its own, so that it keeps its name.
-        let folder = tempfile::Builder::new().prefix("upload-").tempdir_in(&uploads);
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&uploads);
         folder.map_err(|error| unwritten(&error))
     })
     .await??;
@@ -115,20 +122,40 @@ async fn receive_into(file: &mut File, mut body: Body, most: u64) -> Result<u64,
     Ok(size)
 }
 
-/// Removes what was uploaded long ago and never added, and folders that nothing is in any more.
-pub fn sweep(storage: &Path, keep: Duration) {
+/// Removes what nobody will read: what was uploaded long ago and never added, what tasks are done with, and folders that
+/// nothing is in any more. What a task waits for stays, however old it is.
+pub fn sweep(storage: &Path, keep: Duration, named: &Uploads) {
     let Ok(entries) = std::fs::read_dir(storage.join(UPLOADS)) else { return };
-    for folder in entries.flatten().map(|entry| entry.path()) {
+    let folders = |paths: &HashSet<String>| -> HashSet<OsString> {
+        paths.iter().filter_map(|path| Some(folder_of(Path::new(path))?.to_owned())).collect()
+    };
+    let (wanted, done) = (folders(&named.wanted), folders(&named.done));
+    for entry in entries.flatten().filter(|entry| !wanted.contains(&entry.file_name())) {
+        let folder = entry.path();
         let modified = folder.metadata().and_then(|metadata| metadata.modified());
         let age = modified.ok().and_then(|modified| SystemTime::now().duration_since(modified).ok());
         let is_old = age.is_some_and(|age| age > keep);
         // A folder whose file is on its way is not empty for long.
         let is_left = age.is_some_and(|age| age > Duration::from_secs(60))
             && std::fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_none());
-        if is_old || is_left {
+        if is_old || is_left || done.contains(&entry.file_name()) {
             let _ = std::fs::remove_dir_all(&folder);
         }
     }
+}
+
+/// Removes an upload with its folder. Whatever the path is, nothing but an upload goes.
+pub fn discard(storage: &Path, path: &Path) {
+    if let Some(folder) = folder_of(path) {
+        // It may be gone already.
+        let _ = std::fs::remove_dir_all(storage.join(UPLOADS).join(folder));
+    }
+}
+
+/// The name of the folder that an upload has for itself.
+fn folder_of(path: &Path) -> Option<&OsStr> {
+    let folder = path.parent()?.file_name()?;
+    folder.to_string_lossy().starts_with(PREFIX).then_some(folder)
 }
 
 /// The name of a file without any way to another folder.
@@ -199,6 +226,41 @@ fn answer(status: StatusCode, body: &Value) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_task_waits_for_stays_and_what_tasks_are_done_with_goes() {
+        let storage = tempfile::tempdir().unwrap();
+        let upload = |name: &str| {
+            let folder = storage.path().join(UPLOADS).join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("a.txt"), "a").unwrap();
+            folder.join("a.txt")
+        };
+        let path = |path: &Path| path.to_str().unwrap().to_owned();
+        let (wanted, done, both, fresh) =
+            (upload("upload-wanted"), upload("upload-done"), upload("upload-both"), upload("upload-fresh"));
+        let named = Uploads {
+            wanted: [path(&wanted), path(&both)].into(),
+            done: [path(&done), path(&both), "/elsewhere/upload-gone/a.txt".into()].into(),
+        };
+        sweep(storage.path(), Duration::from_secs(3600), &named);
+        assert_eq!([&wanted, &done, &both, &fresh].map(|path| path.exists()), [true, false, true, true]);
+        // Everything is too old now.
+        sweep(storage.path(), Duration::ZERO, &named);
+        assert_eq!([&wanted, &both, &fresh].map(|path| path.exists()), [true, true, false]);
+    }
+
+    #[test]
+    fn only_uploads_are_discarded() {
+        let storage = tempfile::tempdir().unwrap();
+        let other = storage.path().join("index/a.txt");
+        std::fs::create_dir_all(other.parent().unwrap()).unwrap();
+        std::fs::write(&other, "a").unwrap();
+        for path in [other.as_path(), Path::new("/"), Path::new("a.txt"), Path::new("/uploads/../a.txt")] {
+            discard(storage.path(), path);
+        }
+        assert!(other.exists());
+    }
 
     #[test]
     fn k41_a_name_leads_to_no_other_folder() {

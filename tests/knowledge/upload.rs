@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, Way, setup};
+use crate::fixture::{CROWS, Corbie, Way, long_text, setup};
 use crate::http::{Reply, Stream};
 use crate::process::wait_for;
 
@@ -104,4 +104,73 @@ fn k41_a_body_that_breaks_off_leaves_nothing() {
 fn k41_who_may_only_read_may_not_upload() {
     let corbie = Corbie::of(setup(&[]).arguments("--trust untrusted"));
     assert_eq!(post(&corbie, "/files?filename=a.txt", b"x").status, 403);
+}
+
+/// Uploads a file and gives its path.
+fn uploaded(corbie: &Corbie, name: &str, content: impl AsRef<[u8]>) -> String {
+    let kept = post(corbie, &format!("/files?filename={name}"), content.as_ref()).json();
+    kept["file_path"].as_str().unwrap_or_else(|| panic!("{kept}")).to_owned()
+}
+
+#[test]
+fn k38_an_upload_that_cannot_be_read_is_gone_and_one_that_could_not_be_stored_is_not() {
+    let mut corbie = Corbie::start();
+    let broken = uploaded(&corbie, "broken.docx", &crate::made::docx()[..300]);
+    corbie.refused("knowledge-add", json!({ "file_path": broken, "async": false }), "corrupted_file");
+    wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
+    let path = uploaded(&corbie, "crows.txt", CROWS);
+    let database = rusqlite::Connection::open(corbie.storage().join("knowledge.db")).unwrap();
+    database.execute_batch("ALTER TABLE pages RENAME TO taken_away").unwrap();
+    corbie.refused("knowledge-add", json!({ "file_path": path, "async": false }), "storage_failed");
+    database.execute_batch("ALTER TABLE taken_away RENAME TO pages").unwrap();
+    // It can be added again, and then goes.
+    assert_eq!(corbie.add_path(&path, json!({}))["filename"], "crows.txt");
+    wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
+}
+
+#[test]
+fn k38_k117_an_upload_goes_with_its_cancelled_task_whoever_cancels_it() {
+    let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "1")]);
+    let mut begun = Vec::new();
+    for name in ["runs.txt", "waits.txt", "cancelled_elsewhere.txt"] {
+        let path = uploaded(&corbie, name, format!("{name} {}", long_text()));
+        begun.push(corbie.begin(&path));
+    }
+    wait_for("the first to run", || (corbie.task(&begun[0])["status"] == "running").then_some(()));
+    assert_eq!(uploads(&mut corbie).len(), 3);
+    cancel_elsewhere(&corbie.storage(), &begun[2]);
+    wait_for("the upload to go", || (uploads(&mut corbie).len() == 2).then_some(()));
+    for task in &begun[..2] {
+        corbie.request("tools/cancel", json!({ "taskId": task }));
+    }
+    wait_for("the uploads to go", || uploads(&mut corbie).is_empty().then_some(()));
+}
+
+#[test]
+fn k38_a09_an_upload_outlives_its_process_as_long_as_its_task_does() {
+    let storage = tempfile::tempdir().unwrap();
+    let settings = [("STORAGE_PATH", storage.path().to_str().unwrap()), ("MAX_CONCURRENT_TASKS", "1")];
+    let mut first = Corbie::with(&settings);
+    let long = uploaded(&first, "long.txt", long_text());
+    let (waits, cancelled) = (uploaded(&first, "waits.txt", CROWS), uploaded(&first, "cancelled.txt", "No more."));
+    first.begin(&long);
+    let (waits, cancelled) = (first.begin(&waits), first.begin(&cancelled));
+    let never_added = uploaded(&first, "never_added.txt", "Still to be added.");
+    first.running.signal("KILL");
+    wait_for("its end", || first.running.is_over().then_some(()));
+    // Nobody runs it who could remove its file.
+    cancel_elsewhere(storage.path(), &cancelled);
+    std::fs::write(&long, "Only this is left of a long text about herons.").unwrap();
+    let mut second = Corbie::with(&settings);
+    assert_eq!(second.ended(&waits)["status"], "completed");
+    wait_for("all that were named by a task to go", || {
+        (uploads(&mut second) == [std::path::PathBuf::from(&never_added)]).then_some(())
+    });
+}
+
+/// Cancels a task as another process does.
+fn cancel_elsewhere(storage: &std::path::Path, task: &str) {
+    let store = corbie::knowledge::store::Store::open(storage, Default::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    assert!(runtime.block_on(store.cancel_task(task.parse().unwrap())).unwrap());
 }

@@ -27,6 +27,7 @@ mod rows;
 mod salvage;
 mod schema;
 mod tasks;
+mod uploads;
 mod vectors;
 mod writer;
 
@@ -46,6 +47,7 @@ pub use listing::{Listed, ListedDocument, Listing, Order, ProcessingStatus, Sort
 pub use load::{Live, LiveDocument, LoadedChunk, LoadedDocument};
 pub use repair::Repaired;
 pub use schema::VERSION;
+pub use uploads::Uploads;
 pub use vectors::FAITHFUL;
 
 use changes::Watch;

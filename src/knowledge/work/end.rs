@@ -5,18 +5,27 @@ use std::time::Duration;
 
 use super::Work;
 use super::job::Job;
-use crate::knowledge::Error;
 use crate::knowledge::task::{Outcome, TaskEnd, TaskId, TaskState};
+use crate::knowledge::{Error, upload};
 use crate::locked::locked;
 
 /// How long to wait before the end of a task is written once more.
 const AGAIN: Duration = Duration::from_secs(2);
 
 impl Work {
-    /// Stops the work on a task whose row says that it is cancelled, or is gone.
+    /// Stops the work on a task whose row says that it is cancelled, or is gone. Its upload goes with it.
     pub fn drop_task(&self, id: TaskId) {
         if let Some(job) = self.job(id) {
             self.stop_work(&job, Outcome::Cancelled);
+            self.discard_upload(&job);
+        }
+    }
+
+    /// Removes the upload of a task, where it has one, once the store knows how the task ended (K-38).
+    pub(super) fn discard_upload(&self, job: &Job) {
+        if let Some(path) = job.request.upload() {
+            let (folder, path) = (self.0.store.folder().to_owned(), path.to_owned());
+            self.0.going.spawn_blocking(move || upload::discard(&folder, &path));
         }
     }
 
@@ -49,21 +58,26 @@ impl Work {
         }
     }
 
-    /// Writes how a task ended, however often it takes: a full disk may be emptied.
-    pub(super) async fn end(&self, job: &Arc<Job>, outcome: Outcome) {
+    /// Writes how a task ended, however often it takes: a full disk may be emptied. Whether it is written.
+    pub(super) async fn end(&self, job: &Arc<Job>, outcome: Outcome) -> bool {
         locked(&self.0.queue).stop_waiting(job);
         let end = TaskEnd { task: job.id, outcome: outcome.clone() };
         let written = self.0.store.end_task(end.clone()).await;
         if let Ok(false) = written {
-            return self.refused(job).await;
+            self.refused(job).await;
+            return false;
         }
         // Whoever hears of the end finds it in the store, unless that cannot be written.
         job.end(outcome);
-        if let Err(error) = written {
-            tracing::error!(task = %job.id, %error, "the end of a task cannot be written");
-            self.write_end(end).await;
-        }
+        let is_written = match written {
+            Ok(_) => true,
+            Err(error) => {
+                tracing::error!(task = %job.id, %error, "the end of a task cannot be written");
+                self.write_end(end).await
+            }
+        };
         locked(&self.0.queue).forget(job);
+        is_written
     }
 
     /// Ends a task that is not begun here.
@@ -77,15 +91,15 @@ impl Work {
         });
     }
 
-    /// Tries again and again until the end of a task is written, or the process ends.
-    async fn write_end(&self, end: TaskEnd) {
+    /// Tries again and again until the end of a task is written, or the process ends. Whether it is written.
+    async fn write_end(&self, end: TaskEnd) -> bool {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(AGAIN) => {}
-                () = self.0.stop.cancelled() => return,
+                () = self.0.stop.cancelled() => return false,
             }
             match self.0.store.end_task(end.clone()).await {
-                Ok(_) => return,
+                Ok(written) => return written,
                 Err(error) => tracing::error!(task = %end.task, %error, "the end of a task cannot be written"),
             }
         }

@@ -66,6 +66,14 @@ impl Request {
         }
     }
 
+    /// The file that goes with the task.
+    pub(super) fn upload(&self) -> Option<&Path> {
+        match self {
+            Request::Add(wish) if wish.origin == Origin::Uploaded => Some(&wish.file_path),
+            _ => None,
+        }
+    }
+
     /// What is wanted of one of its files, and whether the task is done with it.
     pub(super) fn wish(&self, path: &Path) -> (Wish, bool) {
         match self {

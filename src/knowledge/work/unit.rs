@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use futures_util::FutureExt;
 
+use super::Work;
 use super::end::failed;
 use super::job::{Job, Request};
 use super::queue::Unit;
-use super::Work;
-use crate::knowledge::document::{DocumentId, Origin};
+use crate::knowledge::document::DocumentId;
 use crate::knowledge::ingest::{Added, Became, Target};
 use crate::knowledge::patience::Patience;
 use crate::knowledge::task::Outcome;
@@ -25,6 +25,8 @@ enum After {
     Nothing,
     /// The task ends so.
     Ends(Outcome),
+    /// The same, and its document is to blame.
+    Unreadable(Outcome),
     /// The store refuses to write for the task: it was cancelled, or somebody else has it.
     Refused,
 }
@@ -49,7 +51,13 @@ impl Work {
         };
         match after {
             Ok(After::Nothing) => {}
-            Ok(After::Ends(outcome)) => self.end(job, outcome).await,
+            Ok(After::Ends(outcome)) => drop(self.end(job, outcome).await),
+            Ok(After::Unreadable(outcome)) => {
+                // A task that is not known to have ended is begun again, and looks for its file.
+                if self.end(job, outcome).await {
+                    self.discard_upload(job);
+                }
+            }
             Ok(After::Refused) => self.refused(job).await,
             Err(_) => {
                 tracing::error!(task = %job.id, "the work on a task panicked");
@@ -134,21 +142,16 @@ impl Work {
             }
         };
         self.learn(&path, &added, began).await;
-        if wish.origin == Origin::Uploaded && !matches!(added, Err(Error::Cancelled)) {
-            // An upload has served its purpose, whatever came of it (K-38).
-            let _ = tokio::fs::remove_file(&path).await;
-            if let Some(folder) = path.parent() {
-                let _ = tokio::fs::remove_dir(folder).await;
-            }
-        }
         match (added, ends) {
             // The store has the end of the task already, with the document.
             (Ok(added), true) => {
                 locked(&self.0.queue).forget(job);
                 job.end(Outcome::Completed(added.result()));
+                self.discard_upload(job);
                 After::Nothing
             }
             (Err(Error::Cancelled), _) => After::Refused,
+            (Err(error), true) if error.is_of_the_document() => After::Unreadable(failed(&error)),
             (Err(error), true) => After::Ends(failed(&error)),
             (added, false) => {
                 let mut files = locked(&job.files);

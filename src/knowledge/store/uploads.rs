@@ -1,0 +1,39 @@
+//! Which uploads tasks name: those that wait to be read, and those that nobody will read again.
+
+use std::collections::HashSet;
+
+use super::Store;
+use super::error::Error;
+
+/// Paths of uploads, as their tasks have them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Uploads {
+    /// Those of tasks that are not finished.
+    pub wanted: HashSet<String>,
+    /// Those of tasks that were completed or cancelled.
+    pub done: HashSet<String>,
+}
+
+impl Store {
+    /// The uploads that tasks name.
+    pub async fn uploads(&self) -> Result<Uploads, Error> {
+        self.read(|transaction| {
+            let paths = |sql: &str| -> Result<HashSet<String>, Error> {
+                let mut statement = transaction.prepare_cached(sql)?;
+                let rows = statement.query_map([], |row| row.get(0))?;
+                Ok(rows.collect::<Result<_, _>>()?)
+            };
+            Ok(Uploads {
+                wanted: paths(
+                    "SELECT json_extract(request, '$.add.file_path') FROM tasks WHERE state IN ('queued', 'running') \
+                     AND kind = 'add' AND json_extract(request, '$.add.origin') = 'uploaded'",
+                )?,
+                done: paths(
+                    "SELECT json_extract(request, '$.upload') FROM tasks WHERE state IN ('completed', 'cancelled') \
+                     AND json_extract(request, '$.upload') IS NOT NULL",
+                )?,
+            })
+        })
+        .await
+    }
+}
