@@ -56,7 +56,7 @@ pub struct Task {
     pub started: Option<Millis>,
     pub ended: Option<Millis>,
     pub updated: Millis,
-    /// How often it was begun. More than once means that a process ended while it was at it.
+    /// How often it was begun since it last stored a document. More than once means that a process ended while it was at it.
     pub attempts: u32,
     /// The process that has it, by its instance.
     pub runner: Option<String>,

@@ -101,6 +101,30 @@ fn a09_a_task_that_ends_the_program_again_and_again_is_given_up() {
 }
 
 #[test]
+fn k43_an_import_that_is_resumed_tells_what_it_added_and_not_what_it_found() {
+    let storage = tempfile::tempdir().unwrap();
+    let mut first = over(storage.path());
+    // One that is there, one that has changed, one that is new, and one that takes so long that the program ends.
+    first.file("folder/1.txt", CROWS);
+    first.file("folder/2.txt", "Bees gather nectar and make honey.");
+    let paths = json!({ "paths": [first.folder().join("folder")] });
+    first.call("knowledge-import", json!({ "paths": paths["paths"], "async": false }));
+    first.file("folder/2.txt", "Wasps build nests of paper that they chew from wood.");
+    first.file("folder/3.txt", "Herons stand still in the water until a fish comes by.");
+    let long = first.file("folder/4.txt", long_text());
+    let begun = first.call("knowledge-import", paths);
+    let task = begun["task_id"].as_str().unwrap();
+    wait_for("the third to be there", || (first.show()["total_count"] == 3).then_some(()));
+    first.running.signal("KILL");
+    wait_for("its end", || first.running.is_over().then_some(()));
+    std::fs::write(&long, "Only this is left of a long text about owls.").unwrap();
+    let mut second = over(storage.path());
+    let told = second.ended(task);
+    let counts = ["files_total", "added", "updated", "unchanged", "failed"].map(|name| told["result"][name].clone());
+    assert_eq!(counts, [4, 2, 1, 1, 0].map(|count| json!(count)), "{told}");
+}
+
+#[test]
 fn k93_k117_what_was_cancelled_is_not_resumed() {
     let storage = tempfile::tempdir().unwrap();
     let mut first = over(storage.path());

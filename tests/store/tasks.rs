@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use corbie::knowledge::document::Put;
+use corbie::knowledge::document::{NewDocument, Put};
 use corbie::knowledge::store::{Error, Options, Store};
 use corbie::knowledge::task::{Outcome, Progress, TaskEnd, TaskId, TaskKind, TaskState, Work};
 use serde_json::json;
 
-use crate::fixture::{base, document, folder, named, open, task};
+use crate::fixture::{base, document, folder, named, open, put, task};
 
 #[tokio::test]
 async fn a_task_is_kept_as_it_was_asked_for() {
@@ -64,6 +64,39 @@ async fn a_request_is_forgotten_with_its_end_but_for_where_an_upload_lies() {
             assert_eq!(store.task(task.id).await.unwrap().unwrap().request, left);
         }
     }
+}
+
+#[tokio::test]
+async fn a_task_that_stores_documents_is_not_to_blame_for_the_ends_of_its_processes() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = task("folder");
+    store.add_task(&new).await.unwrap();
+    let attempts = async || store.task(new.id).await.unwrap().unwrap().attempts;
+    store.start_task(new.id).await.unwrap();
+    assert_eq!(attempts().await, 1);
+    let Put::Written(first) = store.put_document(document("1.pdf", 1), Work::PartOf(new.id)).await.unwrap() else {
+        panic!("nothing is in its way")
+    };
+    assert_eq!(attempts().await, 0);
+    drop(store);
+
+    // Another process goes on with it, and finds again what is there: that is no progress.
+    let store = open(folder.path());
+    assert_eq!(store.orphaned_tasks().await.unwrap().len(), 1);
+    store.start_task(new.id).await.unwrap();
+    let described =
+        store.describe_document(&base(), first.id, Default::default(), None, Work::PartOf(new.id)).await.unwrap();
+    assert!(described.is_some());
+    assert_eq!(store.task(new.id).await.unwrap().unwrap().attempts, 1);
+    let again = NewDocument { replaces: Some(first.id), ..document("1.pdf", 2) };
+    store.put_document(again, Work::PartOf(new.id)).await.unwrap();
+    let changed = put(&store, document("2.pdf", 1)).await;
+    let again = NewDocument { replaces: Some(changed.id), ..document("2.pdf", 2) };
+    store.put_document(again, Work::PartOf(new.id)).await.unwrap();
+    assert_eq!(store.imported(new.id).await.unwrap(), [(first.id, false), (changed.id, true)].into());
+    store.end_task(TaskEnd::completed(new.id, json!({}))).await.unwrap();
+    assert_eq!(store.imported(new.id).await.unwrap(), [].into());
 }
 
 #[tokio::test]

@@ -78,6 +78,7 @@ fn clear(transaction: &Transaction<'_>, pen: &Pen, base: &BaseName) -> Result<Cl
          WHERE base = ?1 AND state IN ('queued', 'running') RETURNING id"
     ))?;
     let cancelled_tasks = cancel.query_map((key, now), |row| row.get(0))?.collect::<Result<Vec<TaskId>, _>>()?;
+    transaction.execute("DELETE FROM imported WHERE task IN (SELECT key FROM tasks WHERE base = ?1)", [key])?;
     transaction.execute("UPDATE tasks SET document = NULL WHERE base = ?1 AND state = 'failed'", [key])?;
     let counted =
         "SELECT count(*), ifnull(sum(chunk_count), 0), ifnull(sum(vector_count), 0) FROM documents WHERE base = ?1";

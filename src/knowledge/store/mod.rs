@@ -17,6 +17,7 @@ mod documents;
 mod error;
 mod files;
 mod health;
+mod imported;
 mod instance;
 mod listing;
 mod load;

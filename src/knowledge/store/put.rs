@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::changes::{self, ChangeKind};
 use super::error::Error;
-use super::{Pen, Store, rows, tasks, vectors};
+use super::{Pen, Store, imported, rows, tasks, vectors};
 use crate::knowledge::document::{ChunkId, DocumentId, NewChunk, NewDocument, Put, Written};
 use crate::knowledge::task::Work;
 
@@ -75,6 +75,7 @@ fn put(connection: &Connection, pen: &Pen, ready: &Ready, work: &Work) -> Result
     insert_pages(connection, key, ready)?;
     let chunks = insert_chunks(connection, key, ready)?;
     let sequence = changes::note(connection, pen, base, Some(key), ChangeKind::Put)?;
+    imported::note(connection, work, id, before.is_some())?;
     tasks::end_with(connection, pen, work, now)?;
     Ok(Put::Written(Written { key, id, chunks, sequence }))
 }

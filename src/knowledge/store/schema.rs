@@ -7,7 +7,11 @@ use super::connection::APPLICATION;
 use super::error::Error;
 
 /// What brings a file from each version to the next, beginning with an empty one. Only ever added to.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_progress.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_first.sql"),
+    include_str!("migrations/0002_progress.sql"),
+    include_str!("migrations/0004_imports.sql"),
+];
 
 /// The version this program writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;

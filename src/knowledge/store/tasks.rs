@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::error::Error;
 use super::files::Files;
-use super::{Pen, Store, instance, rows};
+use super::{Pen, Store, imported, instance, rows};
 use crate::knowledge::document::{BaseName, DocumentId, Millis};
 use crate::knowledge::task::{NewTask, Outcome, Progress, Task, TaskEnd, TaskId, TaskState, Work};
 
@@ -223,7 +223,11 @@ fn end_one(connection: &Connection, pen: &Pen, end: &TaskEnd, now: Millis) -> Re
          request = {REQUEST_LEFT} WHERE id = ?1 AND state IN ('queued', 'running') AND (?7 IS NULL OR runner = ?7)"
     ))?;
     let (code, message) = error.unzip();
-    Ok(statement.execute(params![end.task, state, result, code, message, now, runner])? > 0)
+    let is_ended = statement.execute(params![end.task, state, result, code, message, now, runner])? > 0;
+    if is_ended {
+        imported::forget(connection, end.task)?;
+    }
+    Ok(is_ended)
 }
 
 fn adopt(connection: &Connection, pen: &Pen, files: &Files) -> Result<Vec<Task>, Error> {

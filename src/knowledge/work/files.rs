@@ -7,6 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::knowledge::Error;
+use crate::knowledge::document::DocumentId;
 use crate::knowledge::far::Far;
 use crate::knowledge::ingest::{Added, Became};
 
@@ -19,6 +20,8 @@ pub(super) struct Files {
     pub(super) waiting: VecDeque<PathBuf>,
     pub(super) going: HashMap<PathBuf, Far>,
     pub(super) count: usize,
+    /// What became of documents that the same import stored before its process ended.
+    pub(super) brought: HashMap<DocumentId, Became>,
     results: Vec<Value>,
     tally: Tally,
 }
@@ -36,14 +39,15 @@ const MOST_RESULTS: usize = 10_000;
 
 impl Files {
     pub(super) fn succeed(&mut self, path: &Path, added: &Added) {
-        match added.became {
+        let became = self.brought.remove(&added.document_id).unwrap_or(added.became);
+        match became {
             Became::Added => self.tally.added += 1,
             Became::Updated => self.tally.updated += 1,
             Became::Unchanged => self.tally.unchanged += 1,
         }
-        let mut result = added.result();
+        let mut result = Added { became, ..added.clone() }.result();
         result["file_path"] = path.to_string_lossy().into();
-        result["status"] = json!(added.became);
+        result["status"] = json!(became);
         self.keep(result);
     }
 

@@ -28,6 +28,8 @@ pub struct Job {
     pub(super) far: watch::Sender<Far>,
     pub(super) ended: watch::Sender<Option<Outcome>>,
     pub(super) files: Mutex<Files>,
+    /// Another process has begun it, or may have.
+    pub(super) resumed: bool,
     pub guess: Duration,
 }
 
@@ -116,6 +118,7 @@ impl Job {
             far: watch::Sender::new(Far::default()),
             ended: watch::Sender::new(None),
             files: Mutex::new(files),
+            resumed: false,
             guess,
         }
     }
@@ -124,7 +127,8 @@ impl Job {
     pub(super) fn of(task: Task) -> Option<Job> {
         let request = serde_json::from_value(task.request).ok()?;
         let document = task.document.unwrap_or_else(DocumentId::random);
-        Some(Job::new(task.id, task.base, task.owner.into(), request, document, Duration::from_secs(5)))
+        let job = Job::new(task.id, task.base, task.owner.into(), request, document, Duration::from_secs(5));
+        Some(Job { resumed: true, ..job })
     }
 
     /// How far it is, and each time it gets further.

@@ -1,6 +1,6 @@
 //! What is done at a time: the files of an import are looked for, or one file is added.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,9 +100,15 @@ impl Work {
             Ok(found) => found,
             Err(error) => return After::Ends(failed(&error)),
         };
+        let brought = match self.brought(job).await {
+            Ok(brought) => brought,
+            Err(error) if error.is_busy() => return After::Nothing,
+            Err(error) => return After::Ends(failed(&error)),
+        };
         let more = {
             let mut files = locked(&job.files);
             files.listed = true;
+            files.brought = brought;
             files.count = found.files.len() + found.failed.len();
             for (path, error) in found.failed {
                 files.fail(&path, &error);
@@ -116,6 +122,16 @@ impl Work {
             return After::Nothing;
         }
         After::Ends(Outcome::Completed(locked(&job.files).summary()))
+    }
+
+    /// What an import has stored before its process ended.
+    async fn brought(&self, job: &Job) -> Result<HashMap<DocumentId, Became>, Error> {
+        if !job.resumed {
+            return Ok(HashMap::new());
+        }
+        let imported = self.patience(job).persistently(|| self.0.store.imported(job.id)).await?;
+        let became = |replaced| if replaced { Became::Updated } else { Became::Added };
+        Ok(imported.into_iter().map(|(document, replaced)| (document, became(replaced))).collect())
     }
 
     /// Adds one file. The last file of a task ends it.
