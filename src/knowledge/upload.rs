@@ -5,6 +5,8 @@
 //! task is cancelled; if something else fails it stays, so that it can be added again. One that is never added goes after
 //! a while.
 
+mod room;
+
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -20,14 +22,18 @@ use corbie_mcp::{Caller, TrustLevel};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::fs::File;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::time::Instant;
 
 use super::source::format_of;
 use super::store::Uploads;
-use super::{Error, Knowledge, UPLOADS, blocking, private_folder};
+use super::{Error, Knowledge, UPLOADS, blocking};
+use room::Room;
 
 /// How long the next piece of a body may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A body that comes with fewer bytes a second than this, all in all, is given up: it keeps room from others.
+const SLOWEST: u64 = 32 << 10;
 /// How the folders of uploads are called, with something by chance after it.
 const PREFIX: &str = "upload-";
 /// The longest name that is kept of a file.
@@ -35,11 +41,11 @@ const LONGEST_NAME: usize = 200;
 
 /// The path, to be served behind the server's guard.
 pub fn routes(knowledge: Knowledge) -> Routes {
-    Routes::new().route("/files", post(receive)).with_state(knowledge)
+    Routes::new().route("/files", post(receive)).with_state((knowledge, Room::default()))
 }
 
 async fn receive(
-    State(knowledge): State<Knowledge>,
+    State((knowledge, room)): State<(Knowledge, Room)>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
     headers: HeaderMap,
@@ -60,7 +66,7 @@ async fn receive(
     }
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let name = asked_name(&uri).or_else(|| disposition(&headers)).unwrap_or_default();
-    match keep(&knowledge, &name, length, body).await {
+    match keep(&knowledge, &room, &name, length, body).await {
         Ok((path, size)) => {
             let reply = json!({ "success": true, "file_path": path, "filename": name, "size_bytes": size });
             answer(StatusCode::CREATED, &reply)
@@ -69,45 +75,41 @@ async fn receive(
     }
 }
 
-async fn keep(knowledge: &Knowledge, name: &str, length: Option<u64>, body: Body) -> Result<(PathBuf, u64), Error> {
+async fn keep(
+    knowledge: &Knowledge,
+    room: &Room,
+    name: &str,
+    length: Option<u64>,
+    body: Body,
+) -> Result<(PathBuf, u64), Error> {
     let name = safe_name(name)?;
     format_of(Path::new(&name))?;
     let settings = knowledge.settings();
     let most = settings.max_file_bytes();
-    let too_large = |found| Error::FileTooLarge { found, most_mb: most >> 20 };
-    if let Some(length) = length.filter(|length| *length > most) {
-        return Err(too_large(length));
+    if let Some(found) = length.filter(|length| *length > most) {
+        return Err(Error::FileTooLarge { found, most_mb: most >> 20 });
     }
-    let storage = knowledge.open().await?.storage.clone();
-    let (uploads, room) = (storage.join(UPLOADS), settings.max_uploads_mb << 20);
-    let folder = blocking(move || {
-        private_folder(&uploads).map_err(|error| unwritten(&error))?;
-        let taken = size_of(&uploads);
-        if taken >= room {
-            let message = format!("{} MB of uploads wait to be added already; add them first", taken >> 20);
-            return Err(Error::Storage { code: "too_many_uploads", message });
-        }
-        // Each in a folder of its own, so that it keeps its name.
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&uploads);
-        folder.map_err(|error| unwritten(&error))
-    })
-    .await??;
-    let path = folder.path().join(&name);
-    let mut file = File::create_new(&path).await.map_err(|error| unwritten(&error))?;
-    let size = receive_into(&mut file, body, most).await?;
+    let (uploads, all) = (knowledge.open().await?.storage.join(UPLOADS), settings.max_uploads_mb << 20);
+    // One that does not say how long it is may become as long as a file may be.
+    let (room, bytes) = (room.clone(), length.unwrap_or(most.min(all)));
+    let place = blocking(move || room.reserve(&uploads, bytes, all)).await??;
+    let path = place.folder.path().join(&name);
+    let mut file = File::create_new(&path).await.map_err(|error| room::unwritten(&error))?;
+    let size = receive_into(&mut file, body, bytes).await?;
     if size == 0 {
         return Err(Error::EmptyFile(name));
     }
-    file.sync_all().await.map_err(|error| unwritten(&error))?;
-    // From here on it stays until it is added, or too old.
-    let folder = folder.keep();
-    Ok((folder.join(name), size))
+    file.sync_all().await.map_err(|error| room::unwritten(&error))?;
+    // From here on it stays until its task has ended, or it is too old.
+    Ok((place.keep().join(name), size))
 }
 
-async fn receive_into(file: &mut File, mut body: Body, most: u64) -> Result<u64, Error> {
+async fn receive_into(file: &mut (impl AsyncWrite + Unpin), mut body: Body, most: u64) -> Result<u64, Error> {
+    let began = Instant::now();
     let mut size = 0;
     loop {
-        let frame = tokio::time::timeout(PATIENCE, body.frame()).await;
+        let slowest = began + PATIENCE + Duration::from_secs(size / SLOWEST);
+        let frame = tokio::time::timeout_at(slowest.min(Instant::now() + PATIENCE), body.frame()).await;
         let frame = frame.map_err(|_| Error::invalid("body", "the rest of the file did not come in time"))?;
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|_| Error::invalid("body", "the file did not come whole"))?;
@@ -116,9 +118,9 @@ async fn receive_into(file: &mut File, mut body: Body, most: u64) -> Result<u64,
         if size > most {
             return Err(Error::FileTooLarge { found: size, most_mb: most >> 20 });
         }
-        file.write_all(&bytes).await.map_err(|error| unwritten(&error))?;
+        file.write_all(&bytes).await.map_err(|error| room::unwritten(&error))?;
     }
-    file.flush().await.map_err(|error| unwritten(&error))?;
+    file.flush().await.map_err(|error| room::unwritten(&error))?;
     Ok(size)
 }
 
@@ -187,23 +189,6 @@ fn disposition(headers: &HeaderMap) -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-fn size_of(folder: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let sizes = entries.flatten().map(|entry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => size_of(&entry.path()),
-        _ => entry.metadata().map_or(0, |metadata| metadata.len()),
-    });
-    sizes.sum()
-}
-
-fn unwritten(error: &std::io::Error) -> Error {
-    let code = match error.kind() {
-        std::io::ErrorKind::StorageFull => "storage_full",
-        _ => "storage_unavailable",
-    };
-    Error::Storage { code, message: format!("the file cannot be kept: {error}") }
-}
-
 fn status(error: &Error) -> StatusCode {
     match error.code() {
         "file_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
@@ -260,6 +245,28 @@ mod tests {
             discard(storage.path(), path);
         }
         assert!(other.exists());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_is_given_up() {
+        /// A body of so many pieces, each a while after the one before.
+        fn body(pieces: usize, bytes: usize, every: Duration) -> Body {
+            let piece = move |number: usize| async move {
+                if number == pieces {
+                    return None;
+                }
+                tokio::time::sleep(every).await;
+                Some((Ok::<_, std::io::Error>(vec![b'a'; bytes]), number + 1))
+            };
+            Body::from_stream(futures_util::stream::unfold(0, piece))
+        }
+        let mut file = Vec::new();
+        let slow = receive_into(&mut file, body(1000, 1, PATIENCE / 3), u64::MAX).await;
+        assert_eq!(slow.unwrap_err().code(), "invalid_parameter");
+        assert!(file.len() < 4, "{}", file.len());
+        // It may take its time as long as enough of it comes.
+        let fair = receive_into(&mut Vec::new(), body(20, 1 << 20, PATIENCE / 2), u64::MAX).await;
+        assert_eq!(fair.unwrap(), 20 << 20);
     }
 
     #[test]
