@@ -185,6 +185,39 @@ async fn k114_finished_tasks_stay_for_an_hour_at_least() {
 }
 
 #[tokio::test]
+async fn there_is_an_end_to_how_many_finished_tasks_are_kept() {
+    let folder = folder();
+    let store = Store::open(folder.path(), Options { max_finished: 2, ..Options::default() }).unwrap();
+    let tasks = ["1.pdf", "2.pdf", "3.pdf", "4.pdf"].map(task);
+    for task in &tasks {
+        store.add_task(task).await.unwrap();
+    }
+    // The one that ended first goes first, however late it was begun.
+    for task in [&tasks[3], &tasks[0], &tasks[1]] {
+        store.end_task(TaskEnd::failed(task.id, "no", "no")).await.unwrap();
+        let at = store.task(task.id).await.unwrap().unwrap().ended.unwrap();
+        // Those that end within the same millisecond count as one by one.
+        while rows_now() <= at {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(store.tasks(None, 10).await.unwrap().len(), 4);
+    let waits = task("5.pdf");
+    store.add_task(&waits).await.unwrap();
+    let mut left: Vec<TaskId> = store.tasks(None, 10).await.unwrap().iter().map(|task| task.id).collect();
+    left.sort_unstable();
+    let mut expected = [tasks[0].id, tasks[1].id, tasks[2].id, waits.id];
+    expected.sort_unstable();
+    assert_eq!(left, expected);
+}
+
+/// Milliseconds, as the store counts them.
+fn rows_now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_millis()).unwrap()
+}
+
+#[tokio::test]
 async fn the_latest_tasks_come_first() {
     let folder = folder();
     let store = open(folder.path());

@@ -90,6 +90,8 @@ pub struct Options {
     pub max_bytes: Option<u64>,
     /// How many tasks may be unfinished.
     pub max_tasks: u64,
+    /// How many finished tasks are kept at most, however young they are.
+    pub max_finished: u64,
     /// How many changes are remembered.
     pub changes: u64,
 }
@@ -102,6 +104,7 @@ impl Default for Options {
             queue: 64,
             max_bytes: None,
             max_tasks: 10_000,
+            max_finished: 100_000,
             changes: 100_000,
         }
     }

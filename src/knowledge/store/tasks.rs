@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::error::Error;
 use super::files::Files;
-use super::{Pen, Store, imported, instance, rows};
+use super::{Options, Pen, Store, imported, instance, rows};
 use crate::knowledge::document::{BaseName, DocumentId, Millis};
 use crate::knowledge::task::{NewTask, Outcome, Progress, Task, TaskEnd, TaskId, TaskState, Work};
 
@@ -19,8 +19,8 @@ const LEAST_KEPT: Duration = Duration::from_secs(60 * 60);
 impl Store {
     /// Takes on a task; this process is to do it.
     pub async fn add_task(&self, task: &NewTask) -> Result<(), Error> {
-        let (task, bound) = (task.clone(), self.0.options.max_tasks);
-        self.write(move |transaction, pen| add(transaction, pen, &task, bound)).await
+        let (task, options) = (task.clone(), self.0.options.clone());
+        self.write(move |transaction, pen| add(transaction, pen, &task, &options)).await
     }
 
     pub async fn task(&self, id: TaskId) -> Result<Option<Task>, Error> {
@@ -131,14 +131,17 @@ impl Store {
         .await
     }
 
-    /// Forgets tasks that ended longer ago than `keep`, and at least an hour. Tells how many.
+    /// Forgets tasks that ended longer ago than `keep`, and at least an hour; younger ones only if there are too many. Tells
+    /// how many.
     pub async fn prune_tasks(&self, now: Millis, keep: Duration) -> Result<u64, Error> {
         let keep = i64::try_from(keep.max(LEAST_KEPT).as_millis()).unwrap_or(i64::MAX);
+        let most = self.0.options.max_finished;
         self.write(move |transaction, _| {
             let mut statement = transaction.prepare_cached(
                 "DELETE FROM tasks WHERE state IN ('completed', 'failed', 'cancelled') AND ended < ?1",
             )?;
-            Ok(statement.execute([now.saturating_sub(keep)])? as u64)
+            let old = statement.execute([now.saturating_sub(keep)])? as u64;
+            Ok(old + forget_beyond(transaction, most)?)
         })
         .await
     }
@@ -164,7 +167,8 @@ pub(super) fn end_with(connection: &Connection, pen: &Pen, work: &Work, now: Mil
     Ok(())
 }
 
-fn add(connection: &Connection, pen: &Pen, task: &NewTask, bound: u64) -> Result<(), Error> {
+fn add(connection: &Connection, pen: &Pen, task: &NewTask, options: &Options) -> Result<(), Error> {
+    let bound = options.max_tasks;
     let unfinished: u64 = connection
         .prepare_cached("SELECT count(*) FROM tasks WHERE state IN ('queued', 'running')")?
         .query_row([], |row| row.get(0))?;
@@ -193,7 +197,21 @@ fn add(connection: &Connection, pen: &Pen, task: &NewTask, bound: u64) -> Result
         now,
         pen.instance,
     ])?;
+    // The bound is passed by a hundredth at most.
+    let often = i64::try_from(options.max_finished / 100).unwrap_or(i64::MAX).max(1);
+    if connection.last_insert_rowid() % often == 0 {
+        forget_beyond(connection, options.max_finished)?;
+    }
     Ok(())
+}
+
+/// Forgets finished tasks beyond a bound, those first that ended first. Tells how many.
+fn forget_beyond(connection: &Connection, most: u64) -> Result<u64, Error> {
+    let mut statement = connection.prepare_cached(
+        "DELETE FROM tasks WHERE key IN (SELECT key FROM tasks WHERE state IN ('completed', 'failed', 'cancelled') \
+         ORDER BY ended DESC, key DESC LIMIT -1 OFFSET ?1)",
+    )?;
+    Ok(statement.execute([most])? as u64)
 }
 
 fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, Error> {
