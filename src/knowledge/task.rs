@@ -60,6 +60,8 @@ pub struct Task {
     pub attempts: u32,
     /// The process that has it, by its instance.
     pub runner: Option<String>,
+    /// It is not finished, and no process has it: the next one that starts goes on with it.
+    pub interrupted: bool,
 }
 
 /// Where a task stands.
@@ -70,6 +72,13 @@ pub enum TaskState {
     Completed(Value),
     Failed { code: String, message: String },
     Cancelled,
+}
+
+/// How many tasks are not finished, of all processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    pub running: u64,
+    pub queued: u64,
 }
 
 /// How far a running task is.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use corbie::knowledge::store::{Error, Options, Store};
-use corbie::knowledge::task::{TaskEnd, TaskState, Work};
+use corbie::knowledge::task::{NewTask, TaskEnd, TaskState, Unfinished, Work};
 
 use crate::fixture::{base, document, folder, open, put, task};
 
@@ -69,6 +69,36 @@ async fn k37_a_killed_process_leaves_whole_documents_and_its_tasks() {
     assert!(adopted.iter().all(|task| task.runner.as_deref() == Some(store.instance())));
     assert!(store.start_task(adopted[0].id).await.unwrap());
     assert_eq!(store.task(adopted[0].id).await.unwrap().unwrap().attempts, 2);
+}
+
+#[tokio::test]
+async fn a_task_whose_process_is_gone_does_not_run() {
+    let folder = folder();
+    let (looks, runs, ends) = (open(folder.path()), open(folder.path()), open(folder.path()));
+    let (alive, dead, handed_back) = (task("alive.pdf"), task("dead.pdf"), task("handed_back.pdf"));
+    runs.add_task(&alive).await.unwrap();
+    runs.start_task(alive.id).await.unwrap();
+    ends.add_task(&dead).await.unwrap();
+    ends.start_task(dead.id).await.unwrap();
+    let told = async |task: &NewTask| {
+        let told = looks.task(task.id).await.unwrap().unwrap();
+        assert_eq!(looks.task_now(task.id).unwrap().unwrap(), told);
+        assert!(looks.tasks(None, 9).await.unwrap().contains(&told));
+        (told.state.name(), told.interrupted)
+    };
+    assert_eq!(told(&dead).await, ("running", false));
+    assert_eq!(looks.unfinished_tasks().await.unwrap(), Unfinished { running: 2, queued: 0 });
+    drop(ends);
+    let hands_back = open(folder.path());
+    hands_back.add_task(&handed_back).await.unwrap();
+    assert_eq!(told(&handed_back).await, ("queued", false));
+    hands_back.hand_back_tasks().await.unwrap();
+    assert_eq!(told(&alive).await, ("running", false));
+    assert_eq!(told(&dead).await, ("queued", true));
+    assert_eq!(told(&handed_back).await, ("queued", true));
+    assert_eq!(looks.unfinished_tasks().await.unwrap(), Unfinished { running: 1, queued: 2 });
+    looks.cancel_task(dead.id).await.unwrap();
+    assert_eq!(told(&dead).await, ("cancelled", false));
 }
 
 #[tokio::test]

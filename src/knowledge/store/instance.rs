@@ -44,8 +44,23 @@ impl Drop for Instance {
     }
 }
 
+/// Which processes live, as seen by one of them.
+#[derive(Debug)]
+pub(super) struct Living {
+    pub(super) files: Files,
+    /// The one that looks.
+    pub(super) instance: String,
+}
+
+impl Living {
+    /// Whether there is a process, and it lives.
+    pub(super) fn has(&self, runner: Option<&str>) -> bool {
+        runner.is_some_and(|name| name == self.instance || lives(&self.files, name))
+    }
+}
+
 /// Whether a process lives. What cannot be told counts as living: two that do the same work are worse than a wait.
-pub(super) fn lives(files: &Files, name: &str) -> bool {
+fn lives(files: &Files, name: &str) -> bool {
     let path = lock_path(files, name);
     match File::open(&path) {
         Ok(file) => !is_free(&file),

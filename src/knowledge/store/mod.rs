@@ -53,7 +53,7 @@ pub use vectors::FAITHFUL;
 
 use changes::Watch;
 use files::Files;
-use instance::Instance;
+use instance::{Instance, Living};
 use readers::Readers;
 use writer::Writer;
 
@@ -189,6 +189,10 @@ impl Store {
 
     fn pen(&self) -> Pen {
         Pen { instance: self.instance().to_owned(), changes: self.0.options.changes }
+    }
+
+    fn living(&self) -> Living {
+        Living { files: self.0.files.clone(), instance: self.instance().to_owned() }
     }
 
     fn watch(&self) -> MutexGuard<'_, Watch> {

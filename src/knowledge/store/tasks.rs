@@ -8,10 +8,10 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::error::Error;
-use super::files::Files;
-use super::{Options, Pen, Store, imported, instance, rows};
+use super::instance::Living;
+use super::{Options, Pen, Store, imported, rows};
 use crate::knowledge::document::{BaseName, DocumentId, Millis};
-use crate::knowledge::task::{NewTask, Outcome, Progress, Task, TaskEnd, TaskId, TaskState, Work};
+use crate::knowledge::task::{NewTask, Outcome, Progress, Task, TaskEnd, TaskId, TaskState, Unfinished, Work};
 
 /// The least that finished tasks stay.
 const LEAST_KEPT: Duration = Duration::from_secs(60 * 60);
@@ -24,12 +24,14 @@ impl Store {
     }
 
     pub async fn task(&self, id: TaskId) -> Result<Option<Task>, Error> {
-        self.read(move |transaction| find(transaction, id)).await
+        let living = self.living();
+        self.read(move |transaction| Ok(find(transaction, id)?.map(|task| told(&living, task)))).await
     }
 
     /// The same for callers who cannot wait in another way; some microseconds.
     pub fn task_now(&self, id: TaskId) -> Result<Option<Task>, Error> {
-        find(self.watch().connection(), id)
+        let living = self.living();
+        Ok(find(self.watch().connection(), id)?.map(|task| told(&living, task)))
     }
 
     /// Cancels a task for callers who cannot wait in another way. False if it has ended already, or is not there.
@@ -41,13 +43,34 @@ impl Store {
 
     /// The latest tasks, of one base or of all, the last one first.
     pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<Task>, Error> {
-        let base = base.cloned();
+        let (base, living) = (base.cloned(), self.living());
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached(&format!(
                 "SELECT {TASK} WHERE ?1 IS NULL OR b.name = ?1 ORDER BY t.key DESC LIMIT ?2"
             ))?;
             let rows = statement.query_map((base, limit), read)?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            rows.map(|task| Ok(told(&living, task?))).collect()
+        })
+        .await
+    }
+
+    /// How many tasks are being worked on, by whatever process, and how many wait.
+    pub async fn unfinished_tasks(&self) -> Result<Unfinished, Error> {
+        let living = self.living();
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(
+                "SELECT runner, state = 'running', count(*) FROM tasks WHERE state IN ('queued', 'running') GROUP BY 1, 2",
+            )?;
+            let mut rows = statement.query([])?;
+            let mut unfinished = Unfinished::default();
+            while let Some(row) = rows.next()? {
+                let (runner, is_running, count): (Option<String>, bool, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                match is_running && living.has(runner.as_deref()) {
+                    true => unfinished.running += count,
+                    false => unfinished.queued += count,
+                }
+            }
+            Ok(unfinished)
         })
         .await
     }
@@ -114,8 +137,8 @@ impl Store {
     /// Adopts the unfinished tasks of processes that have ended; they wait again, now for this process. In one transaction,
     /// so that no two processes get the same one. The oldest first.
     pub async fn orphaned_tasks(&self) -> Result<Vec<Task>, Error> {
-        let files = self.0.files.clone();
-        self.write(move |transaction, pen| adopt(transaction, pen, &files)).await
+        let living = self.living();
+        self.write(move |transaction, pen| adopt(transaction, pen, &living)).await
     }
 
     /// Hands the unfinished tasks of this process back, for others to adopt: it ends in order, so the task is not to blame
@@ -214,6 +237,14 @@ fn forget_beyond(connection: &Connection, most: u64) -> Result<u64, Error> {
     Ok(statement.execute([most])? as u64)
 }
 
+/// A task as it is told. What stands in its row was written by a process that may have ended since.
+fn told(living: &Living, task: Task) -> Task {
+    match task.state.is_finished() || living.has(task.runner.as_deref()) {
+        true => task,
+        false => Task { state: TaskState::Queued, interrupted: true, ..task },
+    }
+}
+
 fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, Error> {
     let mut statement = connection.prepare_cached(&format!("SELECT {TASK} WHERE t.id = ?1"))?;
     Ok(statement.query_row([id], read).optional()?)
@@ -248,7 +279,7 @@ fn end_one(connection: &Connection, pen: &Pen, end: &TaskEnd, now: Millis) -> Re
     Ok(is_ended)
 }
 
-fn adopt(connection: &Connection, pen: &Pen, files: &Files) -> Result<Vec<Task>, Error> {
+fn adopt(connection: &Connection, pen: &Pen, living: &Living) -> Result<Vec<Task>, Error> {
     let runners = connection
         .prepare_cached("SELECT DISTINCT runner FROM tasks WHERE state IN ('queued', 'running') AND runner IS NOT ?1")?
         .query_map([&pen.instance], |row| row.get(0))?
@@ -258,7 +289,7 @@ fn adopt(connection: &Connection, pen: &Pen, files: &Files) -> Result<Vec<Task>,
          WHERE state IN ('queued', 'running') AND runner IS ?1 RETURNING key, id",
     )?;
     let mut adopted = Vec::new();
-    for dead in runners.iter().filter(|name| !name.as_deref().is_some_and(|name| instance::lives(files, name))) {
+    for dead in runners.iter().filter(|runner| !living.has(runner.as_deref())) {
         let rows = update.query_map(params![dead, pen.instance, rows::now()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         for row in rows {
             adopted.push(row?);
@@ -300,5 +331,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
         updated: row.get(19)?,
         attempts: row.get(20)?,
         runner: row.get(21)?,
+        interrupted: false,
     })
 }

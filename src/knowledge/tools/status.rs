@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{MODULE, base, base_schema, dialect};
 use crate::knowledge::document::{BaseName, Totals};
 use crate::knowledge::health::Health;
+use crate::knowledge::task::Unfinished;
 use crate::knowledge::{Error, Knowledge, date};
 
 const DESCRIPTION: &str = "Get knowledge base statistics and health status: how many documents and chunks there are, where \
@@ -47,13 +48,13 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 async fn status(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
     let base = base(input.knowledge_base.as_deref())?;
     let health = knowledge.health().await;
-    let (totals, bases, waiting) = match knowledge.open().await {
+    let (totals, bases, unfinished) = match knowledge.open().await {
         Ok(open) => (
             open.store.totals(&base).await.unwrap_or_default(),
             open.store.bases().await.unwrap_or_default(),
-            open.work.waiting(),
+            open.store.unfinished_tasks().await.unwrap_or_default(),
         ),
-        Err(_) => (Totals::default(), Vec::new(), (0, 0)),
+        Err(_) => (Totals::default(), Vec::new(), Unfinished::default()),
     };
     let settings = knowledge.settings();
     let mut bases: Vec<BaseName> = bases;
@@ -71,7 +72,7 @@ async fn status(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
         },
         "last_updated": totals.last_updated.map(date::shown),
         "knowledge_bases": bases,
-        "tasks": { "running": waiting.0, "queued": waiting.1 },
+        "tasks": { "running": unfinished.running, "queued": unfinished.queued },
     }))
 }
 

@@ -12,6 +12,9 @@ use crate::knowledge::{Error, Knowledge, date, far};
 const DESCRIPTION: &str = "Get status of an async processing task: queued, running with its progress, completed with its \
 result, failed with the reason, or cancelled. Tasks that have ended can be asked about for an hour at least.";
 
+/// What is told of a task that no process has.
+const INTERRUPTED: &str = "Interrupted; goes on when a server starts";
+
 #[derive(Debug, Deserialize)]
 struct Input {
     task_id: String,
@@ -94,7 +97,11 @@ fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String
     let more = match state {
         TaskState::Queued => json!({
             "progress": 0.0,
-            "current_step": job.map_or_else(|| "Waiting".to_owned(), |job| job.far().borrow().step.clone()),
+            "current_step": match job {
+                Some(job) => job.far().borrow().step.clone(),
+                None if task.interrupted => INTERRUPTED.to_owned(),
+                None => "Waiting".to_owned(),
+            },
             "completed_steps": 0,
             "total_steps": 1,
             "elapsed_time_seconds": 0.0,
@@ -136,5 +143,39 @@ fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String
     match members {
         Value::Object(members) => members,
         _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knowledge::document::BaseName;
+    use crate::knowledge::task::TaskKind;
+
+    #[test]
+    fn k114_a_task_that_nobody_has_is_said_to_go_on_later() {
+        let task = Task {
+            id: TaskId::random(),
+            base: BaseName::default(),
+            owner: "ada".into(),
+            kind: TaskKind::Add,
+            request: json!({}),
+            document: None,
+            filename: None,
+            format: None,
+            size_bytes: None,
+            state: TaskState::Queued,
+            created: 0,
+            started: Some(1),
+            ended: None,
+            updated: 1,
+            attempts: 1,
+            runner: None,
+            interrupted: true,
+        };
+        let told = members(&task, None, None);
+        assert_eq!((&told["status"], &told["current_step"]), (&json!("queued"), &json!(INTERRUPTED)));
+        let waits = members(&Task { interrupted: false, ..task }, None, None);
+        assert_eq!(waits["current_step"], "Waiting");
     }
 }

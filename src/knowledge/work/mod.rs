@@ -135,13 +135,6 @@ impl Work {
         locked(&self.0.queue).jobs.get(&id).cloned()
     }
 
-    /// How many tasks of this process are being worked on, and how many wait.
-    pub fn waiting(&self) -> (usize, usize) {
-        let queue = locked(&self.0.queue);
-        let running = queue.jobs.values().filter(|job| job.began().is_some()).count();
-        (running, queue.jobs.len() - running)
-    }
-
     /// Looks whether others have cancelled tasks of this process, and lets them know how far those are.
     pub async fn look_after(&self) -> Result<(), Error> {
         let ids: Vec<TaskId> = locked(&self.0.queue).jobs.keys().copied().collect();
