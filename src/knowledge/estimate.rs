@@ -1,12 +1,24 @@
 //! How long a file may take, judged by its format, its size and how long others took.
 
 use std::collections::HashMap;
+use std::fs::Metadata;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use corbie_extract::Format;
 
+use super::source::format_of;
 use crate::locked::locked;
+
+/// How long a task may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Guess {
+    /// Of all its files, one after the other.
+    pub alone: Duration,
+    /// How many of them are processed at a time.
+    pub at_a_time: u32,
+}
 
 /// What was learned in this process.
 #[derive(Debug, Default)]
@@ -17,11 +29,35 @@ pub(super) struct Estimates {
 
 /// How much the newest file counts.
 const NEWEST: f64 = 0.3;
+/// What is guessed of a file or folder that nobody has looked at yet.
+const UNSEEN: Duration = Duration::from_secs(5);
+
+impl Guess {
+    /// One file, or something of which nothing is known.
+    pub(super) fn one(alone: Option<Duration>) -> Guess {
+        Guess { alone: alone.unwrap_or(UNSEEN), at_a_time: 1 }
+    }
+
+    /// How long it takes if nothing else is going on.
+    pub(super) fn time(self) -> Duration {
+        self.alone / self.at_a_time.max(1)
+    }
+}
 
 impl Estimates {
     pub(super) fn guess(&self, format: Format, bytes: u64) -> Duration {
         let factor = locked(&self.factors).get(&format).copied().unwrap_or(1.0);
         first_guess(format, bytes).mul_f64(factor)
+    }
+
+    /// The guess for many files, of which so many are processed at a time. Waits for the disk.
+    pub(super) fn guess_all<P: AsRef<Path>>(&self, paths: &[P], together: usize) -> Guess {
+        let known = |path: &Path| {
+            let metadata = path.metadata().ok().filter(Metadata::is_file)?;
+            Some(self.guess(format_of(path).ok()?, metadata.len()))
+        };
+        let alone = paths.iter().map(|path| known(path.as_ref()).unwrap_or(UNSEEN)).sum();
+        Guess { alone, at_a_time: u32::try_from(paths.len().clamp(1, together.max(1))).unwrap_or(1) }
     }
 
     pub(super) fn learn(&self, format: Format, bytes: u64, took: Duration) {
@@ -47,6 +83,22 @@ fn first_guess(format: Format, bytes: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_files_take_as_long_as_all_of_them_by_so_many_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = ["1.txt", "2.txt", "3.txt", "4.txt"].map(|name| folder.path().join(name));
+        for file in &files {
+            std::fs::write(file, vec![b'a'; 500_000]).unwrap();
+        }
+        let estimates = Estimates::default();
+        let one = estimates.guess(Format::Text, 500_000);
+        let all = estimates.guess_all(&files, 2);
+        assert_eq!((all.alone, all.time()), (one * 4, one * 2));
+        assert_eq!(estimates.guess_all(&files[..1], 2).time(), one);
+        let unseen = [folder.path().join("gone.txt"), folder.path().to_owned()];
+        assert_eq!(estimates.guess_all(&unseen, 1).time(), UNSEEN * 2);
+    }
 
     #[test]
     fn guesses_follow_what_files_really_take() {

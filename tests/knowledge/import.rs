@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{CROWS, Corbie, each, is_uuid, long_text};
 use crate::made;
+use crate::process::wait_for;
 
 const IMPORT: &str = "knowledge-import";
 
@@ -59,6 +60,28 @@ fn k43_a_folder_is_one_task_that_tells_what_became_of_each_file() {
         assert_eq!((&broken["status"], &broken["error"]), (&json!("failed"), &json!("corrupted_file")), "{broken}");
         assert_eq!(corbie.show()["total_count"], 2);
     });
+}
+
+#[test]
+fn k25_k111_an_import_tells_how_long_it_takes_and_how_many_files_it_has() {
+    let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "2")]);
+    let paths: Vec<String> = (0..4)
+        .map(|number| corbie.file(&format!("folder/{number}.txt"), format!("{number} {}", long_text())))
+        .collect();
+    let seconds = |begun: &Value| begun["estimated_time_seconds"].as_u64().unwrap_or_else(|| panic!("{begun}"));
+    // Nobody has looked into the folder yet.
+    let begun = corbie.call(IMPORT, json!({ "paths": [corbie.folder().join("folder")] }));
+    assert!((1..10).contains(&seconds(&begun)), "{begun}");
+    let task = begun["task_id"].as_str().unwrap();
+    let told = wait_for("its files to be listed", || {
+        let told = corbie.task(task);
+        (told["total_steps"] == 4).then_some(told)
+    });
+    // A megabyte of text takes twenty seconds by the first guess, and two are read at a time.
+    assert!(told["estimated_remaining_seconds"].as_f64().unwrap() > 20.0, "{told}");
+    // Files that are named are looked at, and what waits before them counts.
+    let named = corbie.call(IMPORT, json!({ "paths": paths }));
+    assert!(seconds(&named) > 40, "{named}");
 }
 
 #[test]

@@ -104,12 +104,11 @@ async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<O
     let owner = context.caller().identity.clone();
     let job = open.work.submit(base, owner, Request::Add(wish), Some(&facts)).await?;
     if input.is_async {
-        let estimate = open.work.estimate(&job).as_secs_f64().ceil().max(1.0) as u64;
         let reply = json!({
             "success": true,
             "task_id": job.id,
             "message": "Document queued for processing",
-            "estimated_time_seconds": estimate,
+            "estimated_time_seconds": begun::seconds(&open.work, &job),
         });
         return Ok(begun::promise(knowledge, context, job, reply));
     }

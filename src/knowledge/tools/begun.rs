@@ -5,8 +5,13 @@ use std::sync::Arc;
 use corbie_mcp::{CallResult, Context, Outcome, ToolError};
 use serde_json::{Map, Value};
 
-use crate::knowledge::work::Job;
+use crate::knowledge::work::{Job, Work};
 use crate::knowledge::{Error, Knowledge, follow, task};
+
+/// How long a task may take with what waits before it, in whole seconds and never none.
+pub(super) fn seconds(work: &Work, job: &Job) -> u64 {
+    work.estimate(job).as_secs_f64().ceil().max(1.0) as u64
+}
 
 /// The work goes on; its caller is told how far it is where there is a way to.
 pub(super) fn promise(knowledge: &Knowledge, context: &Context, job: Arc<Job>, reply: Value) -> Outcome {

@@ -70,6 +70,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 "success": { "type": "boolean" },
                 "task_id": { "type": "string" },
                 "message": { "type": "string" },
+                "estimated_time_seconds": { "type": "integer" },
                 "files_total": { "type": "integer" },
                 "added": { "type": "integer" },
                 "updated": { "type": "integer" },
@@ -104,7 +105,12 @@ async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<O
     let request = Request::Import { paths, recursive, metadata, force_ocr };
     let job = open.work.submit(base, owner, request, None).await?;
     if is_async {
-        let reply = json!({ "success": true, "task_id": job.id, "message": "Documents queued for processing" });
+        let reply = json!({
+            "success": true,
+            "task_id": job.id,
+            "message": "Documents queued for processing",
+            "estimated_time_seconds": begun::seconds(&open.work, &job),
+        });
         return Ok(begun::promise(knowledge, context, job, reply));
     }
     begun::result(knowledge, context, &job).await

@@ -105,7 +105,7 @@ fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String
             "completed_steps": 0,
             "total_steps": 1,
             "elapsed_time_seconds": 0.0,
-            "estimated_remaining_seconds": job.map_or(0.0, |job| far::rounded(job.guess.as_secs_f64())),
+            "estimated_remaining_seconds": job.map_or(0.0, |job| far::rounded(job.guess().as_secs_f64())),
         }),
         TaskState::Running(noted) => match job.and_then(|job| Some((job, job.began()?))) {
             Some((job, began)) => {
@@ -116,7 +116,7 @@ fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String
                     "completed_steps": far.completed,
                     "total_steps": far.total,
                     "elapsed_time_seconds": far::seconds(began),
-                    "estimated_remaining_seconds": far::rounded(far.remaining(began.elapsed(), job.guess).as_secs_f64()),
+                    "estimated_remaining_seconds": far::rounded(far.remaining(began.elapsed(), job.guess()).as_secs_f64()),
                 })
             }
             // Another process has it, which notes how far it is now and then.

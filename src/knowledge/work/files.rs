@@ -8,12 +8,15 @@ use serde_json::{Value, json};
 
 use crate::knowledge::Error;
 use crate::knowledge::document::DocumentId;
+use crate::knowledge::estimate::Guess;
 use crate::knowledge::far::Far;
 use crate::knowledge::ingest::{Added, Became};
 
 /// The files of a job.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Files {
+    /// How long all of them may take; better known once they are listed.
+    pub(super) guess: Guess,
     pub(super) began: Option<Instant>,
     /// The paths it names have been looked at.
     pub(super) listed: bool,
@@ -38,6 +41,20 @@ struct Tally {
 const MOST_RESULTS: usize = 10_000;
 
 impl Files {
+    pub(super) fn new(guess: Guess) -> Files {
+        Files {
+            guess,
+            began: None,
+            listed: false,
+            waiting: VecDeque::new(),
+            going: HashMap::new(),
+            count: 0,
+            brought: HashMap::new(),
+            results: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
     pub(super) fn succeed(&mut self, path: &Path, added: &Added) {
         let became = self.brought.remove(&added.document_id).unwrap_or(added.became);
         match became {

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::files::Files;
 use crate::knowledge::document::{BaseName, DocumentId, Origin};
+use crate::knowledge::estimate::Guess;
 use crate::knowledge::far::Far;
 use crate::knowledge::ingest::Wish;
 use crate::knowledge::task::{Outcome, Task, TaskId, TaskKind};
@@ -30,7 +31,6 @@ pub struct Job {
     pub(super) files: Mutex<Files>,
     /// Another process has begun it, or may have.
     pub(super) resumed: bool,
-    pub guess: Duration,
 }
 
 /// What is to be done; kept with the task.
@@ -100,9 +100,9 @@ impl Job {
         owner: Arc<str>,
         request: Request,
         document: DocumentId,
-        guess: Duration,
+        guess: Guess,
     ) -> Job {
-        let mut files = Files::default();
+        let mut files = Files::new(guess);
         if let Request::Add(wish) = &request {
             files.listed = true;
             files.count = 1;
@@ -119,15 +119,14 @@ impl Job {
             ended: watch::Sender::new(None),
             files: Mutex::new(files),
             resumed: false,
-            guess,
         }
     }
 
     /// A task that was begun elsewhere.
-    pub(super) fn of(task: Task) -> Option<Job> {
+    pub(super) fn of(task: Task, guess: Guess) -> Option<Job> {
         let request = serde_json::from_value(task.request).ok()?;
         let document = task.document.unwrap_or_else(DocumentId::random);
-        let job = Job::new(task.id, task.base, task.owner.into(), request, document, Duration::from_secs(5));
+        let job = Job::new(task.id, task.base, task.owner.into(), request, document, guess);
         Some(Job { resumed: true, ..job })
     }
 
@@ -139,6 +138,17 @@ impl Job {
     /// How it ended, once it has.
     pub fn ended(&self) -> watch::Receiver<Option<Outcome>> {
         self.ended.subscribe()
+    }
+
+    /// How long it may take, if nothing else is going on.
+    pub fn guess(&self) -> Duration {
+        locked(&self.files).guess.time()
+    }
+
+    /// How long the rest of it may take, one file after the other.
+    pub(super) fn rest(&self) -> Duration {
+        let share = self.far.borrow().share;
+        locked(&self.files).guess.alone.mul_f64(1.0 - share.clamp(0.0, 1.0))
     }
 
     /// When its first file was begun.

@@ -10,6 +10,7 @@ mod job;
 mod queue;
 mod unit;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,13 +22,13 @@ pub use job::{Job, Request};
 use queue::Queue;
 
 use super::document::{BaseName, DocumentId};
-use super::estimate::Estimates;
+use super::estimate::{Estimates, Guess};
 use super::far::Far;
 use super::ingest::Reader;
 use super::library::Library;
 use super::store::Store;
 use super::task::{NewTask, Progress, TaskEnd, TaskId, TaskState};
-use super::{Error, source};
+use super::{Error, blocking, source};
 use crate::locked::locked;
 
 /// All work of one process. Cheap to clone; all clones are the same.
@@ -43,6 +44,8 @@ struct Shared {
     /// There is something new in the queue.
     news: Notify,
     room: Arc<Semaphore>,
+    /// How many documents are processed at a time.
+    together: usize,
     going: TaskTracker,
     stop: CancellationToken,
     estimates: Estimates,
@@ -62,6 +65,7 @@ impl Work {
             queue: Mutex::default(),
             news: Notify::new(),
             room: Arc::new(Semaphore::new(together)),
+            together,
             going: TaskTracker::new(),
             stop,
             estimates: Estimates::default(),
@@ -76,7 +80,10 @@ impl Work {
         request: Request,
         facts: Option<&source::Facts>,
     ) -> Result<Arc<Job>, Error> {
-        let guess = facts.map_or(Duration::from_secs(5), |facts| self.0.estimates.guess(facts.format, facts.size));
+        let guess = match (&request, facts) {
+            (Request::Import { paths, .. }, _) => self.guess(paths.clone()).await?,
+            (_, facts) => Guess::one(facts.map(|facts| self.0.estimates.guess(facts.format, facts.size))),
+        };
         let job = Arc::new(Job::new(TaskId::random(), base, owner, request, DocumentId::random(), guess));
         let task = NewTask {
             id: job.id,
@@ -97,9 +104,15 @@ impl Work {
     /// How long it may take until a job is done, with what waits before it.
     pub fn estimate(&self, job: &Job) -> Duration {
         let queue = locked(&self.0.queue);
-        let others: Duration = queue.jobs.values().filter(|other| other.id != job.id).map(|other| other.guess).sum();
-        let together = u32::try_from(self.0.room.available_permits().max(1)).unwrap_or(1);
-        job.guess + others / together.max(1)
+        let others: Duration = queue.jobs.values().filter(|other| other.id != job.id).map(|other| other.rest()).sum();
+        let together = u32::try_from(self.0.together).unwrap_or(u32::MAX).max(1);
+        job.guess() + others / together
+    }
+
+    /// How long so many files may take, as far as they are known.
+    async fn guess<P: AsRef<Path> + Send + 'static>(&self, paths: Vec<P>) -> Result<Guess, Error> {
+        let work = self.clone();
+        blocking(move || work.0.estimates.guess_all(&paths, work.0.together)).await
     }
 
     /// Goes on with what other processes have left behind, when they ended without finishing it.
@@ -108,7 +121,11 @@ impl Work {
         let count = orphans.len();
         for task in orphans {
             let (id, attempts) = (task.id, task.attempts);
-            match Job::of(task) {
+            let guess = match (task.size_bytes, task.filename.as_deref().map(Path::new).map(source::format_of)) {
+                (Some(size), Some(Ok(format))) => Some(self.0.estimates.guess(format, size)),
+                _ => None,
+            };
+            match Job::of(task, Guess::one(guess)) {
                 Some(job) if attempts < ATTEMPTS => self.enqueue(Arc::new(job)),
                 Some(_) => {
                     let message = format!(

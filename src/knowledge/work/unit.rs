@@ -80,6 +80,7 @@ impl Work {
     async fn list(&self, job: &Arc<Job>) -> After {
         let Request::Import { paths, recursive, .. } = &job.request else { return After::Nothing };
         let (paths, recursive, rules) = (paths.clone(), *recursive, self.0.reader.rules.clone());
+        job.far.send_modify(|far| far.step = "Looking for files".to_owned());
         let found = blocking(move || {
             let mut all = folder::Found::default();
             for path in paths {
@@ -100,6 +101,10 @@ impl Work {
             Ok(found) => found,
             Err(error) => return After::Ends(failed(&error)),
         };
+        let guess = match self.guess(found.files.clone()).await {
+            Ok(guess) => guess,
+            Err(error) => return After::Ends(failed(&error)),
+        };
         let brought = match self.brought(job).await {
             Ok(brought) => brought,
             Err(error) if error.is_busy() => return After::Nothing,
@@ -109,11 +114,13 @@ impl Work {
             let mut files = locked(&job.files);
             files.listed = true;
             files.brought = brought;
+            files.guess = guess;
             files.count = found.files.len() + found.failed.len();
             for (path, error) in found.failed {
                 files.fail(&path, &error);
             }
             files.waiting = found.files.into();
+            job.far.send_modify(|far| far.advance(files.far("Adding documents")));
             !files.waiting.is_empty()
         };
         if more {
