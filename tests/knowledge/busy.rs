@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::fixture::{Corbie, long_text};
+use crate::fixture::{CROWS, Corbie, long_text};
+use crate::process::{call, wait_for};
 
 /// The store itself waits for half a minute, and may do so more than once, before its caller hears of it.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -41,4 +42,26 @@ fn k114_a_task_waits_for_a_store_that_others_keep_busy() {
     let ended = told(&mut corbie, &task, |told| !["queued", "running"].contains(&told["status"].as_str().unwrap()));
     assert_eq!((&ended["status"], &ended["result"]["filename"]), (&json!("completed"), &json!("long.txt")), "{ended}");
     assert_eq!(corbie.show()["total_count"], 1);
+}
+
+#[test]
+fn k117_a_call_that_is_given_up_before_it_is_answered_leaves_no_task() {
+    let mut corbie = Corbie::start();
+    let path = corbie.file("crows.txt", CROWS);
+    corbie.add_path(&path, json!({}));
+    let other = Connection::open(corbie.storage().join("knowledge.db")).unwrap();
+    other.busy_timeout(Duration::from_secs(10)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let path = corbie.file("bees.txt", "Bees gather nectar and make honey.");
+    corbie.running.send(&call("given up", "knowledge-add", json!({ "file_path": path })));
+    // Answered after the call was taken up, as its caller is the same.
+    corbie.show();
+    let given_up = json!({ "requestId": "given up" });
+    corbie.running.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": given_up }));
+    corbie.show();
+    other.execute_batch("ROLLBACK").unwrap();
+    // A write that comes after all that were waiting.
+    corbie.add("wasps.txt", "Wasps build nests of paper that they chew from wood.");
+    wait_for("no task to be left", || (corbie.status()["tasks"] == json!({ "running": 0, "queued": 0 })).then_some(()));
+    assert_eq!(corbie.show()["total_count"], 2);
 }

@@ -21,6 +21,14 @@ impl Work {
         }
     }
 
+    /// Cancels a task whose caller never heard of it.
+    pub(super) async fn give_back(&self, id: TaskId) {
+        match self.0.store.cancel_task(id).await {
+            Ok(_) => self.drop_task(id),
+            Err(error) => tracing::warn!(task = %id, %error, "a task that nobody waits for could not be cancelled"),
+        }
+    }
+
     /// Removes the upload of a task, where it has one, once the store knows how the task ended (K-38).
     pub(super) fn discard_upload(&self, job: &Job) {
         if let Some(path) = job.request.upload() {

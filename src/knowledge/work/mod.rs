@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -96,8 +96,21 @@ impl Work {
             format: facts.map(|facts| facts.format.to_string()),
             size_bytes: facts.map(|facts| facts.size),
         };
-        self.0.store.add_task(&task).await?;
-        self.enqueue(job.clone());
+        // Spawned, as a write goes on when its caller is gone: a task that nobody here knew of would wait for ever.
+        let (answer, answered) = oneshot::channel();
+        let (work, taken) = (self.clone(), job.clone());
+        self.0.going.spawn(async move {
+            let added = work.0.store.add_task(&task).await;
+            let is_wanted = !answer.is_closed();
+            if added.is_ok() && is_wanted {
+                work.enqueue(taken);
+            }
+            // Whoever was to hear of it has given it up.
+            if answer.send(added).is_err() {
+                work.give_back(task.id).await;
+            }
+        });
+        answered.await.map_err(|_| Error::Internal("a task was not taken".into()))??;
         Ok(job)
     }
 
