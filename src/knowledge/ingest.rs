@@ -9,7 +9,7 @@ use std::time::Instant;
 use corbie_extract::chunk::{self, Chunk, Text};
 use corbie_extract::{Document as Extracted, Format, Metadata};
 use corbie_infer::{Purpose, Tokenizer};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -40,8 +40,6 @@ pub struct Reader {
 /// A file that somebody wants to have in a base. It is kept with its task, so that it can be read again after a restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wish {
-    /// A name that is no text is kept as well as it goes: only after a restart it is not found.
-    #[serde(serialize_with = "as_text")]
     pub file_path: PathBuf,
     #[serde(default)]
     pub metadata: Map<String, Value>,
@@ -385,10 +383,6 @@ impl Made {
                 .collect(),
         }
     }
-}
-
-fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
 }
 
 /// Pages, slides and sheets are what people know by number; other files are one long page (K-34).

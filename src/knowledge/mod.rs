@@ -26,6 +26,7 @@ pub mod store;
 pub mod task;
 pub mod tasks_view;
 pub mod tools;
+mod unlinked;
 pub mod upload;
 mod watched;
 pub mod work;

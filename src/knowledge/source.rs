@@ -1,16 +1,16 @@
 //! A file that somebody wants to add: what is checked before anything is done with it (K-29, S-11).
 //!
 //! The order is fixed: format by the name's end, existence, permission, size, content. Links are followed first, so that
-//! a name inside of an allowed folder cannot stand for a file outside.
+//! a name inside of an allowed folder cannot stand for a file outside, and none is followed after that.
 
 use std::ffi::OsStr;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use corbie_extract::{Format, Warning};
 
-use super::Error;
+use super::{Error, unlinked};
 
 /// What may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,22 +82,17 @@ impl Rules {
         if shown.contains('\0') {
             return Err(Error::invalid("file_path", "`file_path` has a character of code 0 in it"));
         }
-        let filename = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let followed = path.canonicalize().map_err(|error| match error.kind() {
-            // What is outside is not even told to be missing.
-            _ if !self.might_allow(path) => Error::PathNotAllowed(shown.clone()),
-            io::ErrorKind::NotFound => Error::FileNotFound(shown.clone()),
-            _ => unreadable(path, &error),
-        })?;
-        if !self.allows(&followed) {
-            return Err(Error::PathNotAllowed(shown));
-        }
-        // A pipe would let us wait for whoever writes to it, so nothing but a file is opened.
+        let followed = self.follow(path)?;
+        // Paths are kept as text. As near as text comes to them, two such names may be the same.
+        let (Some(filename), Some(_)) = (path.file_name().and_then(OsStr::to_str), followed.to_str()) else {
+            return Err(Error::FileNotReadable { path: shown, reason: "its name is not valid UTF-8; rename it".into() });
+        };
+        // Opening what is no file may do something to it.
         let metadata = followed.metadata().map_err(|error| unreadable(path, &error))?;
         if !metadata.is_file() {
             return Err(Error::FileNotReadable { path: shown, reason: kind(&metadata).into() });
         }
-        let file = open_without_waiting(&followed).map_err(|error| unreadable(path, &error))?;
+        let file = self.open_followed(&followed, path)?;
         let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
         if !metadata.is_file() {
             return Err(Error::FileNotReadable { path: shown, reason: kind(&metadata).into() });
@@ -105,7 +100,33 @@ impl Rules {
         if metadata.len() > self.most_bytes {
             return Err(self.too_large(metadata.len()));
         }
-        Ok((file, Facts { path: followed, filename, format: named, size: metadata.len() }))
+        let facts = Facts { filename: filename.to_owned(), format: named, size: metadata.len(), path: followed };
+        Ok((file, facts))
+    }
+
+    /// Where a path leads to, if that may be looked at. What is outside is not even told to be missing.
+    pub(super) fn follow(&self, path: &Path) -> Result<PathBuf, Error> {
+        let outside = || Error::PathNotAllowed(path.display().to_string());
+        let followed = path.canonicalize().map_err(|error| match error.kind() {
+            _ if !self.might_allow(path) => outside(),
+            io::ErrorKind::NotFound => Error::FileNotFound(path.display().to_string()),
+            _ => unreadable(path, &error),
+        })?;
+        if self.allows(&followed) { Ok(followed) } else { Err(outside()) }
+    }
+
+    /// Opens what was allowed, and not what has been put in its place since.
+    fn open_followed(&self, followed: &Path, asked: &Path) -> Result<File, Error> {
+        let shown = || asked.display().to_string();
+        match unlinked::open(followed) {
+            Ok(Some(file)) => Ok(file),
+            Ok(None) if self.roots.is_empty() => {
+                let reason = "it was moved while it was opened; add it again".to_owned();
+                Err(Error::FileNotReadable { path: shown(), reason })
+            }
+            Ok(None) => Err(Error::PathNotAllowed(shown())),
+            Err(error) => Err(unreadable(asked, &error)),
+        }
     }
 
     /// Whether a path with no links left in it may be read.
@@ -160,17 +181,6 @@ fn head(mut file: File, size: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn open_without_waiting(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
-    }
-    options.open(path)
-}
-
 fn kind(metadata: &Metadata) -> &'static str {
     match metadata.is_dir() {
         true => "it is a folder; use knowledge-import for folders",
@@ -186,3 +196,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
     };
     Error::FileNotReadable { path: path.display().to_string(), reason }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests;

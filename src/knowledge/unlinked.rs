@@ -1,0 +1,130 @@
+//! Opens a file at a path in which no link is left.
+//!
+//! Between the moment a path is found to be allowed and the moment its file is opened, somebody may put a link in the
+//! place of a folder, and the same path would lead elsewhere. So no link is followed while it is opened.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// The file, or none where a part of the path has become something else. Does not wait for whoever writes to a pipe.
+#[cfg(target_os = "linux")]
+pub(super) fn open(followed: &Path) -> io::Result<Option<File>> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    use rustix::io::Errno;
+
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match openat2(CWD, followed, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(file) => Ok(Some(File::from(file))),
+        // Older kernels have no such call, and some containers forbid it.
+        Err(Errno::NOSYS | Errno::PERM) => step_by_step(followed),
+        Err(error) => none_where_changed(error),
+    }
+}
+
+/// The same in folder after folder.
+#[cfg(target_os = "linux")]
+fn step_by_step(followed: &Path) -> io::Result<Option<File>> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    use std::path::Component;
+
+    let (Some(folder), Some(name)) = (followed.parent(), followed.file_name()) else { return Ok(None) };
+    let into = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = || {
+        let mut at = openat(CWD, "/", into, Mode::empty())?;
+        for part in folder.components().filter(|part| *part != Component::RootDir) {
+            at = openat(&at, part.as_os_str(), into, Mode::empty())?;
+        }
+        openat(&at, name, flags, Mode::empty())
+    };
+    opened().map(|file| Some(File::from(file))).or_else(none_where_changed)
+}
+
+#[cfg(target_os = "linux")]
+fn none_where_changed(error: rustix::io::Errno) -> io::Result<Option<File>> {
+    use rustix::io::Errno;
+    match error {
+        Errno::LOOP | Errno::NOTDIR => Ok(None),
+        error => Err(error.into()),
+    }
+}
+
+/// The file, or none where the path leads to another one by now.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn open(followed: &Path) -> io::Result<Option<File>> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    let file = options.open(followed)?;
+    let stands_there = followed.canonicalize()? == followed && is_same(&file, followed)?;
+    Ok(stands_there.then_some(file))
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn is_same(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (opened, there) = (file.metadata()?, path.metadata()?);
+    Ok((opened.dev(), opened.ino()) == (there.dev(), there.ino()))
+}
+
+/// Nothing tells files apart here, and the path alone has to do.
+#[cfg(not(unix))]
+fn is_same(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    /// Both ways to open, which must agree.
+    fn both(followed: &Path) -> Option<String> {
+        let read = |file: Option<File>| {
+            file.map(|mut file| {
+                let mut text = String::new();
+                file.read_to_string(&mut text).unwrap();
+                text
+            })
+        };
+        let opened = read(open(followed).unwrap());
+        assert_eq!(read(step_by_step(followed).unwrap()), opened);
+        opened
+    }
+
+    #[test]
+    fn s11_a_path_in_which_a_folder_or_the_file_became_a_link_is_not_opened() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        for folder in ["allowed/inner", "outside"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+            fs::write(root.join(folder).join("notes.txt"), folder).unwrap();
+        }
+        let followed = root.join("allowed/inner/notes.txt");
+        assert_eq!(both(&followed).as_deref(), Some("allowed/inner"));
+        fs::rename(root.join("allowed/inner"), root.join("allowed/before")).unwrap();
+        symlink(root.join("outside"), root.join("allowed/inner")).unwrap();
+        assert_eq!(fs::read_to_string(&followed).unwrap(), "outside");
+        assert_eq!(both(&followed), None);
+        fs::remove_file(root.join("allowed/inner")).unwrap();
+        fs::create_dir(root.join("allowed/inner")).unwrap();
+        symlink(root.join("outside/notes.txt"), &followed).unwrap();
+        assert_eq!(both(&followed), None);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_as_missing() {
+        let place = tempfile::tempdir().unwrap();
+        let gone = place.path().canonicalize().unwrap().join("gone/notes.txt");
+        assert_eq!(open(&gone).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(step_by_step(&gone).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
