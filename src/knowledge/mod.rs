@@ -55,7 +55,7 @@ use crate::workers::Pool;
 pub use error::Error;
 use ingest::Reader;
 use library::Library;
-use source::Rules;
+use source::{Checks, Facts, Rules};
 use store::Store;
 use work::Work;
 
@@ -80,6 +80,7 @@ struct Shared {
     reachable: AtomicBool,
     /// This process is here for a moment, and takes up nobody's tasks.
     leaves_tasks: AtomicBool,
+    checks: Checks,
     stop: CancellationToken,
     going: TaskTracker,
 }
@@ -122,6 +123,7 @@ impl Knowledge {
             server: OnceLock::new(),
             reachable: AtomicBool::new(false),
             leaves_tasks: AtomicBool::new(false),
+            checks: Checks::default(),
             stop: CancellationToken::new(),
             going: TaskTracker::new(),
         }))
@@ -317,6 +319,11 @@ impl Knowledge {
             rules = rules.and(&storage.join(UPLOADS));
         }
         rules
+    }
+
+    /// What is known of a file that may be added, when it is its turn to be looked at.
+    pub async fn check(&self, rules: Rules, path: PathBuf) -> Result<Facts, Error> {
+        self.0.checks.check(rules, path).await
     }
 
     /// Whether a caller may add nothing but uploads, since nobody has said from where else (S-11).

@@ -5,12 +5,14 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use corbie_extract::{Format, Warning};
+use tokio::sync::Semaphore;
 
-use super::{Error, unlinked};
+use super::{Error, blocking, unlinked};
 
 /// What may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +43,32 @@ pub struct Facts {
     pub size: u64,
 }
 
+/// Lets a few files be checked at a time, however many callers there are.
+#[derive(Debug)]
+pub struct Checks(Arc<Semaphore>);
+
+/// How many files are checked at a time: each takes up to two megabytes meanwhile.
+const MOST_CHECKS: usize = 16;
+
+impl Default for Checks {
+    fn default() -> Checks {
+        Checks(Arc::new(Semaphore::new(MOST_CHECKS)))
+    }
+}
+
+impl Checks {
+    /// The same as [`Rules::check`], when it is this file's turn.
+    pub async fn check(&self, rules: Rules, path: PathBuf) -> Result<Facts, Error> {
+        let room = self.0.clone().acquire_owned().await.map_err(|error| Error::Internal(error.to_string()))?;
+        let check = move || {
+            // Kept by the check and not by its caller, who may go away before it ends.
+            let _room = room;
+            rules.check(&path)
+        };
+        blocking(check).await?
+    }
+}
+
 impl Rules {
     /// The folders of the settings, links followed. One that is not there allows nothing.
     pub fn new(roots: &[PathBuf], most_bytes: u64) -> Rules {
@@ -57,8 +85,8 @@ impl Rules {
     /// Everything that can be checked at once. Waits for a disk.
     pub fn check(&self, path: &Path) -> Result<Facts, Error> {
         let (file, facts) = self.open(path)?;
-        let head = head(file, facts.size).map_err(|error| unreadable(path, &error))?;
-        resolve(&facts, &head, path)?;
+        let ends = ends(file, facts.size).map_err(|error| unreadable(path, &error))?;
+        resolve(&facts, &ends, path)?;
         Ok(facts)
     }
 
@@ -159,25 +187,19 @@ fn resolve(facts: &Facts, bytes: &[u8], asked: &Path) -> Result<(Format, Option<
     Ok(corbie_extract::resolve(Some(facts.format), bytes)?)
 }
 
-/// How much is looked at of the beginning and of the end, where archives have their list of parts.
-const HEAD: u64 = 64 << 10;
-const TAIL: u64 = 1 << 20;
+/// How much is looked at of the beginning, and as much of the end, where archives have their list of parts. More is not
+/// looked at to tell what an archive is, even where all of it is there.
+const END: u64 = 1 << 20;
 
-/// Enough of a file to tell what it is: all of a small one.
-fn head(mut file: File, size: u64) -> io::Result<Vec<u8>> {
-    use std::io::{Seek, SeekFrom};
+/// Enough of a file to tell what it is: all of a small one, and both ends of a large one.
+fn ends(mut file: File, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    if size <= HEAD + TAIL {
-        file.take(HEAD + TAIL + 1).read_to_end(&mut bytes)?;
-        return Ok(bytes);
+    // It may grow while it is read.
+    (&mut file).take(END).read_to_end(&mut bytes)?;
+    if size > 2 * END {
+        file.seek(SeekFrom::Start(size - END))?;
     }
-    (&mut file).take(HEAD).read_to_end(&mut bytes)?;
-    if bytes.starts_with(b"PK") {
-        // The list of parts says where they begin, counted from the file's beginning.
-        file.seek(SeekFrom::Start(0))?;
-        bytes.clear();
-        file.read_to_end(&mut bytes)?;
-    }
+    file.take(END).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

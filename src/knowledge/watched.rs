@@ -132,8 +132,7 @@ impl Knowledge {
                 seen.state = Known::Settled;
                 continue;
             }
-            let (rules, checked) = (self.rules(false), path.clone());
-            let facts = match blocking(move || rules.check(&checked)).await? {
+            let facts = match self.check(self.rules(false), path.clone()).await {
                 Ok(facts) => facts,
                 Err(error) => {
                     tracing::warn!(file = %path.display(), %error, "a file of a watched folder cannot be added");

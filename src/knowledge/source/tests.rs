@@ -1,4 +1,7 @@
 use std::fs;
+use std::io::Write;
+
+use futures_util::FutureExt;
 
 use super::*;
 
@@ -23,6 +26,63 @@ fn s11_a_folder_that_becomes_a_link_after_it_was_allowed_does_not_lead_outside()
     let refused = rules.open_followed(&followed, &asked).unwrap_err();
     assert_eq!(refused.code(), "path_not_allowed");
     assert_eq!(anything().open_followed(&followed, &asked).unwrap_err().code(), "file_not_readable");
+}
+
+/// A large archive with the name of one part where the list of parts is, and nothing between.
+fn large_archive(at: &Path, name: &str) {
+    let mut file = File::create(at).unwrap();
+    file.write_all(b"PK\x03\x04").unwrap();
+    file.set_len(80 << 20).unwrap();
+    file.seek(SeekFrom::End(0)).unwrap();
+    let mut entry = b"PK\x01\x02".to_vec();
+    entry.extend([0; 24]);
+    entry.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+    entry.extend([0; 16]);
+    entry.extend(name.as_bytes());
+    file.write_all(&entry).unwrap();
+}
+
+#[test]
+fn k30_both_ends_of_a_large_archive_tell_what_it_is() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("large.docx");
+    large_archive(&path, "word/document.xml");
+    let file = File::open(&path).unwrap();
+    let size = file.metadata().unwrap().len();
+    assert_eq!(ends(file, size).unwrap().len() as u64, 2 * END);
+    assert_eq!(anything().check(&path).unwrap().format, Format::Docx);
+    large_archive(&path, "notes/list.xml");
+    assert_eq!(anything().check(&path).unwrap_err().code(), "corrupted_file");
+}
+
+#[test]
+fn small_files_are_looked_at_whole() {
+    let place = tempfile::tempdir().unwrap();
+    for size in [1, END - 1, END, END + 1, 2 * END - 1, 2 * END, 2 * END + 1] {
+        let path = place.path().join("some.txt");
+        let bytes: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+        fs::write(&path, &bytes).unwrap();
+        let seen = ends(File::open(&path).unwrap(), size).unwrap();
+        let end = usize::try_from(END).unwrap();
+        let expected =
+            if size > 2 * END { [&bytes[..end], &bytes[bytes.len() - end..]].concat() } else { bytes.clone() };
+        assert!(seen == expected, "{size} bytes");
+    }
+}
+
+#[tokio::test]
+async fn no_more_than_a_few_files_are_checked_at_a_time() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("notes.txt");
+    fs::write(&path, "some notes").unwrap();
+    let checks = Checks::default();
+    let others = checks.0.clone().acquire_many_owned(u32::try_from(MOST_CHECKS).unwrap()).await.unwrap();
+    let mut waiting = std::pin::pin!(checks.check(anything(), path.clone()));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    assert_eq!(checks.0.available_permits(), 0);
+    drop(others);
+    assert_eq!(waiting.await.unwrap().size, 10);
+    assert_eq!(checks.0.available_permits(), MOST_CHECKS);
 }
 
 #[cfg(target_os = "linux")]

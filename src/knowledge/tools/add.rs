@@ -11,7 +11,7 @@ use super::{MODULE, base, base_schema, begun, dialect, is_from_outside, metadata
 use crate::knowledge::document::Origin;
 use crate::knowledge::ingest::Wish;
 use crate::knowledge::work::Request;
-use crate::knowledge::{Knowledge, UPLOADS, blocking};
+use crate::knowledge::{Knowledge, UPLOADS};
 
 const DESCRIPTION: &str = "Add a document or image to the knowledge base for semantic search. Takes PDF, DOCX, PPTX, \
 XLSX, HTML, JPG, PNG, SVG, and also MD, TXT and CSV. By default the work goes on in the background and a task_id comes \
@@ -92,8 +92,7 @@ async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<O
     // The program may be started again elsewhere before it comes to this file.
     let path = std::path::absolute(&input.file_path).unwrap_or_else(|_| PathBuf::from(&input.file_path));
     let rules = knowledge.rules(is_from_outside(context));
-    let (checked, asked) = (rules.clone(), path.clone());
-    let facts = blocking(move || checked.check(&asked)).await??;
+    let facts = knowledge.check(rules, path.clone()).await?;
     let open = knowledge.open().await?;
     let uploads = open.storage.join(UPLOADS);
     let is_upload = uploads.canonicalize().is_ok_and(|uploads| facts.path.starts_with(uploads));
