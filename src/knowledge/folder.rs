@@ -1,7 +1,7 @@
 //! The files that folders and patterns stand for (K-43).
 //!
-//! Folders that loop through links are entered once, hidden files and files of other formats are passed over, and the
-//! number of files has a bound.
+//! Folders that loop through links are entered once, hidden files and files of other formats are passed over. Both the
+//! files and the names that are looked at have a bound, and whoever cancels an import ends the walk.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,51 +9,61 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
+use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::source::{Rules, format_of};
 
-/// How many files one call may stand for.
-pub(super) const MOST_FILES: usize = 100_000;
-/// How deep folders may lie in each other.
-const MOST_DEPTH: usize = 64;
+/// How much one call may stand for.
+#[derive(Debug, Clone, Copy)]
+struct Most {
+    files: usize,
+    /// Of files and folders that are looked at, whether or not they are wanted.
+    names: usize,
+    /// How deep folders may lie in each other.
+    depth: usize,
+}
+
+const MOST: Most = Most { files: 100_000, names: 1_000_000, depth: 64 };
+
+/// What makes a path a pattern.
+const WILD: [char; 4] = ['*', '?', '[', '{'];
 
 /// What was found.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Found {
-    /// In the order of their names, each once.
+    /// Those of each path in the order of their names, each once.
     pub files: Vec<PathBuf>,
     /// What could not be looked at, and why.
     pub failed: Vec<(PathBuf, Error)>,
 }
 
-/// The files of one path: a file, all files of a folder, or those that fit a pattern such as `docs/**/*.pdf`.
-pub(super) fn files(path: &str, recursive: bool, rules: &Rules) -> Result<Found, Error> {
-    let whole = Path::new(path);
-    let metadata = fs::metadata(whole);
-    let pattern = metadata.is_err() && path.contains(['*', '?', '[', '{']);
-    let mut found = Found::default();
-    if !pattern {
-        match metadata {
-            Ok(metadata) if metadata.is_dir() => Walk::new(rules, recursive, None, &mut found).enter(whole, 0)?,
-            // A folder, most likely.
-            Err(error) if whole.extension().is_none() => return Err(missing(whole, &error)),
-            // What else is wrong with a file that was named is told when it is read.
-            _ => found.files.push(whole.to_owned()),
+/// The files of some paths. What is wrong with one of them does not keep the others back.
+pub(super) fn files_of(paths: &[String], recursive: bool, rules: &Rules, cancel: &CancellationToken) -> Found {
+    let mut walk = Walk::new(rules, recursive, cancel);
+    for path in paths {
+        if let Err(error) = walk.take(path) {
+            walk.found.failed.push((PathBuf::from(path), error));
         }
-    } else {
-        let (base, matcher) = matcher(path)?;
-        Walk::new(rules, true, Some(&matcher), &mut found).enter(&base, 0)?;
     }
-    found.files.sort();
-    Ok(found)
+    // Two patterns may mean the same file.
+    let mut seen = HashSet::new();
+    walk.found.files.retain(|file| seen.insert(file.clone()));
+    walk.found
+}
+
+/// The files of one path.
+pub(super) fn files(path: &str, recursive: bool, rules: &Rules, cancel: &CancellationToken) -> Result<Found, Error> {
+    let mut walk = Walk::new(rules, recursive, cancel);
+    walk.take(path)?;
+    Ok(walk.found)
 }
 
 /// The folder to begin in, and what fits.
 fn matcher(pattern: &str) -> Result<(PathBuf, GlobMatcher), Error> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     let glob = glob.map_err(|error| Error::invalid("paths", format!("`{pattern}` is no pattern: {error}")))?;
-    let is_plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
+    let is_plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(WILD);
     let base: PathBuf = Path::new(pattern).components().take_while(is_plain).collect();
     let base = if base.as_os_str().is_empty() { PathBuf::from(".") } else { base };
     Ok((base, glob.compile_matcher()))
@@ -62,74 +72,205 @@ fn matcher(pattern: &str) -> Result<(PathBuf, GlobMatcher), Error> {
 struct Walk<'w> {
     rules: &'w Rules,
     recursive: bool,
-    matcher: Option<&'w GlobMatcher>,
-    /// Folders that were entered, links followed.
+    cancel: &'w CancellationToken,
+    most: Most,
+    /// How many names were looked at.
+    names: usize,
+    /// Folders that were entered for a path, links followed.
     entered: HashSet<PathBuf>,
-    found: &'w mut Found,
+    found: Found,
 }
 
 impl<'w> Walk<'w> {
-    fn new(rules: &'w Rules, recursive: bool, matcher: Option<&'w GlobMatcher>, found: &'w mut Found) -> Walk<'w> {
-        Walk { rules, recursive, matcher, entered: HashSet::new(), found }
+    fn new(rules: &'w Rules, recursive: bool, cancel: &'w CancellationToken) -> Walk<'w> {
+        let (entered, found) = (HashSet::new(), Found::default());
+        Walk { rules, recursive, cancel, most: MOST, names: 0, entered, found }
     }
 
-    fn enter(&mut self, folder: &Path, depth: usize) -> Result<(), Error> {
-        let shown = || folder.display().to_string();
-        let followed = match folder.canonicalize() {
-            Ok(followed) => followed,
-            Err(error) if depth == 0 => return Err(missing(folder, &error)),
-            Err(error) => return self.fail(folder, missing(folder, &error)),
-        };
-        if !self.rules.allows(&followed) {
-            let error = Error::PathNotAllowed(shown());
-            return if depth == 0 { Err(error) } else { self.fail(folder, error) };
+    /// Takes up the files of a path: a file, all files of a folder, or those that fit a pattern such as `docs/**/*.pdf`.
+    /// Nothing of it, if it cannot have all.
+    fn take(&mut self, path: &str) -> Result<(), Error> {
+        let before = self.found.files.len();
+        self.entered.clear();
+        let taken = self.take_all(path);
+        match taken {
+            Ok(()) => self.found.files[before..].sort(),
+            Err(_) => self.found.files.truncate(before),
         }
-        if depth > MOST_DEPTH || !self.entered.insert(followed) {
-            return Ok(());
+        taken
+    }
+
+    fn take_all(&mut self, path: &str) -> Result<(), Error> {
+        let whole = Path::new(path);
+        // Asked before anything is looked at, so that nobody learns what is outside.
+        match self.rules.follow(whole) {
+            Ok(followed) if followed.is_dir() => self.enter(whole, None, 0),
+            Err(_) if path.contains(WILD) => {
+                let (base, matcher) = matcher(path)?;
+                let recursive = std::mem::replace(&mut self.recursive, true);
+                let entered = self.enter(&base, Some(&matcher), 0);
+                self.recursive = recursive;
+                entered
+            }
+            // A folder, most likely.
+            Err(error) if whole.extension().is_none() => Err(error),
+            // What else is wrong with a file that was named is told when it is read.
+            _ => self.add(whole.to_owned()),
         }
-        let entries = match fs::read_dir(folder) {
-            Ok(entries) => entries,
-            Err(error) if depth == 0 => return Err(missing(folder, &error)),
-            Err(error) => return self.fail(folder, missing(folder, &error)),
+    }
+
+    fn enter(&mut self, folder: &Path, matcher: Option<&GlobMatcher>, depth: usize) -> Result<(), Error> {
+        let entries = self.rules.follow(folder).and_then(|followed| {
+            let is_new = self.entered.insert(followed);
+            is_new.then(|| fs::read_dir(folder).map_err(|error| unreadable(folder, &error))).transpose()
+        });
+        let entries = match entries {
+            Ok(Some(entries)) => entries,
+            Ok(None) => return Ok(()),
+            Err(error) if depth == 0 => return Err(error),
+            Err(error) => {
+                self.found.failed.push((folder.to_owned(), error));
+                return Ok(());
+            }
         };
-        for entry in entries.flatten() {
-            let path = entry.path();
-            let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
-            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-            // Links are followed; one that leads nowhere is nothing.
-            let Ok(metadata) = fs::metadata(&path) else { continue };
-            if is_hidden {
+        for entry in entries {
+            self.look()?;
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.found.failed.push((folder.to_owned(), unreadable(folder, &error)));
+                    return Ok(());
+                }
+            };
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
                 continue;
             }
-            if metadata.is_dir() {
-                if self.recursive {
-                    self.enter(&path, depth + 1)?;
+            let path = entry.path();
+            let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+            // Links are followed; one that leads nowhere is nothing.
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            if metadata.is_dir() && self.recursive {
+                if depth < self.most.depth {
+                    self.enter(&path, matcher, depth + 1)?;
+                } else {
+                    let reason = "it lies too deep in other folders; import it by itself".to_owned();
+                    let error = Error::FileNotReadable { path: path.display().to_string(), reason };
+                    self.found.failed.push((path, error));
                 }
-            } else if metadata.is_file() && self.fits(&path) {
-                self.found.files.push(path);
-                if self.found.files.len() > MOST_FILES {
-                    let message =
-                        format!("there are more than {MOST_FILES} files; import the folders in it one by one");
-                    return Err(Error::invalid("paths", message));
-                }
+            } else if metadata.is_file() && fits(&path, matcher) {
+                self.add(path)?;
             }
         }
         Ok(())
     }
 
-    fn fits(&self, path: &Path) -> bool {
-        format_of(path).is_ok() && self.matcher.is_none_or(|matcher| matcher.is_match(path))
+    fn add(&mut self, path: PathBuf) -> Result<(), Error> {
+        self.found.files.push(path);
+        if self.found.files.len() > self.most.files {
+            let message = format!("there are more than {} files; import the folders in it one by one", self.most.files);
+            return Err(Error::invalid("paths", message));
+        }
+        Ok(())
     }
 
-    fn fail(&mut self, folder: &Path, error: Error) -> Result<(), Error> {
-        self.found.failed.push((folder.to_owned(), error));
+    /// Counts a name, and sees whether the walk is still wanted.
+    fn look(&mut self) -> Result<(), Error> {
+        if self.cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        self.names += 1;
+        if self.names > self.most.names {
+            let most = self.most.names;
+            let message = format!("there are more than {most} names to look at; import the folders in it one by one");
+            return Err(Error::invalid("paths", message));
+        }
         Ok(())
     }
 }
 
-fn missing(folder: &Path, error: &io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => Error::FileNotFound(folder.display().to_string()),
-        _ => Error::FileNotReadable { path: folder.display().to_string(), reason: error.to_string() },
+fn fits(path: &Path, matcher: Option<&GlobMatcher>) -> bool {
+    format_of(path).is_ok() && matcher.is_none_or(|matcher| matcher.is_match(path))
+}
+
+fn unreadable(folder: &Path, error: &io::Error) -> Error {
+    Error::FileNotReadable { path: folder.display().to_string(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+
+    /// A folder with three notes and two other files, one of the notes in a folder of its own.
+    fn place() -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("inner")).unwrap();
+        for name in ["a.txt", "b.txt", "inner/c.txt", "d.bin", "e.bin"] {
+            fs::write(place.path().join(name), name).unwrap();
+        }
+        place
+    }
+
+    fn walked(place: &Path, most: Most, cancel: &CancellationToken) -> Result<usize, Error> {
+        let rules = Rules::new(&[], 1 << 20);
+        let mut walk = Walk { most, ..Walk::new(&rules, true, cancel) };
+        walk.take(place.to_str().unwrap()).map(|()| walk.found.files.len())
+    }
+
+    #[test]
+    fn k43_files_and_names_have_a_bound_that_is_told() {
+        let (place, cancel) = (place(), CancellationToken::new());
+        let walked = |most| walked(place.path(), most, &cancel);
+        assert_eq!(walked(Most { files: 3, names: 6, ..MOST }), Ok(3));
+        let refused = walked(Most { names: 5, ..MOST }).unwrap_err();
+        assert_eq!(refused.code(), "invalid_parameter");
+        assert!(refused.to_string().contains("more than 5 names"), "{refused}");
+        let refused = walked(Most { files: 2, ..MOST }).unwrap_err();
+        assert!(refused.to_string().contains("more than 2 files"), "{refused}");
+    }
+
+    #[test]
+    fn k93_a_walk_that_nobody_wants_any_more_ends() {
+        let (place, cancel) = (place(), CancellationToken::new());
+        cancel.cancel();
+        assert_eq!(walked(place.path(), MOST, &cancel), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn s11_what_is_outside_is_neither_looked_at_nor_told_to_be_missing() {
+        let (place, cancel) = (place(), CancellationToken::new());
+        let rules = Rules::new(&[place.path().join("inner")], 1 << 20);
+        for path in ["", "gone", "*.txt", "gone/**/*.txt", "inner/../gone"] {
+            let asked = place.path().join(path);
+            let refused = files(asked.to_str().unwrap(), true, &rules, &cancel).unwrap_err();
+            assert_eq!(refused.code(), "path_not_allowed", "{path}");
+        }
+        let inside = place.path().join("inner/*.txt");
+        assert_eq!(files(inside.to_str().unwrap(), true, &rules, &cancel).unwrap().files.len(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn k43_folders_that_loop_through_links_are_entered_once_and_deep_ones_are_told() {
+        let (place, cancel) = (place(), CancellationToken::new());
+        std::os::unix::fs::symlink(place.path(), place.path().join("inner/again")).unwrap();
+        std::os::unix::fs::symlink("self", place.path().join("self")).unwrap();
+        let rules = Rules::new(&[], 1 << 20);
+        let path = place.path().to_str().unwrap().to_owned();
+        let found = files(&path, true, &rules, &cancel).unwrap();
+        assert_eq!((found.files.len(), found.failed.len()), (3, 0), "{found:?}");
+        let mut walk = Walk { most: Most { depth: 0, ..MOST }, ..Walk::new(&rules, true, &cancel) };
+        walk.take(&path).unwrap();
+        assert_eq!((walk.found.files.len(), walk.found.failed[0].1.code()), (2, "file_not_readable"));
+    }
+
+    #[test]
+    fn k43_a_path_that_fails_leaves_nothing_and_the_others_go_on() {
+        let (place, cancel) = (place(), CancellationToken::new());
+        let rules = Rules::new(&[], 1 << 20);
+        let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+        let found = files_of(&[path("gone"), path("*.txt"), path("a.txt")], true, &rules, &cancel);
+        assert_eq!(found.files, [place.path().join("a.txt"), place.path().join("b.txt")]);
+        assert_eq!(found.failed.len(), 1);
     }
 }

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tokio_util::sync::CancellationToken;
+
 use super::document::{BaseName, Origin};
 use super::ingest::Wish;
 use super::task::TaskId;
@@ -85,8 +87,8 @@ impl Knowledge {
     }
 
     async fn look_into(&self, open: &Open, followed: &mut Followed) -> Result<(), Error> {
-        let (watch, rules) = (followed.watch.clone(), self.rules(false));
-        let looks = blocking(move || look(&watch, &rules)).await?;
+        let (watch, rules, stop) = (followed.watch.clone(), self.rules(false), self.0.stop.clone());
+        let looks = blocking(move || look(&watch, &rules, &stop)).await?;
         let looks = match looks {
             Ok(looks) => {
                 followed.missing = false;
@@ -187,11 +189,15 @@ impl Knowledge {
 }
 
 /// How the files of a folder look now.
-fn look(watch: &Watch, rules: &super::source::Rules) -> Result<HashMap<PathBuf, Look>, Error> {
+fn look(
+    watch: &Watch,
+    rules: &super::source::Rules,
+    stop: &CancellationToken,
+) -> Result<HashMap<PathBuf, Look>, Error> {
     if !watch.path.is_dir() {
         return Err(Error::FileNotFound(watch.path.display().to_string()));
     }
-    let found = folder::files(&watch.path.to_string_lossy(), watch.recursive, rules)?;
+    let found = folder::files(&watch.path.to_string_lossy(), watch.recursive, rules, stop)?;
     let looks = found.files.into_iter().filter_map(|path| {
         let metadata = fs::metadata(&path).ok()?;
         Some((path, Look { modified: metadata.modified().ok(), size: metadata.len() }))

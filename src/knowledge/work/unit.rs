@@ -81,22 +81,8 @@ impl Work {
         let Request::Import { paths, recursive, .. } = &job.request else { return After::Nothing };
         let (paths, recursive, rules) = (paths.clone(), *recursive, self.0.reader.rules.clone());
         job.far.send_modify(|far| far.step = "Looking for files".to_owned());
-        let found = blocking(move || {
-            let mut all = folder::Found::default();
-            for path in paths {
-                match folder::files(&path, recursive, &rules) {
-                    Ok(found) => {
-                        all.files.extend(found.files);
-                        all.failed.extend(found.failed);
-                    }
-                    Err(error) => all.failed.push((PathBuf::from(path), error)),
-                }
-            }
-            // Two patterns may mean the same file.
-            let mut seen = HashSet::new();
-            all.files.retain(|file| seen.insert(file.clone()));
-            all
-        });
+        let cancel = job.cancel.clone();
+        let found = blocking(move || folder::files_of(&paths, recursive, &rules, &cancel));
         let found = match found.await {
             Ok(found) => found,
             Err(error) => return After::Ends(failed(&error)),
