@@ -113,7 +113,10 @@ impl Rules {
         let followed = self.follow(path)?;
         // Paths are kept as text. As near as text comes to them, two such names may be the same.
         let (Some(filename), Some(_)) = (path.file_name().and_then(OsStr::to_str), followed.to_str()) else {
-            return Err(Error::FileNotReadable { path: shown, reason: "its name is not valid UTF-8; rename it".into() });
+            return Err(Error::FileNotReadable {
+                path: shown,
+                reason: "its name is not valid UTF-8; rename it".into(),
+            });
         };
         // Opening what is no file may do something to it.
         let metadata = followed.metadata().map_err(|error| unreadable(path, &error))?;
