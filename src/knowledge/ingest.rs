@@ -413,8 +413,9 @@ fn cut(
 ) -> Result<(Extracted, Vec<Chunk>, Vec<(usize, String)>), Error> {
     let failed = |error: corbie_infer::Error| Error::Model(error.to_string());
     let text = Text::of(&document.pages);
-    let tokens = tokenizer.offsets(text.as_str()).map_err(failed)?;
-    let chunks = chunk::pack(&text, &tokens, settings);
+    let tokens = chunk::parted(text.as_str(), tokenizer.offsets(text.as_str()).map_err(failed)?);
+    let mut chunks = chunk::pack(&text, &tokens, settings);
+    chunks.retain(|chunk| !chunk.text.is_empty());
     let mut windows = Vec::new();
     for (number, chunk) in chunks.iter().enumerate() {
         let pieces = tokenizer.windows(&chunk.text).map_err(failed)?;

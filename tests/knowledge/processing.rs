@@ -141,3 +141,18 @@ fn k38_no_temporary_files_stay_whatever_comes_of_a_document() {
         std::fs::read_dir(temporary.path()).unwrap().next().is_none().then_some(())
     });
 }
+
+#[test]
+fn k40_a_text_without_a_space_is_cut_and_none_of_it_is_lost() {
+    /// Bytes of 500 tokens that are as long as tokens may be.
+    const MOST: usize = 500 * 64;
+    let mut corbie = Corbie::start();
+    let text = format!("Herons wait. {}", "x".repeat(400_000));
+    let added = corbie.add("long.txt", &text);
+    assert!(added["chunks_created"].as_u64().unwrap() > 10, "{added}");
+    let found = corbie.search("herons wait");
+    let found = found["results"].as_array().unwrap();
+    assert!(!found.is_empty() && found.iter().all(|one| one["chunk_text"].as_str().unwrap().len() <= MOST));
+    let wanted = json!({ "document_id": added["document_id"], "max_characters": 500_000 });
+    assert_eq!(corbie.call("knowledge-get", wanted)["pages"][0]["text"], text);
+}

@@ -104,3 +104,36 @@ fn no_text_makes_no_chunk() {
     check(&[], 5, 1, &[]);
     check(&[page(1, vec![Block::paragraph(" \n ")])], 5, 1, &[]);
 }
+
+#[test]
+fn k40_no_chunk_is_larger_than_its_tokens_may_be_whatever_the_text_is_made_of() {
+    const SIZE: usize = 20;
+    let megabyte = |piece: &str| piece.repeat((1 << 20) / piece.len());
+    let strange = [
+        megabyte("x"),
+        megabyte("漢"),
+        format!("a{}", megabyte("\u{301}")),
+        format!("a {} b", megabyte("\u{200b}")),
+        format!("a {} b", megabyte("👩\u{200d}")),
+    ];
+    for text in strange {
+        for block in [Block::paragraph(text.clone()), Block::heading(1, text.clone())] {
+            let pages = [page(1, vec![block])];
+            let text = Text::of(&pages);
+            // As a model reads it that knows neither the word nor what is invisible.
+            let visible = |word: &Range<usize>| !text.as_str()[word.clone()].starts_with('\u{200b}');
+            let tokens = words(text.as_str()).into_iter().filter(visible).collect();
+            let tokens = chunk::parted(text.as_str(), tokens);
+            let chunks = chunk::pack(&text, &tokens, Settings { size: SIZE, overlap: 5 });
+            let most = SIZE * 2 * chunk::LONGEST_TOKEN;
+            for chunk in &chunks {
+                let path: usize = chunk.path.iter().map(String::len).sum();
+                assert!(chunk.text.len() <= most && path <= 1024, "{} and {path} bytes", chunk.text.len());
+            }
+            // Nothing is lost.
+            let new = chunks.iter().flat_map(|chunk| &chunk.spans).filter(|span| span.role == Role::New);
+            let bytes: usize = new.map(|span| span.in_document.len()).sum();
+            assert_eq!(bytes, text.as_str().len());
+        }
+    }
+}

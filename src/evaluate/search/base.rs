@@ -108,6 +108,7 @@ impl Base {
 fn cut(text: &str, tokenizer: &Tokenizer) -> Result<Vec<String>, Error> {
     let pages = [Page { number: 1, blocks: vec![Block::paragraph(text)], ..Page::default() }];
     let text = Text::of(&pages);
-    let chunks = chunk::pack(&text, &tokenizer.offsets(text.as_str())?, CHUNKS);
+    let tokens = chunk::parted(text.as_str(), tokenizer.offsets(text.as_str())?);
+    let chunks = chunk::pack(&text, &tokens, CHUNKS);
     Ok(chunks.into_iter().map(|chunk| chunk.text).collect())
 }

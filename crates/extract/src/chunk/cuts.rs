@@ -72,23 +72,31 @@ pub(super) fn kept(text: &Text<'_>, tokens: &[Range<usize>]) -> Vec<Range<usize>
     kept
 }
 
+/// The most bytes of a grapheme. One with more marks than that is nobody's letter, and is cut between characters.
+const LONGEST_GRAPHEME: usize = 1024;
+
 /// The best place to force: the beginning of the last word with at most `most` tokens before it, else of the last
 /// grapheme, else of the first one beyond. `None` where there is none up to the end.
 pub(super) fn force(text: &str, tokens: &[Range<usize>], start: Cut, most: usize) -> Option<Cut> {
     let cut = |token: usize| Cut { at: tokens[token].start, token, rank: Rank::Forced };
-    let is_legal = |&token: &usize| {
-        let at = tokens[token].start;
-        tokens[token - 1].end <= at && is_grapheme_boundary(text, start.at, at)
-    };
+    let is_between = |token: usize| tokens[token - 1].end <= tokens[token].start;
+    let is_legal = |&token: &usize| is_between(token) && is_grapheme_boundary(text, start.at, tokens[token].start);
+    let is_character = |&token: &usize| is_between(token) && text.is_char_boundary(tokens[token].start);
     let last = most.min(tokens.len().checked_sub(1)?);
     let first = start.token + 1;
     // Far back for a word would leave a chunk too empty.
     let half = start.token + (most - start.token).div_ceil(2);
     let words = (half.max(first)..=last).rev().filter(|&token| is_word_start(text, tokens[token].start));
-    let mut graphemes = (first..=last).rev();
-    let mut beyond = first.max(last + 1)..tokens.len();
+    let graphemes = || (first..=last).rev();
+    let beyond = || first.max(last + 1)..tokens.len();
+    let is_near = |at: usize| at - start.at <= LONGEST_GRAPHEME;
     let word = words.into_iter().find(is_legal);
-    word.or_else(|| graphemes.find(is_legal)).or_else(|| beyond.find(is_legal)).map(cut)
+    let near = || beyond().take_while(|&token| is_near(tokens[token].start)).find(is_legal);
+    let found = word.or_else(|| graphemes().find(is_legal)).or_else(near);
+    if found.is_none() && !is_near(tokens[tokens.len() - 1].end) {
+        return graphemes().chain(beyond()).find(is_character).map(cut);
+    }
+    found.map(cut)
 }
 
 pub(super) fn is_word_start(text: &str, at: usize) -> bool {

@@ -11,6 +11,8 @@
 //! of a sentence too long to repeat; one that goes on in the middle of a table begins with the table's header instead. A
 //! sentence or a row that would be cut only because of that goes without.
 //!
+//! A chunk has no bound of bytes but by its tokens: [`parted`] sees to it that these have one.
+//!
 //! Furniture is left out: said on every page, it would be found for every query. A file with nothing else keeps it.
 //!
 //! ```
@@ -26,6 +28,7 @@
 //! ```
 
 mod cuts;
+mod parted;
 mod sentence;
 mod text;
 
@@ -34,6 +37,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use cuts::{Cut, Rank};
+pub use parted::{LONGEST_TOKEN, parted};
 pub use sentence::sentence_starts;
 pub use text::Text;
 
@@ -55,7 +59,7 @@ pub struct Chunk {
     pub tokens: usize,
     /// The first page and the last of what is new in it.
     pub pages: (u32, u32),
-    /// The headings its beginning stands under, outermost first, and the heading it begins with.
+    /// The headings its beginning stands under, outermost first, and the heading it begins with. Very long ones are cut.
     pub path: Vec<String>,
     /// In the order of its text. Those that are new, of all chunks together, are all text of the document.
     pub spans: Vec<Span>,
@@ -83,6 +87,9 @@ pub enum Role {
     /// The header of the table that goes on.
     Header,
 }
+
+/// The most bytes of a heading in a path: it is repeated in every chunk below it.
+const LONGEST_HEADING: usize = 1024;
 
 /// Cuts a text. `tokens` are places in it, in ascending order.
 pub fn pack(text: &Text<'_>, tokens: &[Range<usize>], settings: Settings) -> Vec<Chunk> {
@@ -217,11 +224,11 @@ impl Packer<'_> {
             text: String::new(),
             tokens: end.token - start.token,
             pages: (first.page, first.page),
-            path: first.block.path.clone(),
+            path: first.block.path.iter().map(|heading| short(heading)).collect(),
             spans: Vec::new(),
         };
         if first.is_heading() {
-            chunk.path.push(first.block.text.clone());
+            chunk.path.push(short(&first.block.text));
         }
         if let Some(lead) = lead {
             chunk.tokens += lead.tokens;
@@ -260,4 +267,9 @@ impl Packer<'_> {
             }
         }
     }
+}
+
+/// As much of a heading as a path has.
+fn short(heading: &str) -> String {
+    heading[..heading.floor_char_boundary(LONGEST_HEADING)].to_owned()
 }
