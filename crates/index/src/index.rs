@@ -131,12 +131,27 @@ impl Index {
         }
     }
 
-    /// Joins small segments, and drops what was removed. Searches and changes go on meanwhile.
+    /// Joins small segments, and drops what was removed from all but large ones. Searches and changes go on meanwhile.
     pub fn tidy(&self) {
+        self.tidy_up_to(tidy::LIGHT);
+    }
+
+    /// The same, and drops what was removed from large ones too, of which a copy is made one at a time.
+    pub fn purge(&self) {
+        self.tidy_up_to(usize::MAX);
+    }
+
+    /// Whether anything that was removed would be saved.
+    pub fn holds_removed(&self) -> bool {
+        self.snapshot().parts.iter().any(|part| part.is_partly_gone())
+    }
+
+    /// Drops what was removed from segments of at most `light` bytes.
+    pub(crate) fn tidy_up_to(&self, light: usize) {
         let _only_one = self.tidying.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let mut writer = self.lock();
-            let Some(group) = tidy::any(&self.latest.load().parts) else { return };
+            let Some(group) = tidy::any(&self.latest.load().parts, light) else { return };
             writer.busy = group.iter().map(|part| part.serial).collect();
             drop(writer);
             let joined = join(&group, self.dimension);

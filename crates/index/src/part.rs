@@ -55,6 +55,11 @@ impl Part {
         }
     }
 
+    /// Whether documents of it were removed, be it ones without chunks.
+    pub(crate) fn is_partly_gone(&self) -> bool {
+        self.sums.documents < self.segment.documents.len()
+    }
+
     /// Removes documents, given by their places.
     pub(crate) fn remove(&mut self, documents: &[u32]) {
         for document in documents.iter().map(|document| *document as usize) {

@@ -18,6 +18,10 @@ const LARGEST: usize = 256 * 1024;
 /// A segment is made anew when one in this many of its chunks is gone.
 const GONE: usize = 5;
 
+/// A segment of at most so many bytes is made anew as soon as anything of it is gone: what was removed is to be
+/// forgotten, and that takes a moment.
+pub(crate) const LIGHT: usize = 16 << 20;
+
 type Parts = Vec<Arc<Part>>;
 
 /// What a writer joins at once after a change.
@@ -34,8 +38,8 @@ pub(crate) fn small(parts: &[Arc<Part>], busy: &HashSet<u64>) -> Option<Parts> {
 }
 
 /// What to join when there is time: the small ones, as long as the next is not much larger than those before it
-/// together; and any of which much is gone.
-pub(crate) fn any(parts: &[Arc<Part>]) -> Option<Parts> {
+/// together; and any of which much is gone, or anything at all if it has at most `light` bytes.
+pub(crate) fn any(parts: &[Arc<Part>], light: usize) -> Option<Parts> {
     let mut sorted = parts.to_vec();
     sorted.sort_by_key(|part| part.sums.chunks);
     let mut group = Parts::new();
@@ -51,5 +55,46 @@ pub(crate) fn any(parts: &[Arc<Part>]) -> Option<Parts> {
     if group.len() > 1 {
         return Some(group);
     }
-    sorted.into_iter().find(|part| part.dead.len() * GONE > part.segment.chunks.len()).map(|part| vec![part])
+    let is_due = |part: &Arc<Part>| {
+        let much = part.dead.len() * GONE > part.segment.chunks.len();
+        much || (part.is_partly_gone() && part.segment.bytes() <= light)
+    };
+    sorted.into_iter().find(is_due).map(|part| vec![part])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Change, Chunk, Document, Index};
+    use std::collections::HashSet;
+
+    #[test]
+    fn one_removed_document_is_dropped_from_light_segments_at_once_and_from_all_by_a_purge() {
+        let document = |key: u64, text: &str| {
+            let chunk = Chunk { key, text: text.into(), context: String::new(), vectors: Vec::new() };
+            Change::Put(Document { key, added: 0, facets: Vec::new(), chunks: vec![chunk] })
+        };
+        let filled = || {
+            let index = Index::new(2);
+            let mut all: Vec<Change> = (0..50).map(|key| document(key, "something ordinary")).collect();
+            all.push(document(99, "zyzzyva"));
+            index.apply(all);
+            assert!(!index.holds_removed());
+            index.apply(vec![Change::Remove { document: 99 }]);
+            assert!(index.holds_removed());
+            index
+        };
+        let is_saved = |index: &Index| {
+            let saved = index.save(&HashSet::new());
+            saved.fresh.iter().any(|(_, bytes)| bytes.windows(7).any(|word| word == b"zyzzyva"))
+        };
+        let index = filled();
+        index.tidy();
+        assert!(!is_saved(&index) && !index.holds_removed());
+        let index = filled();
+        index.tidy_up_to(0);
+        assert!(is_saved(&index) && index.holds_removed());
+        index.purge();
+        assert!(!is_saved(&index) && !index.holds_removed());
+        assert_eq!(index.snapshot().documents(), 50);
+    }
 }
