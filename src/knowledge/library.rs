@@ -4,17 +4,20 @@
 //! which number its indexes are made, and catches up before it answers. What was indexed is kept in files, so that a
 //! start reads it instead of making it anew; they are a convenience, and whatever is wrong with them is made anew.
 
+mod files;
+
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use corbie_extract::Format;
-use corbie_index::{Change, Chunk, Document, Index, LiveDocument, SegmentId, Snapshot};
+use corbie_index::{Change, Chunk, Document, Index, LiveDocument, Snapshot};
 use tokio::sync::Mutex;
 
 use super::document::BaseName;
@@ -45,16 +48,18 @@ struct Shared {
     followed: AtomicU64,
     /// Something is in no file yet.
     unsaved: AtomicBool,
+    /// Since when files have words of documents that are removed.
+    owed: std::sync::Mutex<Option<Instant>>,
     /// Documents whose vectors are of another model.
     foreign: std::sync::Mutex<HashSet<u64>>,
 }
 
-/// Files with this ending are ours.
-const ENDING: &str = "segment";
-/// A segment is never larger than this.
-const LARGEST: u64 = 4 << 30;
 /// So many documents are loaded at once.
 const BATCH: usize = 32;
+/// How long words of a removed document may stay in a file that is too large to be written anew at once.
+const LONGEST_OWED: Duration = Duration::from_secs(300);
+/// The most bytes of a document's name and title that its chunks are found by: they are repeated with each.
+const LONGEST_NAME: usize = 1024;
 
 impl Library {
     /// Reads what was kept, and makes what is missing.
@@ -70,11 +75,14 @@ impl Library {
             seen: AtomicU64::new(0),
             followed: AtomicU64::new(0),
             unsaved: AtomicBool::new(false),
+            owed: std::sync::Mutex::default(),
             foreign: std::sync::Mutex::default(),
         }));
         let turn = library.0.turn.lock().await;
         library.build().await?;
         drop(turn);
+        let folder = library.0.folder.clone();
+        blocking(move || files::sweep_others(&folder)).await?;
         Ok(library)
     }
 
@@ -193,7 +201,7 @@ impl Library {
             let index = Arc::new(Index::new(shared.dimension));
             let (folder, fresh) = (self.folder_of(&base), index.clone());
             let (restored, files) = blocking(move || {
-                let (files, segments): (Vec<PathBuf>, Vec<Vec<u8>>) = read_segments(&folder).into_iter().unzip();
+                let (files, segments): (Vec<PathBuf>, Vec<Vec<u8>>) = files::read(&folder).into_iter().unzip();
                 (fresh.restore(segments, live), files)
             })
             .await?;
@@ -207,6 +215,8 @@ impl Library {
             missing.extend(restored.missing);
             bases.insert(base, index);
         }
+        let (folder, used) = (shared.folder.clone(), bases.keys().map(folder_name).collect());
+        blocking(move || files::sweep_bases(&folder, &used)).await?;
         if !missing.is_empty() {
             tracing::info!(documents = missing.len(), "indexing what is in no file of the index");
         }
@@ -220,8 +230,9 @@ impl Library {
                 let index = bases.entry(base).or_insert_with(|| Arc::new(Index::new(shared.dimension))).clone();
                 blocking(move || index.apply(changes)).await?;
             }
-            shared.unsaved.store(true, Ordering::Release);
         }
+        // What was removed and not saved may still stand in files.
+        shared.unsaved.store(true, Ordering::Release);
         shared.bases.store(Arc::new(bases));
         shared.sequence.store(sequence, Ordering::Release);
         Ok(())
@@ -259,17 +270,26 @@ impl Library {
         self.0.bases.load().get(base).cloned().unwrap_or(index)
     }
 
-    /// Joins small pieces and writes what is in no file. Searches go on meanwhile.
+    /// Joins small pieces and writes what is in no file. Words of removed documents are then in no small file, and after
+    /// [`LONGEST_OWED`] in none at all. Searches go on meanwhile.
     pub async fn save(&self) -> io::Result<()> {
-        if !self.0.unsaved.swap(false, Ordering::AcqRel) {
+        let owed = *locked(&self.0.owed);
+        let is_overdue = owed.is_some_and(|since| since.elapsed() >= LONGEST_OWED);
+        if !self.0.unsaved.swap(false, Ordering::AcqRel) && !is_overdue {
             return Ok(());
         }
         let library = self.clone();
         let saved = tokio::task::spawn_blocking(move || {
+            let mut owes = false;
             for (base, index) in library.0.bases.load().iter() {
                 index.tidy();
-                write_segments(&library.folder_of(base), index)?;
+                if is_overdue {
+                    index.purge();
+                }
+                files::write(&library.folder_of(base), index)?;
+                owes |= index.holds_removed();
             }
+            *locked(&library.0.owed) = owes.then(|| owed.filter(|_| !is_overdue).unwrap_or_else(Instant::now));
             Ok(())
         });
         let saved = saved.await.unwrap_or_else(|error| Err(io::Error::other(error)));
@@ -280,9 +300,13 @@ impl Library {
     }
 
     fn folder_of(&self, base: &BaseName) -> PathBuf {
-        // A name may be `..`, which is no folder of ours.
-        self.0.folder.join(format!("base-{base}"))
+        self.0.folder.join(folder_name(base))
     }
+}
+
+/// A name may be `..`, which is no folder of ours.
+fn folder_name(base: &BaseName) -> String {
+    format!("{}{base}", files::BASE)
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -309,9 +333,10 @@ fn indexed(loaded: LoadedDocument, model: &str) -> (BaseName, Document, bool) {
     let facets = filter::facets(format_of(&about.format), &about.metadata);
     let named =
         [Some(about.filename.as_str()), about.title.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let named = &named[..named.floor_char_boundary(LONGEST_NAME)];
     let chunks = loaded.chunks.into_iter().map(|chunk| Chunk {
         key: chunk.key,
-        context: if chunk.path.is_empty() { named.clone() } else { format!("{named} {}", chunk.path.join(" ")) },
+        context: if chunk.path.is_empty() { named.to_owned() } else { format!("{named} {}", chunk.path.join(" ")) },
         text: chunk.text,
         vectors: if is_foreign { Vec::new() } else { chunk.vectors },
     });
@@ -323,43 +348,6 @@ fn format_of(name: &str) -> Format {
     Format::of_extension(name).unwrap_or(Format::Text)
 }
 
-/// What there is; a file that cannot be read is one that is not there.
-fn read_segments(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let paths =
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == ENDING));
-    let small = |path: &PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.len() <= LARGEST);
-    paths
-        .filter(small)
-        .filter_map(|path| {
-            let bytes = fs::read(&path).ok()?;
-            Some((path, bytes))
-        })
-        .collect()
-}
-
-/// Each file is whole or not there, however the program ends.
-fn write_segments(folder: &Path, index: &Index) -> io::Result<()> {
-    super::private_folder(folder)?;
-    let name = |id: &SegmentId| format!("{id}.{ENDING}");
-    let there: HashSet<String> =
-        fs::read_dir(folder)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    let known = there
-        .iter()
-        .filter_map(|name| {
-            let (id, ending) = name.split_once('.')?;
-            u64::from_str_radix(id, 16).ok().filter(|_| ending == ENDING).map(SegmentId)
-        })
-        .collect();
-    let saved = index.save(&known);
-    for (id, bytes) in &saved.fresh {
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.persist(folder.join(name(id))).map_err(|error| error.error)?;
-    }
-    let used: HashSet<String> = saved.in_use.iter().map(name).collect();
-    for old in there.iter().filter(|old| old.ends_with(ENDING) && !used.contains(*old)) {
-        let _ = fs::remove_file(folder.join(old));
-    }
-    Ok(())
-}
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests;
