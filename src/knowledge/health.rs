@@ -1,6 +1,7 @@
 //! How the knowledge base is doing, measured when it is asked for (K-102, K-105).
 
 use super::Knowledge;
+use super::document::BaseName;
 use super::store::Store;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +29,8 @@ impl Knowledge {
         }
     }
 
-    pub async fn health(&self) -> Health {
+    /// Everything that can be known, for one base.
+    pub async fn health(&self, base: &BaseName) -> Health {
         let mut issues = Vec::new();
         let (connected, accessible) = match self.open().await {
             Ok(open) => {
@@ -65,7 +67,7 @@ impl Knowledge {
                 (inference.planned(), false)
             }
         };
-        let foreign = self.opened().map_or(0, |open| open.library.foreign());
+        let foreign = self.opened().map_or(0, |open| open.library.foreign(base));
         if foreign > 0 {
             issues.push(format!(
                 "{foreign} documents have vectors of another embedding model and are found by their words alone; \

@@ -6,7 +6,7 @@
 
 mod files;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::ops::ControlFlow;
@@ -50,8 +50,8 @@ struct Shared {
     unsaved: AtomicBool,
     /// Since when files have words of documents that are removed.
     owed: std::sync::Mutex<Option<Instant>>,
-    /// Documents whose vectors are of another model.
-    foreign: std::sync::Mutex<HashSet<u64>>,
+    /// Documents whose vectors are of another model, and their bases.
+    foreign: std::sync::Mutex<HashMap<u64, BaseName>>,
 }
 
 /// So many documents are loaded at once.
@@ -98,9 +98,9 @@ impl Library {
         Ok(self.0.bases.load().get(name).map(|index| index.snapshot()))
     }
 
-    /// How many documents have vectors of another model than the one in use.
-    pub fn foreign(&self) -> usize {
-        locked(&self.0.foreign).len()
+    /// How many documents of a base have vectors of another model than the one in use.
+    pub fn foreign(&self, base: &BaseName) -> usize {
+        locked(&self.0.foreign).values().filter(|of| *of == base).count()
     }
 
     /// How many documents all bases have together.
@@ -159,7 +159,10 @@ impl Library {
             loaded.extend(documents.into_iter().map(|(_, document)| (document.key, document)));
         }
         let changes = steps.into_iter().map(|step| match step {
-            Step::Clear => Change::Clear,
+            Step::Clear => {
+                locked(&self.0.foreign).retain(|_, of| of != base);
+                Change::Clear
+            }
             Step::Remove(document) => {
                 locked(&self.0.foreign).remove(&document);
                 Change::Remove { document }
@@ -185,10 +188,10 @@ impl Library {
         let shared = &*self.0;
         let store::Live { sequence, documents } = shared.store.live().await?;
         let mut by_base: HashMap<BaseName, Vec<LiveDocument>> = HashMap::new();
-        let mut foreign = HashSet::new();
+        let mut foreign = HashMap::new();
         for document in documents {
             if document.model != shared.model {
-                foreign.insert(document.key);
+                foreign.insert(document.key, document.base.clone());
             }
             let facets = filter::facets(format_of(&document.format), &document.metadata);
             let store::LiveDocument { base, key, date_added, chunks, .. } = document;
@@ -248,9 +251,9 @@ impl Library {
         self.0.store.load(None, &keys, take).await?;
         let documents = std::mem::take(&mut *locked(&documents));
         let mut foreign = locked(&self.0.foreign);
-        for (_, document, is_foreign) in &documents {
+        for (base, document, is_foreign) in &documents {
             match is_foreign {
-                true => foreign.insert(document.key),
+                true => foreign.insert(document.key, base.clone()),
                 false => foreign.remove(&document.key),
             };
         }

@@ -47,7 +47,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 /// Tells what can be told, also where the store cannot be read.
 async fn status(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
     let base = base(input.knowledge_base.as_deref())?;
-    let health = knowledge.health().await;
+    let health = knowledge.health(&base).await;
     let (totals, bases, unfinished) = match knowledge.open().await {
         Ok(open) => (
             open.store.totals(&base).await.unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! What is done at a time: the files of an import are looked for, or one file is added.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
