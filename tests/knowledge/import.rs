@@ -171,3 +171,42 @@ fn s11_folders_that_loop_are_entered_once() {
     let imported = waited(&mut corbie, json!({ "paths": [root] }));
     assert_eq!(counts(&imported), [1, 1, 0, 0, 0], "{imported}");
 }
+
+/// Two such names would be one if they were shown as text.
+#[cfg(target_os = "linux")]
+#[test]
+fn k31_files_whose_names_are_no_text_are_told_and_not_added() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut corbie = Corbie::start();
+    corbie.file("crows.txt", CROWS);
+    for (name, text) in [(b"bird\xff.txt", "Herons wait."), (b"bird\xfe.txt", "Swifts never land.")] {
+        std::fs::write(corbie.folder().join(std::ffi::OsStr::from_bytes(name)), text).unwrap();
+    }
+    let folder = corbie.folder().to_owned();
+    let imported = waited(&mut corbie, json!({ "paths": [folder] }));
+    assert_eq!(counts(&imported), [3, 1, 0, 0, 2], "{imported}");
+    let files = imported["files"].as_array().unwrap();
+    let failed: Vec<&Value> = files.iter().filter(|file| file["status"] == "failed").collect();
+    for file in failed {
+        assert_eq!(file["error"], "file_not_readable", "{file}");
+        assert!(file["message"].as_str().unwrap().ends_with("its name is not valid UTF-8; rename it"), "{file}");
+    }
+    assert_eq!(corbie.show()["total_count"], 1);
+}
+
+#[test]
+fn k43_a_file_that_was_moved_is_found_by_its_new_name() {
+    let mut corbie = Corbie::start();
+    let before = corbie.file("quokkaquest.txt", CROWS);
+    let added = corbie.add_path(&before, json!({}));
+    assert_eq!(corbie.search("quokkaquest")["results"][0]["document_id"], added["document_id"]);
+    let after = corbie.folder().join("wombatwander.txt");
+    std::fs::rename(&before, &after).unwrap();
+    let imported = waited(&mut corbie, json!({ "paths": [after] }));
+    assert_eq!(counts(&imported), [1, 0, 0, 1, 0], "{imported}");
+    let found = corbie.search("wombatwander");
+    assert_eq!(found["results"][0]["document_id"], added["document_id"], "{found}");
+    assert_eq!(found["results"][0]["filename"], "wombatwander.txt");
+    let gone = corbie.search("quokkaquest");
+    assert_eq!(gone["total_results"], 0, "{gone}");
+}

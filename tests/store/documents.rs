@@ -1,7 +1,7 @@
 //! Documents: put, replaced, described, removed.
 
-use corbie::knowledge::document::{BaseName, DocumentId, Origin, Put, Status, Totals};
-use corbie::knowledge::store::Error;
+use corbie::knowledge::document::{BaseName, DocumentId, FoundChunk, Origin, Put, Status, Totals};
+use corbie::knowledge::store::{ChangeKind, Changes, Error};
 use corbie::knowledge::task::Work;
 use serde_json::json;
 
@@ -71,6 +71,33 @@ async fn k36_what_is_said_about_a_document_changes_and_its_chunks_do_not() {
     assert_eq!(kept.path, other.path, "a path is not taken from another document");
     let nobody = store.describe_document(&base(), DocumentId::random(), said, None, Work::Alone).await.unwrap();
     assert_eq!(nobody, None);
+}
+
+#[tokio::test]
+async fn a_document_under_another_name_has_other_chunks_that_say_the_same() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = document("engine.pdf", 3);
+    let written = put(&store, new.clone()).await;
+    let other = put(&store, document("loom.pdf", 2)).await;
+    let before = store.chunks(&written.chunks.clone().collect::<Vec<_>>()).await.unwrap();
+    let live = store.live().await.unwrap();
+    let moved = Some("/home/ada/loom and engine.pdf".to_owned());
+    store.describe_document(&base(), new.id, new.metadata.clone(), moved, Work::Alone).await.unwrap().unwrap();
+
+    let Changes::Known(changes) = store.changes_since(live.sequence).await.unwrap() else { panic!("too old") };
+    assert_eq!(changes.iter().map(|change| change.kind).collect::<Vec<_>>(), [ChangeKind::Put]);
+    let keys = store.live().await.unwrap().documents[0].chunks.clone();
+    assert!(keys.iter().all(|key| *key >= other.chunks.end), "{keys:?} are no new keys");
+    let after = store.chunks(&keys).await.unwrap();
+    let said = |chunk: &FoundChunk| (chunk.id, chunk.ordinal, chunk.text.clone());
+    assert_eq!(after.iter().map(said).collect::<Vec<_>>(), before.iter().map(said).collect::<Vec<_>>());
+    assert_eq!(after[0].filename, "loom and engine.pdf");
+    assert_eq!(store.totals(&base()).await.unwrap().vectors, 10);
+    let next = put(&store, document("tea.pdf", 1)).await;
+    assert!(next.chunks.start > keys[2], "a key was given twice");
+    let report = store.check().await.unwrap();
+    assert!(report.is_sound(), "{report:?}");
 }
 
 #[tokio::test]

@@ -157,6 +157,24 @@ async fn a_file_that_was_never_finished_goes_when_it_is_old() {
 }
 
 #[tokio::test]
+async fn a_document_is_found_by_its_new_name_and_not_by_its_old_one() {
+    let place = Place::new();
+    let library = place.library().await;
+    let id = place.put("default", "quokka.txt", "the heron stays", MODEL).await;
+    library.catch_up().await.unwrap();
+    library.save().await.unwrap();
+    assert_eq!((finds(&library, "quokka").await, finds(&library, "wombat").await), (1, 0));
+    let moved = Some("/documents/default/wombat.txt".to_owned());
+    let base = BaseName::default();
+    place.store.describe_document(&base, id, Map::new(), moved, Work::Alone).await.unwrap().unwrap();
+    library.catch_up().await.unwrap();
+    assert_eq!((finds(&library, "quokka").await, finds(&library, "wombat").await), (0, 1));
+    // Also by who reads the files that were saved before.
+    let library = place.library().await;
+    assert_eq!((finds(&library, "quokka").await, finds(&library, "wombat").await), (0, 1));
+}
+
+#[tokio::test]
 async fn documents_of_another_model_are_counted_in_their_own_base() {
     let place = Place::new();
     let (one, other): (BaseName, BaseName) = ("one".parse().unwrap(), "other".parse().unwrap());

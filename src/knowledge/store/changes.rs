@@ -19,7 +19,7 @@ pub struct Change {
 /// What happened to a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
-    /// It is there, with other chunks than before if it was.
+    /// It is there, with other chunks than before if it was: other text, or another name.
     Put,
     Removed,
     /// What is said about it has changed; its chunks have not.

@@ -1,4 +1,4 @@
-//! Chunks that were found, with what their readers want to know.
+//! Chunks that were found, with what their readers want to know; and other keys for those that are found by other words.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -54,4 +54,29 @@ fn find(connection: &Connection, keys: &[u64]) -> Result<Vec<FoundChunk>, Error>
         found.extend(chunk.optional()?);
     }
     Ok(found)
+}
+
+/// Gives the chunks of a document keys that nothing had before. What was indexed for the old keys stays true of them, and
+/// is of no use.
+pub(super) fn renew(connection: &Connection, document: u64) -> Result<(), Error> {
+    let last: i64 = connection
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'")?
+        .query_row([], |row| row.get(0))
+        .optional()?
+        .unwrap_or_default();
+    // Vectors and chunks refer to each other again when both have moved.
+    connection.pragma_update(None, "defer_foreign_keys", true)?;
+    let moved = "?2 + 1 + (SELECT ordinal FROM chunks WHERE key = chunk)";
+    let theirs = "chunk IN (SELECT key FROM chunks WHERE document = ?1)";
+    connection
+        .prepare_cached(&format!("UPDATE vectors SET chunk = {moved} WHERE {theirs}"))?
+        .execute((document, last))?;
+    connection
+        .prepare_cached("UPDATE chunks SET key = ?2 + 1 + ordinal WHERE document = ?1")?
+        .execute((document, last))?;
+    let highest = "max(seq, (SELECT ifnull(max(key), 0) FROM chunks))";
+    connection
+        .prepare_cached(&format!("UPDATE sqlite_sequence SET seq = {highest} WHERE name = 'chunks'"))?
+        .execute([])?;
+    Ok(())
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::changes::{self, ChangeKind};
 use super::error::Error;
-use super::{Pen, Store, clear, rows, tasks};
+use super::{Pen, Store, chunks, clear, rows, tasks};
 use crate::knowledge::document::{BaseName, Document, DocumentId, Origin, Page, Removed, Source, Totals};
 use crate::knowledge::task::Work;
 
@@ -190,7 +190,15 @@ fn describe(
     let path = path.filter(|_| !is_taken);
     let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
     statement.execute(params![before.key, rows::to_json(metadata)?, now, path, filename])?;
-    changes::note(connection, pen, base_key, Some(before.key), ChangeKind::Described)?;
+    // Chunks are found by the name of their file, so under another name they are other chunks.
+    let kind = match filename.is_some_and(|filename| filename != before.filename) {
+        true => {
+            chunks::renew(connection, before.key)?;
+            ChangeKind::Put
+        }
+        false => ChangeKind::Described,
+    };
+    changes::note(connection, pen, base_key, Some(before.key), kind)?;
     tasks::end_with(connection, pen, work, now)?;
     find(connection, "d.id = ?2", (base, id))
 }
