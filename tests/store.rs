@@ -25,5 +25,7 @@ mod room;
 mod speed;
 #[path = "store/tasks.rs"]
 mod tasks;
+#[path = "store/text.rs"]
+mod text;
 #[path = "store/versions.rs"]
 mod versions;

@@ -9,13 +9,14 @@ use corbie_mcp::{
 
 use super::document::{BaseName, DocumentId};
 use super::search::Question;
-use super::store::{Listing, Order, ProcessingStatus, Sort};
+use super::store::{Listing, Order, ProcessingStatus, Sort, Wanted};
 use super::{Error, Knowledge, grounding};
 
 const DOCUMENTS: &str = "knowledge://documents/{id}";
 const CHUNKS: &str = "knowledge://chunks/{id}";
 /// The longest text of a document that is read at once; `knowledge-get` reads any, page by page.
 const LONGEST: usize = 4 << 20;
+const WHOLE: Wanted = Wanted { from: 1, pages: u32::MAX, bytes: LONGEST };
 const PROMPT: &str = "answer_from_documents";
 
 /// Adds them to a server.
@@ -106,28 +107,16 @@ async fn read_document(knowledge: &Knowledge, uri: &str, id: &str) -> Result<Vec
     let id: DocumentId = id.parse().map_err(|_| missing())?;
     let open = knowledge.open().await?;
     for base in open.store.bases().await.map_err(Error::from)? {
-        if open.store.document(&base, id).await.map_err(Error::from)?.is_none() {
-            continue;
-        }
+        let found = open.store.text(&base, id, WHOLE).await.map_err(Error::from)?;
+        let Some((_, pages)) = found else { continue };
         let mut text = String::new();
-        let mut from = 1;
-        loop {
-            let pages = open.store.pages(id, from, 100).await.map_err(Error::from)?;
-            let Some(last) = pages.last() else { break };
-            from = last.number + 1;
-            for page in &pages {
-                text += &page.text;
-                text += "\n\n";
-            }
-            if text.len() > LONGEST {
-                text.truncate(text.floor_char_boundary(LONGEST));
-                text += "\n\n[cut here; knowledge-get reads the rest page by page]";
-                break;
-            }
+        for page in pages {
+            text += &page.text;
+            text += "\n\n";
         }
-        // Removed while it was read: what there is of it may be half of it.
-        if open.store.document(&base, id).await.map_err(Error::from)?.is_none() {
-            return Err(missing());
+        if text.len() > LONGEST {
+            text.truncate(text.floor_char_boundary(LONGEST));
+            text += "\n\n[cut here; knowledge-get reads the rest page by page]";
         }
         return Ok(vec![ResourceContents::text(uri, "text/plain", text.trim_end())]);
     }

@@ -1,7 +1,7 @@
 //! Documents: put, replaced, described, removed.
 
 use corbie::knowledge::document::{BaseName, DocumentId, FoundChunk, Origin, Put, Status, Totals};
-use corbie::knowledge::store::{ChangeKind, Changes, Error};
+use corbie::knowledge::store::{ChangeKind, Changes, Error, Wanted};
 use corbie::knowledge::task::Work;
 use serde_json::json;
 
@@ -150,7 +150,7 @@ async fn k74_a_removal_takes_chunks_vectors_and_pages_with_it() {
     let keys: Vec<u64> = gone.chunks.chain(stays.chunks.clone()).collect();
     let left: Vec<u64> = store.chunks(&keys).await.unwrap().iter().map(|chunk| chunk.key).collect();
     assert_eq!(left, stays.chunks.collect::<Vec<_>>());
-    assert_eq!(store.pages(first.id, 1, 10).await.unwrap(), []);
+    assert_eq!(store.text(&base(), first.id, Wanted { from: 1, pages: 10, bytes: 1 << 20 }).await.unwrap(), None);
     let report = store.check().await.unwrap();
     assert_eq!((report.documents, report.pages, report.chunks, report.vectors), (1, 2, 2, 4));
     assert!(report.is_sound(), "{report:?}");
@@ -196,17 +196,6 @@ async fn k94_clearing_what_is_empty_gives_zeros() {
     put(&store, new.clone()).await;
     store.remove_document(&base(), new.id).await.unwrap();
     assert_eq!(store.clear(&base()).await.unwrap(), Default::default());
-}
-
-#[tokio::test]
-async fn pages_are_given_from_a_number_on() {
-    let folder = folder();
-    let store = open(folder.path());
-    let new = document("engine.pdf", 5);
-    put(&store, new.clone()).await;
-    let pages = store.pages(new.id, 2, 2).await.unwrap();
-    assert_eq!(pages, new.pages[1..3]);
-    assert_eq!(store.pages(new.id, 6, 2).await.unwrap(), []);
 }
 
 #[tokio::test]

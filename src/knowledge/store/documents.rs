@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::changes::{self, ChangeKind};
 use super::error::Error;
 use super::{Pen, Store, chunks, clear, rows, tasks};
-use crate::knowledge::document::{BaseName, Document, DocumentId, Origin, Page, Removed, Source, Totals};
+use crate::knowledge::document::{BaseName, Document, DocumentId, Origin, Removed, Source, Totals};
 use crate::knowledge::task::Work;
 
 impl Store {
@@ -37,21 +37,6 @@ impl Store {
     ) -> Result<Vec<Source>, Error> {
         let (base, folder) = (base.clone(), folder.trim_end_matches(std::path::MAIN_SEPARATOR).to_owned());
         self.read(move |transaction| under(transaction, &base, &folder, origin)).await
-    }
-
-    /// Some pages of a document as text, from the page with the number `from` on.
-    pub async fn pages(&self, id: DocumentId, from: u32, count: u32) -> Result<Vec<Page>, Error> {
-        self.read(move |transaction| {
-            let mut statement = transaction.prepare_cached(
-                "SELECT p.number, p.label, p.text FROM pages AS p JOIN documents AS d ON d.key = p.document \
-                 WHERE d.id = ?1 AND p.number >= ?2 ORDER BY p.number LIMIT ?3",
-            )?;
-            let rows = statement.query_map(params![id, from, count], |row| {
-                Ok(Page { number: row.get(0)?, label: row.get(1)?, text: row.get(2)? })
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
-        .await
     }
 
     /// Changes what is said about a document, and where it stands if there is a path. None if there is no such document;
@@ -138,7 +123,11 @@ impl Store {
 }
 
 /// The first document of the base `?1` that a condition holds for.
-fn find(connection: &Connection, condition: &str, parameters: impl Params) -> Result<Option<Document>, Error> {
+pub(super) fn find(
+    connection: &Connection,
+    condition: &str,
+    parameters: impl Params,
+) -> Result<Option<Document>, Error> {
     let columns = rows::DOCUMENT;
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {columns} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE b.name = ?1 AND {condition} LIMIT 1"

@@ -28,6 +28,7 @@ mod rows;
 mod salvage;
 mod schema;
 mod tasks;
+mod text;
 mod uploads;
 mod vectors;
 mod writer;
@@ -48,6 +49,7 @@ pub use listing::{Listed, ListedDocument, Listing, Order, ProcessingStatus, Sort
 pub use load::{Live, LiveDocument, LoadedChunk, LoadedDocument};
 pub use repair::Repaired;
 pub use schema::VERSION;
+pub use text::Wanted;
 pub use uploads::Uploads;
 pub use vectors::FAITHFUL;
 

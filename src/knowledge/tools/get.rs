@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{MODULE, base, base_schema, dialect, document_id, missing, whole};
+use crate::knowledge::store::Wanted;
 use crate::knowledge::{Error, Knowledge, date};
 
 const DESCRIPTION: &str = "Get the text of a document in the knowledge base, some pages at a time. next_page tells where \
@@ -64,12 +65,11 @@ async fn get(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
     let base = base(input.knowledge_base.as_deref())?;
     let id = document_id(&input.document_id)?;
     let open = knowledge.open().await?;
-    let document = open.store.document(&base, id).await?.ok_or_else(|| missing(&input.document_id))?;
-    let pages = open.store.pages(id, input.page, input.pages).await?;
-    if pages.is_empty() && input.page <= document.page_count {
-        // Removed since.
-        return Err(missing(&input.document_id));
-    }
+    // A character has four bytes at most.
+    let bytes = input.offset.saturating_add(input.max_characters).saturating_mul(4);
+    let wanted = Wanted { from: input.page, pages: input.pages, bytes };
+    let found = open.store.text(&base, id, wanted).await?;
+    let (document, pages) = found.ok_or_else(|| missing(&input.document_id))?;
     let mut left = input.max_characters;
     let mut shown = Vec::new();
     let mut next = None;

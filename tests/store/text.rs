@@ -1,0 +1,56 @@
+//! The text of a document.
+
+use corbie::knowledge::document::{NewDocument, Page};
+use corbie::knowledge::store::Wanted;
+
+use crate::fixture::{base, document, folder, named, open, put};
+
+/// All of it, one page after the other.
+const ALL: Wanted = Wanted { from: 1, pages: u32::MAX, bytes: usize::MAX };
+
+#[tokio::test]
+async fn pages_are_given_from_a_number_on_and_up_to_a_size() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = document("engine.pdf", 5);
+    put(&store, new.clone()).await;
+    let pages = async |wanted| store.text(&base(), new.id, wanted).await.unwrap().unwrap().1;
+    assert_eq!(pages(ALL).await, new.pages);
+    assert_eq!(pages(Wanted { from: 2, pages: 2, ..ALL }).await, new.pages[1..3]);
+    assert_eq!(pages(Wanted { from: 6, ..ALL }).await, []);
+    let bytes = new.pages[0].text.len() + new.pages[1].text.len() - 1;
+    assert_eq!(pages(Wanted { bytes, ..ALL }).await, new.pages[..2]);
+    assert_eq!(store.text(&named("other"), new.id, ALL).await.unwrap(), None, "a base has only its own");
+}
+
+/// How often a document is read while it is replaced all the time.
+const READS: usize = 60;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_is_replaced_while_it_is_read_is_of_one_version() {
+    let folder = folder();
+    let store = open(folder.path());
+    let version = |number: u32| {
+        let pages = (1..=300).map(|page| Page { number: page, label: None, text: format!("version {number}") });
+        NewDocument { pages: pages.collect(), title: Some(number.to_string()), ..document("engine.pdf", 1) }
+    };
+    let first = put(&store, version(0)).await;
+    let writing = store.clone();
+    let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
+    let writer = tokio::spawn(async move {
+        let mut number = 0;
+        while stopped.try_recv() == Err(tokio::sync::oneshot::error::TryRecvError::Empty) {
+            number += 1;
+            put(&writing, NewDocument { replaces: Some(first.id), ..version(number) }).await;
+        }
+        number
+    });
+    for _ in 0..READS {
+        let (document, pages) = store.text(&base(), first.id, ALL).await.unwrap().unwrap();
+        let said = format!("version {}", document.title.unwrap());
+        assert_eq!(pages.len(), 300);
+        assert!(pages.iter().all(|page| page.text == said), "pages of another version than {said}");
+    }
+    stop.send(()).unwrap();
+    assert!(writer.await.unwrap() > 0);
+}
