@@ -6,6 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::Timeout;
+use super::external::Mistake;
+use super::inference::Inference;
+use super::problem::KeyPath;
 
 /// The documents that are kept and searched.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -19,8 +22,9 @@ pub struct Knowledge {
     /// The folder for what makes searching fast. It is made anew where it is missing. `index` in the storage, if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vector_db_path: Option<PathBuf>,
-    /// The name of the embedding model: the one inside, or the one of `inference.embedding.path`, whose vectors those of
-    /// no other model are compared with. If left out, whichever is in use.
+    /// The name of the embedding model, for those who want to be sure of it: with another one in use the program does not
+    /// start. It is the name of the folder of `inference.embedding.path`, which chooses the model, or that of the one
+    /// inside, `all-MiniLM-L6-v2`. If left out, whichever is in use.
     #[schemars(length(min = 1, max = 200))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<String>,
@@ -130,6 +134,26 @@ impl Knowledge {
     /// Where what makes searching fast is kept.
     pub fn index(&self, storage: &Path) -> PathBuf {
         self.vector_db_path.clone().unwrap_or_else(|| storage.join("index"))
+    }
+
+    /// What does not fit together: a model that is not the one in use.
+    pub(super) fn mistakes(&self, inference: &Inference) -> Vec<Mistake> {
+        let Some(wanted) = &self.embedding_model else { return Vec::new() };
+        let (used, which) = match &inference.embedding.path {
+            Some(path) => (crate::inference::name_of(path), "of `inference.embedding.path`"),
+            None => (corbie_infer::builtin_models()[0].id.clone(), "inside"),
+        };
+        // The one inside is also known by the name that it has without its weights rounded, and any by its maker's.
+        let usual = used.strip_suffix("-int8").filter(|_| inference.embedding.path.is_none()).unwrap_or(&used);
+        let asked = wanted.rsplit('/').next().unwrap_or(wanted);
+        if asked == used || asked == usual {
+            return Vec::new();
+        }
+        let path = KeyPath::default().key("knowledge").key("embedding_model");
+        let message = format!(
+            "must be `{usual}`, which is the model {which}; leave it out, or set `inference.embedding.path` to the folder of another"
+        );
+        vec![Mistake { path, message }]
     }
 
     pub fn max_file_bytes(&self) -> u64 {

@@ -116,6 +116,7 @@ impl Config {
         let loaded = Loaded { config, warnings, layers, tree };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.providers.mistakes());
+        mistakes.extend(loaded.config.knowledge.mistakes(&loaded.config.inference));
         if mistakes.is_empty() {
             return Ok(loaded);
         }

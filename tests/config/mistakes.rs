@@ -240,3 +240,27 @@ fn a06_a_mistake_met_later_names_the_key_and_where_it_is_written() {
     );
     assert_eq!(loaded.mistake("server.auth", "needs a token").to_string(), "server.auth: needs a token");
 }
+
+#[test]
+fn f12_an_embedding_model_that_is_not_in_use_is_told_with_the_one_that_is() {
+    let rest = "leave it out, or set `inference.embedding.path` to the folder of another";
+    check(
+        "knowledge: {embedding_model: text-embedding-3-small}\n",
+        &[&format!("1:13: knowledge.embedding_model: must be `all-MiniLM-L6-v2`, which is the model inside; {rest}")],
+    );
+    let folder = "inference: {embedding: {path: /models/bge-m3}}\n";
+    check(
+        &format!("{folder}knowledge: {{embedding_model: all-MiniLM-L6-v2}}\n"),
+        &[&format!(
+            "2:13: knowledge.embedding_model: must be `bge-m3`, which is the model of `inference.embedding.path`; {rest}"
+        )],
+    );
+    for good in [
+        "knowledge: {embedding_model: all-MiniLM-L6-v2}\n".to_owned(),
+        "knowledge: {embedding_model: all-MiniLM-L6-v2-int8}\n".to_owned(),
+        "knowledge: {embedding_model: sentence-transformers/all-MiniLM-L6-v2}\n".to_owned(),
+        format!("{folder}knowledge: {{embedding_model: bge-m3}}\n"),
+    ] {
+        Machine::new().project(&good).try_load().unwrap();
+    }
+}
