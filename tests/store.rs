@@ -29,3 +29,5 @@ mod tasks;
 mod text;
 #[path = "store/versions.rs"]
 mod versions;
+#[path = "store/watched.rs"]
+mod watched;

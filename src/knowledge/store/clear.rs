@@ -6,7 +6,7 @@ use rusqlite::{Connection, ToSql, Transaction};
 
 use super::changes::{self, ChangeKind};
 use super::error::Error;
-use super::{Pen, Store, rows, tasks, writer};
+use super::{Pen, Store, rows, tasks, watched, writer};
 use crate::knowledge::document::BaseName;
 use crate::knowledge::task::TaskId;
 
@@ -30,7 +30,7 @@ const LITTLE: u64 = 2048;
 
 impl Store {
     /// Removes all documents of a base and cancels its tasks, in one transaction, and gives the space back. Failed tasks
-    /// are no longer listed among its documents.
+    /// are no longer listed among its documents, and files of watched folders wait until they change.
     pub async fn clear(&self, base: &BaseName) -> Result<Cleared, Error> {
         let (base, pen, files) = (base.clone(), self.pen(), self.0.files.clone());
         let patience = self.0.options.busy_timeout;
@@ -80,6 +80,7 @@ fn clear(transaction: &Transaction<'_>, pen: &Pen, base: &BaseName) -> Result<Cl
     let cancelled_tasks = cancel.query_map((key, now), |row| row.get(0))?.collect::<Result<Vec<TaskId>, _>>()?;
     transaction.execute("DELETE FROM imported WHERE task IN (SELECT key FROM tasks WHERE base = ?1)", [key])?;
     transaction.execute("UPDATE tasks SET document = NULL WHERE base = ?1 AND state = 'failed'", [key])?;
+    watched::settle_base(transaction, key)?;
     let counted =
         "SELECT count(*), ifnull(sum(chunk_count), 0), ifnull(sum(vector_count), 0) FROM documents WHERE base = ?1";
     let (documents, chunks, vectors) =

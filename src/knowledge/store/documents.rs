@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::changes::{self, ChangeKind};
 use super::error::Error;
-use super::{Pen, Store, chunks, clear, rows, tasks};
+use super::{Pen, Store, chunks, clear, rows, tasks, watched};
 use crate::knowledge::document::{BaseName, Document, DocumentId, Origin, Removed, Source, Totals};
 use crate::knowledge::task::Work;
 
@@ -204,6 +204,7 @@ fn remove(
     let Some(document) = document.filter(stands_there) else { return Ok(None) };
     let base = rows::written_base(connection, base, rows::now())?;
     connection.prepare_cached("DELETE FROM documents WHERE key = ?1")?.execute([document.key])?;
+    watched::leave_document(connection, id)?;
     let sequence = changes::note(connection, pen, base, Some(document.key), ChangeKind::Removed)?;
     Ok(Some(Removed {
         key: document.key,

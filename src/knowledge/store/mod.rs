@@ -31,6 +31,7 @@ mod tasks;
 mod text;
 mod uploads;
 mod vectors;
+mod watched;
 mod writer;
 
 use std::fs::{File, TryLockError};
@@ -52,6 +53,7 @@ pub use schema::VERSION;
 pub use text::Wanted;
 pub use uploads::Uploads;
 pub use vectors::FAITHFUL;
+pub use watched::{Look, Place, Standing, Turn, Watched};
 
 use changes::Watch;
 use files::Files;

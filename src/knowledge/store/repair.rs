@@ -88,7 +88,11 @@ pub(super) fn mend_rows(transaction: &Transaction<'_>) -> Result<u64, Error> {
          DELETE FROM tasks WHERE base NOT IN (SELECT key FROM bases);
          DELETE FROM chunks WHERE document NOT IN (SELECT key FROM documents);
          DELETE FROM pages WHERE document NOT IN (SELECT key FROM documents);
-         DELETE FROM vectors WHERE chunk NOT IN (SELECT key FROM chunks);",
+         DELETE FROM vectors WHERE chunk NOT IN (SELECT key FROM chunks);
+         DELETE FROM watched WHERE base NOT IN (SELECT key FROM bases);
+         -- Documents that were lost come back where their files are followed; those a user removed are not named any more.
+         UPDATE watched SET state = 'waiting', document = NULL
+             WHERE state = 'settled' AND document NOT IN (SELECT id FROM documents);",
     )?;
     drop_unreadable(transaction)?;
     let sql = format!(

@@ -136,6 +136,14 @@ pub(super) fn base(connection: &Connection, name: &BaseName) -> Result<Option<i6
     Ok(statement.query_row([name], |row| row.get(0)).optional()?)
 }
 
+/// The key of a base that must be there, but that nothing changes about.
+pub(super) fn known_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO bases (name, created, updated) VALUES (?1, ?2, ?2)")?
+        .execute((name, now))?;
+    base(connection, name)?.ok_or_else(|| Error::Internal(format!("the base `{name}` was not made")))
+}
+
 /// The key of a base that is written to now.
 pub(super) fn written_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
     let mut statement = connection.prepare_cached(

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Statement, params_from_iter};
 use super::error::Error;
 
 /// The tables with their keys, parents first.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 9] = [
     ("bases", "key"),
     ("documents", "key"),
     ("pages", "rowid"),
@@ -17,6 +17,8 @@ const TABLES: [(&str, &str); 7] = [
     ("vectors", "chunk"),
     ("changes", "sequence"),
     ("tasks", "key"),
+    ("watched", "key"),
+    ("watched_folders", "rowid"),
 ];
 
 /// Keys that are asked for one by one at most. More would take hours, and a hole that large is no page.

@@ -10,6 +10,7 @@ use super::error::Error;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_first.sql"),
     include_str!("migrations/0002_progress.sql"),
+    include_str!("migrations/0003_watched.sql"),
     include_str!("migrations/0004_imports.sql"),
 ];
 

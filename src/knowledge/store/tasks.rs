@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::error::Error;
 use super::instance::Living;
-use super::{Options, Pen, Store, imported, rows};
+use super::{Options, Pen, Store, imported, rows, watched};
 use crate::knowledge::document::{BaseName, DocumentId, Millis};
 use crate::knowledge::task::{NewTask, Outcome, Progress, Task, TaskEnd, TaskId, TaskState, Unfinished, Work};
 
@@ -92,6 +92,7 @@ impl Store {
     pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
         self.write(move |transaction, pen| {
             end_one(transaction, pen, &TaskEnd::cancelled(id), rows::now())?;
+            watched::settle_task(transaction, id)?;
             transaction.prepare_cached("DELETE FROM tasks WHERE id = ?1 AND state = 'failed'")?.execute([id])?;
             Ok(())
         })

@@ -1,0 +1,25 @@
+-- Files of watched folders, as they looked when they were last taken up. What nobody remembers would come back after it was
+-- removed, or go with a disk that is not mounted.
+CREATE TABLE watched (
+    key INTEGER PRIMARY KEY,
+    base INTEGER NOT NULL REFERENCES bases (key),
+    path TEXT NOT NULL,
+    -- Nanoseconds since 1970.
+    modified INTEGER,
+    size_bytes INTEGER NOT NULL,
+    -- The device that its folder was on.
+    device INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    task BLOB,
+    document BLOB,
+    UNIQUE (base, path)
+) STRICT;
+CREATE INDEX watched_document ON watched (document) WHERE document IS NOT NULL;
+CREATE INDEX watched_task ON watched (task) WHERE task IS NOT NULL;
+
+-- Which folders they were, when they last had files in them.
+CREATE TABLE watched_folders (
+    path TEXT PRIMARY KEY,
+    device INTEGER NOT NULL,
+    inode INTEGER NOT NULL
+) STRICT;

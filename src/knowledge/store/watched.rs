@@ -1,0 +1,185 @@
+//! What is remembered of the files of watched folders, over the end of the process.
+//!
+//! Several processes may follow the same folder, and users remove and clear meanwhile. So a row is changed only by who
+//! knows how it is now: see [`Turn`].
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::error::Error;
+use super::{Store, rows};
+use crate::knowledge::document::{BaseName, DocumentId};
+use crate::knowledge::task::TaskId;
+
+/// A file of a watched folder, as it is remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// Links followed, as documents have it.
+    pub path: String,
+    pub look: Look,
+    /// The device that its folder was on.
+    pub device: u64,
+    pub standing: Standing,
+}
+
+/// How a file looked: any other time or size means that it has changed, an older time too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Nanoseconds since 1970.
+    pub modified: Option<i64>,
+    pub size: u64,
+}
+
+/// How far a file has come as it looked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// To be added.
+    Waiting,
+    /// Being added.
+    Going(TaskId),
+    /// Nothing is done before it changes. Its document, unless it has none: it cannot be read, or the user removed it.
+    Settled(Option<DocumentId>),
+}
+
+/// A change of a row, made if the row is still as it was `before`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    pub before: Option<Watched>,
+    pub after: Watched,
+}
+
+/// Which folder it is, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub device: u64,
+    pub inode: u64,
+}
+
+impl Store {
+    /// The files of watched folders that are remembered for a base.
+    pub async fn watched(&self, base: &BaseName) -> Result<Vec<Watched>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| {
+            let mut statement = transaction
+                .prepare_cached(&format!("SELECT {WATCHED} JOIN bases AS b ON b.key = w.base WHERE b.name = ?1"))?;
+            let rows = statement.query_map([base], read)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// Changes rows. Tells which: the others were changed by somebody else, and are left so.
+    pub async fn turn_watched(&self, base: &BaseName, turns: Vec<Turn>) -> Result<Vec<bool>, Error> {
+        let base = base.clone();
+        self.write(move |transaction, _| {
+            let base = rows::known_base(transaction, &base, rows::now())?;
+            turns.iter().map(|one| turn(transaction, base, one)).collect()
+        })
+        .await
+    }
+
+    /// Forgets files that are gone.
+    pub async fn forget_watched(&self, base: &BaseName, paths: Vec<String>) -> Result<(), Error> {
+        let base = base.clone();
+        self.write(move |transaction, _| {
+            let Some(base) = rows::base(transaction, &base)? else { return Ok(()) };
+            let mut statement = transaction.prepare_cached("DELETE FROM watched WHERE base = ?1 AND path = ?2")?;
+            for path in paths {
+                statement.execute((base, path))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Which folder a path was, when it last had files in it.
+    pub async fn watched_folder(&self, path: &str) -> Result<Option<Place>, Error> {
+        let path = path.to_owned();
+        self.read(move |transaction| {
+            let mut statement =
+                transaction.prepare_cached("SELECT device, inode FROM watched_folders WHERE path = ?1")?;
+            let read = |row: &Row<'_>| Ok(Place { device: unsigned(row, 0)?, inode: unsigned(row, 1)? });
+            Ok(statement.query_row([path], read).optional()?)
+        })
+        .await
+    }
+
+    pub async fn note_watched_folder(&self, path: &str, place: Place) -> Result<(), Error> {
+        let path = path.to_owned();
+        self.write(move |transaction, _| {
+            let mut statement = transaction
+                .prepare_cached("INSERT OR REPLACE INTO watched_folders (path, device, inode) VALUES (?1, ?2, ?3)")?;
+            statement.execute((path, place.device.cast_signed(), place.inode.cast_signed()))?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// A user wants a base to be empty: what waits does not come before it changes.
+pub(super) fn settle_base(connection: &Connection, base: i64) -> Result<(), Error> {
+    connection
+        .prepare_cached("UPDATE watched SET state = 'settled', task = NULL, document = NULL WHERE base = ?1")?
+        .execute([base])?;
+    Ok(())
+}
+
+/// A user does not want what a task would have brought.
+pub(super) fn settle_task(connection: &Connection, task: TaskId) -> Result<(), Error> {
+    connection
+        .prepare_cached("UPDATE watched SET state = 'settled', task = NULL, document = NULL WHERE task = ?1")?
+        .execute([task])?;
+    Ok(())
+}
+
+/// A document is removed: its files have none any more, and that is no damage.
+pub(super) fn leave_document(connection: &Connection, document: DocumentId) -> Result<(), Error> {
+    connection.prepare_cached("UPDATE watched SET document = NULL WHERE document = ?1")?.execute([document])?;
+    Ok(())
+}
+
+fn turn(connection: &Connection, base: i64, turn: &Turn) -> Result<bool, Error> {
+    let Turn { before, after } = turn;
+    let mut statement = connection.prepare_cached(&format!("SELECT {WATCHED} WHERE w.base = ?1 AND w.path = ?2"))?;
+    let now = statement.query_row((base, &after.path), read).optional()?;
+    if now != *before {
+        return Ok(false);
+    }
+    let (state, task, document) = match after.standing {
+        Standing::Waiting => ("waiting", None, None),
+        Standing::Going(task) => ("going", Some(task), None),
+        Standing::Settled(document) => ("settled", None, document),
+    };
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO watched (base, path, modified, size_bytes, device, state, task, document) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (base, path) DO UPDATE SET modified = excluded.modified, \
+         size_bytes = excluded.size_bytes, device = excluded.device, state = excluded.state, task = excluded.task, \
+         document = excluded.document",
+    )?;
+    let Look { modified, size } = after.look;
+    statement.execute(params![base, after.path, modified, size, after.device.cast_signed(), state, task, document])?;
+    Ok(true)
+}
+
+/// The columns of [`read`], and where they are.
+const WATCHED: &str = "w.path, w.modified, w.size_bytes, w.device, w.state, w.task, w.document FROM watched AS w";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Watched> {
+    let standing = match row.get_ref(4)?.as_str()? {
+        "waiting" => Standing::Waiting,
+        "going" => Standing::Going(row.get(5)?),
+        "settled" => Standing::Settled(row.get(6)?),
+        other => return Err(rusqlite::Error::InvalidColumnType(4, other.to_owned(), Type::Text)),
+    };
+    Ok(Watched {
+        path: row.get(0)?,
+        look: Look { modified: row.get(1)?, size: row.get(2)? },
+        device: unsigned(row, 3)?,
+        standing,
+    })
+}
+
+/// SQLite has signed numbers only, and these may take all their bits.
+fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(i64::cast_unsigned)
+}

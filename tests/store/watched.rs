@@ -1,0 +1,116 @@
+//! What is remembered of the files of watched folders.
+
+use corbie::knowledge::document::DocumentId;
+use corbie::knowledge::store::{Look, Place, Standing, Store, Turn, Watched};
+use corbie::knowledge::task::{TaskEnd, TaskId};
+
+use crate::fixture::{base, document, folder, named, open, put, task};
+
+fn watched(path: &str, standing: Standing) -> Watched {
+    let look = Look { modified: Some(-5), size: 7 };
+    Watched { path: path.to_owned(), look, device: u64::MAX, standing }
+}
+
+/// Notes a file that nobody has noted yet.
+async fn note(store: &Store, path: &str, standing: Standing) -> Watched {
+    let after = watched(path, standing);
+    let turns = vec![Turn { before: None, after: after.clone() }];
+    assert_eq!(store.turn_watched(&base(), turns).await.unwrap(), [true]);
+    after
+}
+
+async fn standing(store: &Store, path: &str) -> Standing {
+    let rows = store.watched(&base()).await.unwrap();
+    rows.into_iter().find(|row| row.path == path).unwrap().standing
+}
+
+#[tokio::test]
+async fn what_was_seen_is_kept_over_a_start_and_forgotten_when_asked() {
+    let folder = folder();
+    let place = Place { device: u64::MAX, inode: 1 };
+    let store = open(folder.path());
+    let task = TaskId::random();
+    let mut rows = Vec::new();
+    for (path, standing) in [
+        ("/w/a.txt", Standing::Waiting),
+        ("/w/b.txt", Standing::Going(task)),
+        ("/w/c.txt", Standing::Settled(None)),
+        ("/w/d.txt", Standing::Settled(Some(DocumentId::random()))),
+    ] {
+        rows.push(note(&store, path, standing).await);
+    }
+    store.note_watched_folder("/w", Place { inode: 9, ..place }).await.unwrap();
+    store.note_watched_folder("/w", place).await.unwrap();
+    drop(store);
+    let store = open(folder.path());
+    let mut found = store.watched(&base()).await.unwrap();
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    assert_eq!(found, rows);
+    assert_eq!(store.watched(&named("other")).await.unwrap(), []);
+    assert_eq!(store.watched_folder("/w").await.unwrap(), Some(place));
+    assert_eq!(store.watched_folder("/").await.unwrap(), None);
+    store.forget_watched(&base(), vec!["/w/a.txt".to_owned(), "/w/c.txt".to_owned()]).await.unwrap();
+    assert_eq!(store.watched(&base()).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn only_who_knows_how_it_is_changes_a_row() {
+    let folder = folder();
+    let store = open(folder.path());
+    let before = note(&store, "/w/a.txt", Standing::Waiting).await;
+    let going = watched("/w/a.txt", Standing::Going(TaskId::random()));
+    let late = watched("/w/a.txt", Standing::Going(TaskId::random()));
+    let turn = |before: Option<&Watched>, after: &Watched| Turn { before: before.cloned(), after: after.clone() };
+    let turns =
+        vec![turn(Some(&before), &going), turn(Some(&before), &late), turn(None, &late), turn(Some(&late), &before)];
+    assert_eq!(store.turn_watched(&base(), turns).await.unwrap(), [true, false, false, false]);
+    assert_eq!(standing(&store, "/w/a.txt").await, going.standing);
+}
+
+#[tokio::test]
+async fn k93_a_base_that_is_cleared_waits_for_nothing() {
+    let folder = folder();
+    let store = open(folder.path());
+    note(&store, "/w/a.txt", Standing::Waiting).await;
+    note(&store, "/w/b.txt", Standing::Going(TaskId::random())).await;
+    store.clear(&base()).await.unwrap();
+    for path in ["/w/a.txt", "/w/b.txt"] {
+        assert_eq!(standing(&store, path).await, Standing::Settled(None));
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_is_dismissed_is_not_begun_again_and_one_that_is_cancelled_may_be() {
+    let folder = folder();
+    let store = open(folder.path());
+    let (dismissed, cancelled) = (task("a.txt"), task("b.txt"));
+    for (path, task) in [("/w/a.txt", &dismissed), ("/w/b.txt", &cancelled)] {
+        store.add_task(task).await.unwrap();
+        note(&store, path, Standing::Going(task.id)).await;
+    }
+    store.dismiss_task(dismissed.id).await.unwrap();
+    store.end_task(TaskEnd::cancelled(cancelled.id)).await.unwrap();
+    assert_eq!(standing(&store, "/w/a.txt").await, Standing::Settled(None));
+    assert_eq!(standing(&store, "/w/b.txt").await, Standing::Going(cancelled.id));
+}
+
+#[tokio::test]
+async fn documents_that_were_lost_are_wanted_again_and_those_that_were_removed_are_not() {
+    let folder = folder();
+    let store = open(folder.path());
+    let (removed, lost, kept) = (document("removed", 1), document("lost", 1), document("kept", 1));
+    for new in [&removed, &lost, &kept] {
+        put(&store, new.clone()).await;
+        note(&store, &new.filename, Standing::Settled(Some(new.id))).await;
+    }
+    store.remove_document(&base(), removed.id).await.unwrap().unwrap();
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.path().join("knowledge.db")).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM documents WHERE filename = 'lost';").unwrap();
+    drop(connection);
+    Store::repair(folder.path()).unwrap();
+    let store = open(folder.path());
+    assert_eq!(standing(&store, "removed").await, Standing::Settled(None));
+    assert_eq!(standing(&store, "lost").await, Standing::Waiting);
+    assert_eq!(standing(&store, "kept").await, Standing::Settled(Some(kept.id)));
+}
