@@ -48,10 +48,10 @@ impl Knowledge {
         Ok(removal)
     }
 
-    /// Removes the document of a file that is gone, unless it was found elsewhere.
+    /// Removes the document of a watched file that is gone, unless it was found elsewhere or is a user's by now.
     pub async fn remove_at(&self, base: &BaseName, id: DocumentId, path: &str) -> Result<(), Error> {
         let open = self.open().await?;
-        if open.store.remove_document_at(base, id, path).await?.is_some() {
+        if open.store.remove_watched_document(base, id, path).await?.is_some() {
             open.library.catch_up().await?;
             self.documents_changed();
         }

@@ -196,6 +196,15 @@ pub struct Removed {
     pub sequence: u64,
 }
 
+/// What a user who adds a document says of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    pub origin: Origin,
+    pub filename: String,
+    pub path: Option<String>,
+    pub metadata: Map<String, Value>,
+}
+
 /// A document of a watched folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::document::{BaseName, Document, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status};
+use super::document::{BaseName, Claim, Document, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status};
 use super::far::{self, Far};
 use super::library::Library;
 use super::patience::Patience;
@@ -266,17 +266,26 @@ impl Reader {
             // What the file said before is said nowhere any more (K-43).
             target.patience.persistently(|| target.store.remove_document(target.base, before.id)).await?;
         }
-        // A file that was moved takes its document along.
-        let stands = match same.path.clone() {
-            Some(path) => blocking(move || Path::new(&path).exists()).await?,
-            None => false,
+        let described = if wish.claims(same) {
+            let claim = || {
+                let (metadata, path) = (metadata.clone(), path.clone());
+                let claim = Claim { origin: wish.origin, filename: source.filename.clone(), path, metadata };
+                target.store.claim_document(target.base, same.id, claim, target.work(&added))
+            };
+            target.patience.persistently(claim).await?
+        } else {
+            // A file that was moved takes its document along. An upload stands nowhere, and is nobody's next version.
+            let stays = match same.path.clone() {
+                Some(path) => blocking(move || Path::new(&path).exists()).await?,
+                None => wish.origin == Origin::Watched,
+            };
+            let path = path.filter(|_| !stays);
+            let describe = || {
+                let (metadata, path) = (metadata.clone(), path.clone());
+                target.store.describe_document(target.base, same.id, metadata, path, target.work(&added))
+            };
+            target.patience.persistently(describe).await?
         };
-        let path = path.filter(|_| !stands);
-        let describe = || {
-            let (metadata, path, work) = (metadata.clone(), path.clone(), target.work(&added));
-            target.store.describe_document(target.base, same.id, metadata, path, work)
-        };
-        let described = target.patience.persistently(describe).await?;
         target.show().await;
         Ok(described.map(|document| Added { filename: document.filename, ..added }))
     }
@@ -285,7 +294,16 @@ impl Reader {
 impl Wish {
     /// Whether what is there was read with less care than is wanted now.
     fn wants_more(&self, there: &Document, model: &str) -> bool {
+        // A watched folder takes nothing from a user.
+        if self.origin == Origin::Watched && there.origin != Origin::Watched {
+            return false;
+        }
         there.model != model || (self.force_ocr && there.method == "text_extraction") || there.status == Status::Partial
+    }
+
+    /// Whether a user wants what only a watched folder has brought so far.
+    fn claims(&self, there: &Document) -> bool {
+        self.origin != Origin::Watched && there.origin == Origin::Watched
     }
 
     /// Uploads are temporary, so their place means nothing.

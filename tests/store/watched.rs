@@ -1,10 +1,11 @@
 //! What is remembered of the files of watched folders.
 
-use corbie::knowledge::document::DocumentId;
+use corbie::knowledge::document::{Claim, DocumentId, Origin};
 use corbie::knowledge::store::{Look, Place, Standing, Store, Turn, Watched};
-use corbie::knowledge::task::{TaskEnd, TaskId};
+use corbie::knowledge::task::{TaskEnd, TaskId, Work};
+use serde_json::json;
 
-use crate::fixture::{base, document, folder, named, open, put, task};
+use crate::fixture::{base, document, folder, metadata, named, open, put, task};
 
 fn watched(path: &str, standing: Standing) -> Watched {
     let look = Look { modified: Some(-5), size: 7 };
@@ -113,4 +114,49 @@ async fn documents_that_were_lost_are_wanted_again_and_those_that_were_removed_a
     assert_eq!(standing(&store, "removed").await, Standing::Settled(None));
     assert_eq!(standing(&store, "lost").await, Standing::Waiting);
     assert_eq!(standing(&store, "kept").await, Standing::Settled(Some(kept.id)));
+}
+
+#[tokio::test]
+async fn a_document_that_a_user_claims_is_not_removed_with_its_file() {
+    let folder = folder();
+    let store = open(folder.path());
+    let mut new = document("watched.pdf", 1);
+    new.origin = Origin::Watched;
+    put(&store, new.clone()).await;
+    let other = document("other.pdf", 1);
+    put(&store, other.clone()).await;
+    let claim = Claim {
+        origin: Origin::Added,
+        filename: "mine.pdf".to_owned(),
+        path: Some("/home/ada/mine.pdf".to_owned()),
+        metadata: metadata(json!({ "tags": ["mine"] })),
+    };
+    let nobody = store.claim_document(&base(), DocumentId::random(), claim.clone(), Work::Alone).await.unwrap();
+    assert_eq!(nobody, None);
+    let claimed = store.claim_document(&base(), new.id, claim.clone(), Work::Alone).await.unwrap().unwrap();
+    assert_eq!((claimed.origin, &claimed.filename, &claimed.path), (Origin::Added, &claim.filename, &claim.path));
+    assert_eq!(claimed.metadata, claim.metadata);
+    let path = claim.path.clone().unwrap();
+    assert_eq!(store.remove_watched_document(&base(), new.id, &path).await.unwrap(), None);
+    let taken = Claim { path: other.path.clone(), ..claim };
+    let claimed = store.claim_document(&base(), new.id, taken, Work::Alone).await.unwrap().unwrap();
+    assert_eq!(claimed.path, None, "another document has it");
+}
+
+#[tokio::test]
+async fn the_next_version_of_a_users_document_is_the_users() {
+    let folder = folder();
+    let store = open(folder.path());
+    for (first, next, expected) in [
+        (Origin::Added, Origin::Watched, Origin::Added),
+        (Origin::Watched, Origin::Watched, Origin::Watched),
+        (Origin::Watched, Origin::Added, Origin::Added),
+    ] {
+        let mut new = document(&format!("{first:?} {next:?}"), 1);
+        new.origin = first;
+        put(&store, new.clone()).await;
+        (new.replaces, new.origin, new.sha256[0]) = (Some(new.id), next, !new.sha256[0]);
+        put(&store, new.clone()).await;
+        assert_eq!(store.document(&base(), new.id).await.unwrap().unwrap().origin, expected);
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::changes::{self, ChangeKind};
 use super::error::Error;
 use super::{Pen, Store, chunks, clear, rows, tasks, watched};
-use crate::knowledge::document::{BaseName, Document, DocumentId, Origin, Removed, Source, Totals};
+use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed, Source, Totals};
 use crate::knowledge::task::Work;
 
 impl Store {
@@ -54,13 +54,27 @@ impl Store {
             .await
     }
 
+    /// Makes a document of a watched folder the user's, who has added the same: it does not go with the watched file. None if
+    /// there is no such document; then the task goes on. A path that another document has is not taken from it.
+    pub async fn claim_document(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        claim: Claim,
+        work: Work,
+    ) -> Result<Option<Document>, Error> {
+        let base = base.clone();
+        self.write(move |transaction, pen| self::claim(transaction, pen, &base, id, &claim, &work)).await
+    }
+
     /// Removes a document with everything that belongs to it, and gives its space back. None if there is none.
     pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removed>, Error> {
         self.remove_where(base, id, None).await
     }
 
-    /// The same if it still stands at a path: its file may have been found elsewhere meanwhile.
-    pub async fn remove_document_at(
+    /// The same for one of a watched folder, if it still stands at a path: its file may have been found elsewhere meanwhile,
+    /// or a user may have added it.
+    pub async fn remove_watched_document(
         &self,
         base: &BaseName,
         id: DocumentId,
@@ -174,12 +188,46 @@ fn describe(
         "UPDATE documents SET metadata = ?2, updated = ?3, path = ifnull(?4, path), filename = ifnull(?5, filename) \
          WHERE key = ?1",
     )?;
-    let taken = "SELECT 1 FROM documents WHERE base = ?1 AND path = ?2 AND key <> ?3";
-    let is_taken = connection.prepare_cached(taken)?.exists(params![base_key, path, before.key])?;
-    let path = path.filter(|_| !is_taken);
+    let path = free_path(connection, base_key, before.key, path)?;
     let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
     statement.execute(params![before.key, rows::to_json(metadata)?, now, path, filename])?;
-    // Chunks are found by the name of their file, so under another name they are other chunks.
+    note_described(connection, pen, base_key, &before, filename.as_deref())?;
+    tasks::end_with(connection, pen, work, now)?;
+    find(connection, "d.id = ?2", (base, id))
+}
+
+fn claim(
+    connection: &Connection,
+    pen: &Pen,
+    base: &BaseName,
+    id: DocumentId,
+    claim: &Claim,
+    work: &Work,
+) -> Result<Option<Document>, Error> {
+    tasks::must_go_on(connection, pen, work)?;
+    let Some(before) = find(connection, "d.id = ?2", (base, id))? else { return Ok(None) };
+    let now = rows::now();
+    let base_key = rows::written_base(connection, base, now)?;
+    let path = free_path(connection, base_key, before.key, claim.path.as_deref())?;
+    let mut statement = connection.prepare_cached(
+        "UPDATE documents SET metadata = ?2, updated = ?3, origin = ?4, path = ?5, filename = ?6 WHERE key = ?1",
+    )?;
+    let metadata = rows::to_json(&claim.metadata)?;
+    statement.execute(params![before.key, metadata, now, claim.origin, path, claim.filename])?;
+    note_described(connection, pen, base_key, &before, Some(&claim.filename))?;
+    tasks::end_with(connection, pen, work, now)?;
+    find(connection, "d.id = ?2", (base, id))
+}
+
+/// Notes that other things are said about a document. Its chunks are found by the name of their file, so under another
+/// name they are other chunks.
+fn note_described(
+    connection: &Connection,
+    pen: &Pen,
+    base: i64,
+    before: &Document,
+    filename: Option<&str>,
+) -> Result<(), Error> {
     let kind = match filename.is_some_and(|filename| filename != before.filename) {
         true => {
             chunks::renew(connection, before.key)?;
@@ -187,9 +235,20 @@ fn describe(
         }
         false => ChangeKind::Described,
     };
-    changes::note(connection, pen, base_key, Some(before.key), kind)?;
-    tasks::end_with(connection, pen, work, now)?;
-    find(connection, "d.id = ?2", (base, id))
+    changes::note(connection, pen, base, Some(before.key), kind)?;
+    Ok(())
+}
+
+/// A path, unless another document of the base has it.
+fn free_path<'p>(
+    connection: &Connection,
+    base: i64,
+    own: u64,
+    path: Option<&'p str>,
+) -> Result<Option<&'p str>, Error> {
+    let taken = "SELECT 1 FROM documents WHERE base = ?1 AND path = ?2 AND key <> ?3";
+    let is_taken = connection.prepare_cached(taken)?.exists(params![base, path, own])?;
+    Ok(path.filter(|_| !is_taken))
 }
 
 fn remove(
@@ -200,8 +259,10 @@ fn remove(
     path: Option<&str>,
 ) -> Result<Option<Removed>, Error> {
     let document = find(connection, "d.id = ?2", (base, id))?;
-    let stands_there = |document: &Document| path.is_none() || document.path.as_deref() == path;
-    let Some(document) = document.filter(stands_there) else { return Ok(None) };
+    let is_meant = |document: &Document| {
+        path.is_none() || (document.path.as_deref() == path && document.origin == Origin::Watched)
+    };
+    let Some(document) = document.filter(is_meant) else { return Ok(None) };
     let base = rows::written_base(connection, base, rows::now())?;
     connection.prepare_cached("DELETE FROM documents WHERE key = ?1")?.execute([document.key])?;
     watched::leave_document(connection, id)?;

@@ -1,11 +1,11 @@
 //! Writes a document with all that belongs to it, or nothing.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::changes::{self, ChangeKind};
 use super::error::Error;
 use super::{Pen, Store, imported, rows, tasks, vectors};
-use crate::knowledge::document::{ChunkId, DocumentId, NewChunk, NewDocument, Put, Written};
+use crate::knowledge::document::{ChunkId, DocumentId, NewChunk, NewDocument, Origin, Put, Written};
 use crate::knowledge::task::Work;
 
 impl Store {
@@ -32,6 +32,7 @@ struct Ready {
 struct Before {
     key: u64,
     id: DocumentId,
+    origin: Origin,
 }
 
 impl Ready {
@@ -71,7 +72,12 @@ fn put(connection: &Connection, pen: &Pen, ready: &Ready, work: &Work) -> Result
         Some(before) => empty(connection, before.key)?,
         None => insert(connection, base, id, now)?,
     };
-    fill(connection, ready, key, now)?;
+    // What a user has added stays the user's when a watched folder brings its next version.
+    let origin = match (&before, new.origin) {
+        (Some(before), Origin::Watched) => before.origin,
+        (_, origin) => origin,
+    };
+    fill(connection, ready, key, origin, now)?;
     insert_pages(connection, key, ready)?;
     let chunks = insert_chunks(connection, key, ready)?;
     let sequence = changes::note(connection, pen, base, Some(key), ChangeKind::Put)?;
@@ -81,8 +87,10 @@ fn put(connection: &Connection, pen: &Pen, ready: &Ready, work: &Work) -> Result
 }
 
 fn before(connection: &Connection, base: Option<i64>, id: DocumentId) -> Result<Option<Before>, Error> {
-    let mut statement = connection.prepare_cached("SELECT key, id FROM documents WHERE base = ?1 AND id = ?2")?;
-    let found = statement.query_row((base, id), |row| Ok(Before { key: row.get(0)?, id: row.get(1)? }));
+    let mut statement =
+        connection.prepare_cached("SELECT key, id, origin FROM documents WHERE base = ?1 AND id = ?2")?;
+    let read = |row: &Row<'_>| Ok(Before { key: row.get(0)?, id: row.get(1)?, origin: row.get(2)? });
+    let found = statement.query_row((base, id), read);
     Ok(found.optional()?)
 }
 
@@ -121,7 +129,7 @@ fn insert(connection: &Connection, base: i64, id: DocumentId, now: i64) -> Resul
     Ok(statement.query_row((id, base, now), |row| row.get(0))?)
 }
 
-fn fill(connection: &Connection, ready: &Ready, key: u64, now: i64) -> Result<(), Error> {
+fn fill(connection: &Connection, ready: &Ready, key: u64, origin: Origin, now: i64) -> Result<(), Error> {
     let new = &ready.new;
     let vectors: u32 = ready.vectors.iter().map(|encoded| encoded.windows).sum();
     let mut statement = connection.prepare_cached(
@@ -133,7 +141,7 @@ fn fill(connection: &Connection, ready: &Ready, key: u64, now: i64) -> Result<()
         key,
         new.filename,
         new.path,
-        new.origin,
+        origin,
         new.title,
         new.format,
         new.size_bytes,
