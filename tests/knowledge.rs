@@ -76,3 +76,5 @@ mod upload;
 mod upstream;
 #[path = "knowledge/watched.rs"]
 mod watched;
+#[path = "knowledge/watched_memory.rs"]
+mod watched_memory;

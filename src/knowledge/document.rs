@@ -205,16 +205,6 @@ pub struct Claim {
     pub metadata: Map<String, Value>,
 }
 
-/// A document of a watched folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    pub path: String,
-    pub id: DocumentId,
-    pub sha256: [u8; 32],
-    pub size_bytes: u64,
-    pub updated: Millis,
-}
-
 /// A chunk that was found, with what a reader wants to know of its document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundChunk {

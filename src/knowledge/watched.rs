@@ -2,78 +2,52 @@
 //!
 //! They are looked at every few seconds, like all files that corbie watches: that works on every file system, and what
 //! changed while nobody looked is seen as well. A file is taken up once it has stayed the same for one look, so that one
-//! that is still being written is left alone. What cannot be read is not tried again before it changes.
+//! that is still being written is left alone. How it looked then is kept in the store: it is taken up again when it looks
+//! different, and not before, so that what a user removed stays away. A document goes with its file where that is gone for
+//! sure, and with nothing less.
 
-use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+mod followed;
+mod look;
+
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use tokio_util::sync::CancellationToken;
+use serde_json::Value;
+use tokio::time::Instant;
 
-use super::document::{BaseName, Origin};
+use super::document::{DocumentId, Origin};
 use super::ingest::Wish;
-use super::task::TaskId;
+use super::store::{Standing, Turn, Watched};
+use super::task::TaskState;
 use super::work::Request;
-use super::{Error, Knowledge, Open, blocking, folder};
-use crate::config::knowledge::Watch;
+use super::{Error, Knowledge, Open, blocking};
+use followed::{Folder, Followed};
+use look::{File, Listing};
 
 /// Whom tasks of watched folders belong to.
 const OWNER: &str = "watch";
-/// So many files of one folder are added at a time; the others are seen again with the next look.
+/// So many files of one base are added at a time; the others wait for the next look.
 const TOGETHER: usize = 64;
+/// So many rows are changed in one transaction; others who write come between.
+const AT_ONCE: usize = 1000;
 
-/// How a file looked: another time or size means that it has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Look {
-    modified: Option<SystemTime>,
-    size: u64,
-}
-
-/// What is known of a file.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    look: Look,
-    state: Known,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
-    /// Seen for the first time as it is now.
-    Fresh,
-    /// Being added.
-    Going(TaskId),
-    /// Added as it is now, or it cannot be.
-    Settled,
-}
-
-struct Followed {
-    watch: Watch,
-    base: BaseName,
-    seen: HashMap<PathBuf, Seen>,
-    /// The folder could not be read the last time, which was told.
-    missing: bool,
-}
+type Files = HashMap<String, File>;
 
 impl Knowledge {
     /// Follows the folders of the settings for as long as the process lives.
     pub async fn follow_folders(self) {
         let settings = self.settings().clone();
-        let mut followed: Vec<Followed> = Vec::new();
-        for watch in settings.watch {
-            let Ok(base) = watch.knowledge_base.parse() else { continue };
-            followed.push(Followed { watch, base, seen: HashMap::new(), missing: false });
-        }
-        if followed.is_empty() {
+        let mut all = Followed::all(settings.watch);
+        if all.is_empty() {
             return;
         }
         loop {
             match self.open().await {
                 Ok(open) => {
-                    for one in &mut followed {
-                        if let Err(error) = self.look_into(open, one).await {
-                            tracing::warn!(folder = %one.watch.path.display(), %error, "a watched folder cannot be followed");
+                    for followed in &mut all {
+                        if let Err(error) = self.follow(open, followed).await {
+                            tracing::warn!(base = %followed.base, %error, "watched folders cannot be followed");
                         }
                     }
                 }
@@ -86,121 +60,205 @@ impl Knowledge {
         }
     }
 
-    async fn look_into(&self, open: &Open, followed: &mut Followed) -> Result<(), Error> {
-        let (watch, rules, stop) = (followed.watch.clone(), self.rules(false), self.0.stop.clone());
-        let looks = blocking(move || look(&watch, &rules, &stop)).await?;
-        let looks = match looks {
-            Ok(looks) => {
-                followed.missing = false;
-                looks
-            }
-            // A disk that is not mounted must not cost all its documents.
-            Err(error) => {
-                if !std::mem::replace(&mut followed.missing, true) {
-                    tracing::warn!(folder = %followed.watch.path.display(), %error, "a watched folder cannot be read; its documents are kept");
-                }
-                return Ok(());
-            }
-        };
-        self.take_up(open, followed, &looks).await?;
-        self.let_go(open, followed, &looks).await
+    async fn follow(&self, open: &Open, followed: &mut Followed) -> Result<(), Error> {
+        // Whatever fails from here on, the next look asks the store.
+        if !std::mem::replace(&mut followed.is_current, false) {
+            let rows = open.store.watched(&followed.base).await?;
+            followed.rows = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
+        }
+        let files = self.look_into(open, followed).await?;
+        self.hear(open, followed).await?;
+        let changes = followed.changes(&files);
+        turn(open, followed, changes).await?;
+        self.take_up(open, followed, &files).await?;
+        self.let_go(open, followed, &files).await?;
+        followed.looked(&files, Instant::now());
+        Ok(())
     }
 
-    /// Adds what is new or has changed.
-    async fn take_up(&self, open: &Open, followed: &mut Followed, looks: &HashMap<PathBuf, Look>) -> Result<(), Error> {
-        let mut going = 0;
-        for (path, look) in looks {
-            let seen = followed.seen.entry(path.clone()).or_insert(Seen { look: *look, state: Known::Fresh });
-            if let Known::Going(task) = seen.state {
-                match open.work.job(task) {
-                    Some(_) => {
-                        going += 1;
-                        continue;
+    /// The files of all folders of a base.
+    async fn look_into(&self, open: &Open, followed: &mut Followed) -> Result<Files, Error> {
+        let mut files = HashMap::new();
+        let rows = &followed.rows;
+        for folder in &mut followed.folders {
+            let (watch, rules, stop) = (folder.watch.clone(), self.rules(false), self.0.stop.clone());
+            match blocking(move || look::list(&watch, &rules, &stop)).await? {
+                Ok(listing) => {
+                    recognise(open, folder, &listing).await?;
+                    let knows_more = || rows.keys().any(|path| folder.covers(Path::new(path)));
+                    if folder.vouches {
+                        folder.told = false;
+                    } else if !folder.told && knows_more() {
+                        folder.told = true;
+                        tracing::warn!(folder = %folder.watch.path.display(), "a watched folder is empty, and is not the one that had files; its documents are kept");
                     }
-                    None => {
-                        seen.state = Known::Settled;
-                        self.documents_changed();
+                    files.extend(listing.files);
+                }
+                // A disk that is not mounted must not cost all its documents.
+                Err(error) => {
+                    folder.vouches = false;
+                    if !std::mem::replace(&mut folder.told, true) {
+                        tracing::warn!(folder = %folder.watch.path.display(), %error, "a watched folder cannot be read; its documents are kept");
                     }
                 }
             }
-            if seen.look != *look {
-                *seen = Seen { look: *look, state: Known::Fresh };
+        }
+        Ok(files)
+    }
+
+    /// Asks what became of files that were being added, by this process or another.
+    async fn hear(&self, open: &Open, followed: &mut Followed) -> Result<(), Error> {
+        let mut turns = Vec::new();
+        for (row, task) in followed.all_going() {
+            if open.work.job(task).is_some() {
                 continue;
             }
-            if seen.state != Known::Fresh || going >= TOGETHER {
-                continue;
-            }
-            if self.is_there(open, &followed.base, path, *look).await? {
-                seen.state = Known::Settled;
-                continue;
-            }
-            let facts = match self.check(self.rules(false), path.clone()).await {
+            let standing = match open.store.task(task).await?.map(|task| task.state) {
+                Some(TaskState::Queued | TaskState::Running(_)) => continue,
+                Some(TaskState::Completed(result)) => {
+                    self.documents_changed();
+                    Standing::Settled(document_of(&result))
+                }
+                Some(TaskState::Failed { code, message }) if is_of_the_document(&code) => {
+                    tracing::warn!(
+                        file = row.path,
+                        code,
+                        message,
+                        "a file of a watched folder cannot be added; it is tried again when it changes"
+                    );
+                    Standing::Settled(None)
+                }
+                Some(TaskState::Failed { .. } | TaskState::Cancelled) | None => {
+                    if followed.put_off(&row.path, row.look, Instant::now()) {
+                        tracing::warn!(file = row.path, "a file of a watched folder was not added; it is tried again");
+                    }
+                    Standing::Waiting
+                }
+            };
+            turns.push(Turn { after: Watched { standing, ..row.clone() }, before: Some(row) });
+        }
+        turn(open, followed, turns).await
+    }
+
+    /// Adds what waits.
+    async fn take_up(&self, open: &Open, followed: &mut Followed, files: &Files) -> Result<(), Error> {
+        let room = TOGETHER.saturating_sub(followed.all_going().len());
+        for path in followed.due(files, Instant::now()).into_iter().take(room) {
+            let File { path: found, look, .. } = files[&path].clone();
+            let facts = match self.check(self.rules(false), found.clone()).await {
                 Ok(facts) => facts,
+                // It is not the file that has to change for this to pass.
+                Err(error @ (Error::FileNotReadable { .. } | Error::FileNotFound(_))) => {
+                    if followed.put_off(&path, look, Instant::now()) {
+                        tracing::warn!(file = path, %error, "a file of a watched folder cannot be read; it is tried again");
+                    }
+                    continue;
+                }
                 Err(error) => {
-                    tracing::warn!(file = %path.display(), %error, "a file of a watched folder cannot be added");
-                    seen.state = Known::Settled;
+                    tracing::warn!(file = path, %error, "a file of a watched folder cannot be added");
+                    followed.refuse(&path, look);
                     continue;
                 }
             };
-            let wish = Wish {
-                file_path: path.clone(),
-                metadata: serde_json::Map::new(),
-                force_ocr: false,
-                origin: Origin::Watched,
+            let wish =
+                Wish { file_path: found, metadata: serde_json::Map::new(), force_ocr: false, origin: Origin::Watched };
+            let submitted =
+                open.work.submit(followed.base.clone(), Arc::from(OWNER), Request::Add(wish), Some(&facts)).await;
+            let job = match submitted {
+                Ok(job) => job,
+                // All of it waits for the next look.
+                Err(error) => {
+                    if !std::mem::replace(&mut followed.is_full, true) {
+                        tracing::warn!(%error, "files of watched folders wait to be added");
+                    }
+                    return Ok(());
+                }
             };
-            let job =
-                open.work.submit(followed.base.clone(), Arc::from(OWNER), Request::Add(wish), Some(&facts)).await?;
-            seen.state = Known::Going(job.id);
-            going += 1;
+            followed.is_full = false;
+            let Some(before) = followed.rows.get(&path).cloned() else { continue };
+            let after = Watched { standing: Standing::Going(job.id), ..before.clone() };
+            turn(open, followed, vec![Turn { before: Some(before), after }]).await?;
+            if followed.rows[&path].standing != Standing::Going(job.id) {
+                // Another process has taken it, or the user does not want it.
+                self.cancel(job.id).await?;
+            }
         }
         Ok(())
     }
 
-    /// Whether a document was made of the file as it is: nothing has changed since, by its time and size.
-    async fn is_there(&self, open: &Open, base: &BaseName, path: &Path, look: Look) -> Result<bool, Error> {
-        let Ok(followed) = path.canonicalize() else { return Ok(false) };
-        let document = open.store.document_by_path(base, &followed.to_string_lossy()).await?;
-        let before = |updated: i64| look.modified.is_some_and(|modified| super::date::millis(modified) < updated);
-        Ok(document.is_some_and(|document| document.size_bytes == look.size && before(document.updated)))
-    }
-
     /// Removes what is gone.
-    async fn let_go(&self, open: &Open, followed: &mut Followed, looks: &HashMap<PathBuf, Look>) -> Result<(), Error> {
-        followed.seen.retain(|path, _| looks.contains_key(path));
-        let Ok(root) = followed.watch.path.canonicalize() else { return Ok(()) };
-        let there: HashSet<String> = looks
-            .keys()
-            .filter_map(|path| path.canonicalize().ok())
-            .map(|path| path.to_string_lossy().into_owned())
-            .collect();
-        let kept = open.store.documents_under(&followed.base, &root.to_string_lossy(), Some(Origin::Watched)).await?;
-        for gone in kept.into_iter().filter(|source| !there.contains(&source.path)) {
-            // Looked at once more: it may have come back.
-            if Path::new(&gone.path).exists() {
-                continue;
-            }
-            tracing::info!(file = gone.path, "a file of a watched folder is gone, and so is its document");
-            self.remove_at(&followed.base, gone.id, &gone.path).await?;
-            // A copy of it elsewhere in the folder was passed over as the same; now it is wanted.
-            followed.seen.retain(|_, seen| seen.state != Known::Settled);
+    async fn let_go(&self, open: &Open, followed: &mut Followed, files: &Files) -> Result<(), Error> {
+        let missing = followed.missing(files, Instant::now());
+        if missing.is_empty() {
+            return Ok(());
         }
+        let is_gone = |row: &Watched| look::is_gone(Path::new(&row.path), row.device);
+        let gone: Vec<Watched> = blocking(move || missing.into_iter().filter(is_gone).collect()).await?;
+        let mut forgotten = Vec::new();
+        for row in gone {
+            let document = open.store.document_by_path(&followed.base, &row.path).await?;
+            if let Some(document) = document.filter(|document| document.origin == Origin::Watched) {
+                if let Some(copy) = followed.copy_of(document.id, files).cloned() {
+                    // Now the copy is wanted, and takes the document over.
+                    let after = Watched { standing: Standing::Waiting, ..copy.clone() };
+                    turn(open, followed, vec![Turn { before: Some(copy), after }]).await?;
+                    continue;
+                }
+                tracing::info!(file = row.path, "a file of a watched folder is gone, and so is its document");
+                self.remove_at(&followed.base, document.id, &row.path).await?;
+            }
+            followed.rows.remove(&row.path);
+            forgotten.push(row.path);
+        }
+        open.store.forget_watched(&followed.base, forgotten).await?;
         Ok(())
     }
 }
 
-/// How the files of a folder look now.
-fn look(
-    watch: &Watch,
-    rules: &super::source::Rules,
-    stop: &CancellationToken,
-) -> Result<HashMap<PathBuf, Look>, Error> {
-    if !watch.path.is_dir() {
-        return Err(Error::FileNotFound(watch.path.display().to_string()));
+/// Tells whether a folder is the one it was: what it does not show is gone only then.
+async fn recognise(open: &Open, folder: &mut Folder, listing: &Listing) -> Result<(), Error> {
+    if folder.root != listing.root {
+        (folder.root, folder.recorded) = (listing.root.clone(), None);
     }
-    let found = folder::files(&watch.path.to_string_lossy(), watch.recursive, rules, stop)?;
-    let looks = found.files.into_iter().filter_map(|path| {
-        let metadata = fs::metadata(&path).ok()?;
-        Some((path, Look { modified: metadata.modified().ok(), size: metadata.len() }))
-    });
-    Ok(looks.collect())
+    let root = folder.root.to_string_lossy();
+    if folder.recorded.is_none() {
+        folder.recorded = open.store.watched_folder(&root).await?;
+    }
+    let is_same = folder.recorded == Some(listing.place);
+    if !listing.files.is_empty() && !is_same {
+        open.store.note_watched_folder(&root, listing.place).await?;
+        folder.recorded = Some(listing.place);
+    }
+    folder.vouches = is_same || !listing.files.is_empty();
+    Ok(())
+}
+
+/// Changes what is remembered, where nobody else has changed it meanwhile.
+async fn turn(open: &Open, followed: &mut Followed, turns: Vec<Turn>) -> Result<(), Error> {
+    for some in turns.chunks(AT_ONCE) {
+        let made = open.store.turn_watched(&followed.base, some.to_vec()).await?;
+        for (Turn { after, .. }, _) in some.iter().zip(made).filter(|(_, made)| *made) {
+            followed.rows.insert(after.path.clone(), after.clone());
+        }
+    }
+    Ok(())
+}
+
+fn document_of(result: &Value) -> Option<DocumentId> {
+    result["document_id"].as_str()?.parse().ok()
+}
+
+/// Whether a task failed by what is in its file, and would fail again. What ended the program again and again is such a
+/// file, too.
+fn is_of_the_document(code: &str) -> bool {
+    let passes = [
+        "cancelled",
+        "document_gone",
+        "embedding_failed",
+        "file_not_found",
+        "file_not_readable",
+        "too_many_tasks",
+        "worker_not_started",
+    ];
+    !code.starts_with("storage_") && !passes.contains(&code)
 }

@@ -213,32 +213,6 @@ async fn chunks_come_in_the_order_they_were_asked_for() {
     assert_ne!(found[0].id, found[1].id);
 }
 
-#[tokio::test]
-async fn documents_of_a_folder_are_found_by_their_paths() {
-    let folder = folder();
-    let store = open(folder.path());
-    for (filename, path, origin) in [
-        ("a", Some("/w/notes/a.pdf"), Origin::Watched),
-        ("b", Some("/w/notes/deep/b.pdf"), Origin::Watched),
-        ("c", Some("/w/notes/c.pdf"), Origin::Added),
-        ("d", Some("/w/notes2/d.pdf"), Origin::Watched),
-        ("e", Some("/w/notes"), Origin::Watched),
-        ("f", None, Origin::Uploaded),
-    ] {
-        let mut new = document(filename, 1);
-        (new.path, new.origin) = (path.map(str::to_owned), origin);
-        put(&store, new).await;
-    }
-    let paths = async |folder: &str, origin| -> Vec<String> {
-        let found = store.documents_under(&base(), folder, origin).await.unwrap();
-        found.into_iter().map(|source| source.path).collect()
-    };
-    let watched = paths("/w/notes/", Some(Origin::Watched)).await;
-    assert_eq!(watched, ["/w/notes", "/w/notes/a.pdf", "/w/notes/deep/b.pdf"]);
-    assert_eq!(paths("/w/notes/deep", None).await, ["/w/notes/deep/b.pdf"]);
-    assert_eq!(paths("/", None).await.len(), 5);
-}
-
 #[test]
 fn names_of_bases_are_short_and_plain() {
     for good in ["default", "a", "A.b_c-9", &"x".repeat(64)] {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::changes::{self, ChangeKind};
 use super::error::Error;
 use super::{Pen, Store, chunks, clear, rows, tasks, watched};
-use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed, Source, Totals};
+use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed, Totals};
 use crate::knowledge::task::Work;
 
 impl Store {
@@ -26,17 +26,6 @@ impl Store {
     pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<Document>, Error> {
         let (base, path) = (base.clone(), path.to_owned());
         self.read(move |transaction| find(transaction, "d.path = ?2", (base, path))).await
-    }
-
-    /// The documents whose files are this one or below this folder, by their paths.
-    pub async fn documents_under(
-        &self,
-        base: &BaseName,
-        folder: &str,
-        origin: Option<Origin>,
-    ) -> Result<Vec<Source>, Error> {
-        let (base, folder) = (base.clone(), folder.trim_end_matches(std::path::MAIN_SEPARATOR).to_owned());
-        self.read(move |transaction| under(transaction, &base, &folder, origin)).await
     }
 
     /// Changes what is said about a document, and where it stands if there is a path. None if there is no such document;
@@ -147,28 +136,6 @@ pub(super) fn find(
         "SELECT {columns} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE b.name = ?1 AND {condition} LIMIT 1"
     ))?;
     Ok(statement.query_row(parameters, rows::document).optional()?)
-}
-
-fn under(connection: &Connection, base: &BaseName, folder: &str, origin: Option<Origin>) -> Result<Vec<Source>, Error> {
-    // Everything that begins with the folder and a separator comes before what follows the separator.
-    let separator = std::path::MAIN_SEPARATOR;
-    let after = char::from_u32(u32::from(separator) + 1).unwrap_or(char::MAX);
-    let mut statement = connection.prepare_cached(
-        "SELECT d.path, d.id, d.sha256, d.size_bytes, d.updated FROM documents AS d JOIN bases AS b ON b.key = d.base \
-         WHERE b.name = ?1 AND (d.path = ?2 OR (d.path >= ?3 AND d.path < ?4)) AND (?5 IS NULL OR d.origin = ?5) \
-         ORDER BY d.path",
-    )?;
-    let (from, to) = (format!("{folder}{separator}"), format!("{folder}{after}"));
-    let rows = statement.query_map(params![base, folder, from, to, origin], |row| {
-        Ok(Source {
-            path: row.get(0)?,
-            id: row.get(1)?,
-            sha256: row.get(2)?,
-            size_bytes: row.get(3)?,
-            updated: row.get(4)?,
-        })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn describe(

@@ -1,0 +1,326 @@
+//! What is known of the folders of one base between two looks. Nothing here waits.
+//!
+//! The store has what must outlive the process; here is what it takes to tell that a file has stayed the same for one
+//! look, that it is gone for two, and that something is worth another try.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::look::File;
+use crate::config::knowledge::Watch;
+use crate::knowledge::document::{BaseName, DocumentId};
+use crate::knowledge::store::{Look, Place, Standing, Turn, Watched};
+use crate::knowledge::task::TaskId;
+
+/// The watched folders of one base. They are looked at together, so that a file in two of them is one file.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub(super) base: BaseName,
+    pub(super) folders: Vec<Folder>,
+    /// What is remembered of each file, as the store had it when it was last read.
+    pub(super) rows: HashMap<String, Watched>,
+    /// Nothing was going on when the store was last read, so nobody has had a reason to change it.
+    pub(super) is_current: bool,
+    /// The store took no more tasks the last time, which was told.
+    pub(super) is_full: bool,
+    /// How files looked the last time.
+    last: HashMap<String, Look>,
+    /// For how many looks a file has not been there.
+    missed: HashMap<String, u32>,
+    again: HashMap<String, Again>,
+}
+
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) watch: Watch,
+    /// Links followed, once it was there.
+    pub(super) root: PathBuf,
+    /// Which folder it was when it last had files.
+    pub(super) recorded: Option<Place>,
+    /// Whether what it does not show is gone. A folder that cannot be read says nothing, nor does an empty one in its place.
+    pub(super) vouches: bool,
+    /// It could not be followed the last time, which was told.
+    pub(super) told: bool,
+}
+
+/// A file that could not be added.
+#[derive(Debug, Clone, Copy)]
+struct Again {
+    look: Look,
+    tries: u32,
+    /// When it is tried again; with the next start, if it is not said.
+    at: Option<Instant>,
+}
+
+/// So many looks in a row must miss a file before it is gone.
+const LOOKS: u32 = 2;
+/// How long to wait before the second try, and at most. It doubles with each.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+impl Followed {
+    /// The folders of the settings by their bases.
+    pub(super) fn all(watches: Vec<Watch>) -> Vec<Followed> {
+        let mut all: Vec<Followed> = Vec::new();
+        for watch in watches {
+            let Ok(base) = watch.knowledge_base.parse::<BaseName>() else { continue };
+            let folder = Folder::new(watch);
+            match all.iter_mut().find(|followed| followed.base == base) {
+                Some(followed) => followed.folders.push(folder),
+                None => all.push(Followed::new(base, vec![folder])),
+            }
+        }
+        all
+    }
+
+    fn new(base: BaseName, folders: Vec<Folder>) -> Followed {
+        Followed {
+            base,
+            folders,
+            rows: HashMap::new(),
+            is_current: false,
+            is_full: false,
+            last: HashMap::new(),
+            missed: HashMap::new(),
+            again: HashMap::new(),
+        }
+    }
+
+    /// What is to be remembered of files that have changed, once they stayed the same for one look.
+    pub(super) fn changes(&self, files: &HashMap<String, File>) -> Vec<Turn> {
+        let change = |(path, file): (&String, &File)| {
+            let before = self.rows.get(path);
+            let standing = match before {
+                // What it was is still being added, and must not come after what it is.
+                Some(Watched { standing: Standing::Going(_), .. }) => return None,
+                Some(row) if row.look == file.look && row.device == file.device => return None,
+                // The number of a device may be another one after a start.
+                Some(row) if row.look == file.look => row.standing,
+                _ if self.last.get(path) == Some(&file.look) => Standing::Waiting,
+                _ => return None,
+            };
+            let after = Watched { path: path.clone(), look: file.look, device: file.device, standing };
+            Some(Turn { before: before.cloned(), after })
+        };
+        files.iter().filter_map(change).collect()
+    }
+
+    /// The files that are to be added now, in the order of their names.
+    pub(super) fn due(&self, files: &HashMap<String, File>, now: Instant) -> Vec<String> {
+        let mut due: Vec<String> = files.keys().filter(|path| self.is_due(path, &files[*path], now)).cloned().collect();
+        due.sort_unstable();
+        due
+    }
+
+    fn is_due(&self, path: &str, file: &File, now: Instant) -> bool {
+        let waits = self.rows.get(path).is_some_and(|row| row.look == file.look && row.standing == Standing::Waiting);
+        let rests = |again: &Again| again.look == file.look && again.at.is_none_or(|at| now < at);
+        waits && !self.again.get(path).is_some_and(rests)
+    }
+
+    /// The files that are being added, and by which tasks.
+    pub(super) fn all_going(&self) -> Vec<(Watched, TaskId)> {
+        let going = self.rows.values().filter_map(|row| match row.standing {
+            Standing::Going(task) => Some((row.clone(), task)),
+            Standing::Waiting | Standing::Settled(_) => None,
+        });
+        going.collect()
+    }
+
+    /// Lets a file rest that could not be added for a reason that passes. Whether it is the first time.
+    pub(super) fn put_off(&mut self, path: &str, look: Look, now: Instant) -> bool {
+        let tries = self.again.get(path).filter(|again| again.look == look).map_or(0, |again| again.tries) + 1;
+        let pause = FIRST_PAUSE.saturating_mul(1 << (tries - 1).min(16)).min(LONGEST_PAUSE);
+        self.again.insert(path.to_owned(), Again { look, tries, at: Some(now + pause) });
+        tries == 1
+    }
+
+    /// Leaves a file alone that the settings do not allow, until it changes or the settings may have.
+    pub(super) fn refuse(&mut self, path: &str, look: Look) {
+        self.again.insert(path.to_owned(), Again { look, tries: 0, at: None });
+    }
+
+    /// Files that were deleted, as far as the looks tell. One whose content may just have been found under another name is
+    /// left until that is known: a file that is moved keeps its document.
+    pub(super) fn missing(&mut self, files: &HashMap<String, File>, now: Instant) -> Vec<Watched> {
+        let moving: HashSet<u64> =
+            files.iter().filter(|(path, file)| self.is_busy(path, file, now)).map(|(_, file)| file.look.size).collect();
+        let mut missing = Vec::new();
+        let mut missed = HashMap::new();
+        for (path, row) in self.rows.iter().filter(|(path, _)| !files.contains_key(*path)) {
+            if !self.is_vouched(Path::new(path)) {
+                continue;
+            }
+            let looks = self.missed.get(path).map_or(1, |looks| looks.saturating_add(1));
+            missed.insert(path.clone(), looks);
+            let is_going = matches!(row.standing, Standing::Going(_));
+            if looks >= LOOKS && !is_going && !moving.contains(&row.look.size) {
+                missing.push(row.clone());
+            }
+        }
+        self.missed = missed;
+        missing
+    }
+
+    /// All folders that a file belongs to say that it is not there.
+    fn is_vouched(&self, path: &Path) -> bool {
+        let mut covering = self.folders.iter().filter(|folder| folder.covers(path)).peekable();
+        covering.peek().is_some() && covering.all(|folder| folder.vouches)
+    }
+
+    /// Something is about to be done with a file, or is being done.
+    fn is_busy(&self, path: &str, file: &File, now: Instant) -> bool {
+        match self.rows.get(path) {
+            Some(Watched { standing: Standing::Going(_), .. }) => true,
+            Some(row) if row.look == file.look => self.is_due(path, file, now),
+            _ => true,
+        }
+    }
+
+    /// Another file that is there and has the same document: it was passed over as the same.
+    pub(super) fn copy_of(&self, document: DocumentId, files: &HashMap<String, File>) -> Option<&Watched> {
+        let is_copy =
+            |row: &&Watched| row.standing == Standing::Settled(Some(document)) && files.contains_key(&row.path);
+        self.rows.values().filter(is_copy).min_by(|one, other| one.path.cmp(&other.path))
+    }
+
+    /// Ends a look.
+    pub(super) fn looked(&mut self, files: &HashMap<String, File>, now: Instant) {
+        let is_busy = files.iter().any(|(path, file)| self.is_busy(path, file, now));
+        self.is_current = !is_busy && self.missed.is_empty() && self.all_going().is_empty();
+        self.last = files.iter().map(|(path, file)| (path.clone(), file.look)).collect();
+        self.again.retain(|path, again| files.get(path).is_some_and(|file| file.look == again.look));
+    }
+}
+
+impl Folder {
+    fn new(watch: Watch) -> Folder {
+        let root = std::path::absolute(&watch.path).unwrap_or_else(|_| watch.path.clone());
+        Folder { watch, root, recorded: None, vouches: false, told: false }
+    }
+
+    /// Whether a path is one that the folder would show.
+    pub(super) fn covers(&self, path: &Path) -> bool {
+        match self.watch.recursive {
+            true => path.starts_with(&self.root),
+            false => path.parent() == Some(&self.root),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOK: Look = Look { modified: Some(1), size: 10 };
+
+    fn folder(path: &str, recursive: bool, vouches: bool) -> Folder {
+        let watch = Watch { path: path.into(), recursive, knowledge_base: "default".into() };
+        Folder { vouches, ..Folder::new(watch) }
+    }
+
+    /// Folders of which one file is remembered.
+    fn followed(folders: Vec<Folder>, path: &str, standing: Standing) -> Followed {
+        let mut followed = Followed::new(BaseName::default(), folders);
+        followed.rows.insert(path.into(), Watched { path: path.into(), look: LOOK, device: 1, standing });
+        followed
+    }
+
+    fn files(files: &[(&str, Look)]) -> HashMap<String, File> {
+        files
+            .iter()
+            .map(|(path, look)| (path.to_string(), File { path: path.into(), look: *look, device: 1 }))
+            .collect()
+    }
+
+    /// How many are missing in each of some looks that show the same.
+    fn missing<const N: usize>(followed: &mut Followed, files: &HashMap<String, File>) -> [usize; N] {
+        [(); N].map(|()| {
+            let missing = followed.missing(files, Instant::now()).len();
+            followed.looked(files, Instant::now());
+            missing
+        })
+    }
+
+    #[test]
+    fn a_file_is_missing_after_two_looks_in_a_row() {
+        let mut followed = followed(vec![folder("/w", true, true)], "/w/a/b.txt", Standing::Settled(None));
+        assert_eq!(missing(&mut followed, &files(&[])), [0]);
+        assert_eq!(missing(&mut followed, &files(&[("/w/a/b.txt", LOOK)])), [0]);
+        assert_eq!(missing(&mut followed, &files(&[])), [0, 1]);
+    }
+
+    #[test]
+    fn all_folders_that_would_show_a_file_must_say_that_it_is_not_there() {
+        for (folders, expected) in [
+            (vec![folder("/w", true, true), folder("/w/disk", true, true)], 1),
+            (vec![folder("/w", true, true), folder("/w/disk", true, false)], 0),
+            (vec![folder("/w", true, true), folder("/other", true, false)], 1),
+            (vec![folder("/w", false, true)], 0),
+            (vec![folder("/w/disk", false, true)], 1),
+            (vec![], 0),
+        ] {
+            let shown = format!("{folders:?}");
+            let mut followed = followed(folders, "/w/disk/a.txt", Standing::Settled(None));
+            assert_eq!(missing(&mut followed, &files(&[])), [0, expected], "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_file_waits_for_one_of_its_size_that_has_just_appeared() {
+        let mut followed = followed(vec![folder("/w", true, true)], "/w/old.txt", Standing::Settled(None));
+        let new = files(&[("/w/new.txt", LOOK)]);
+        assert_eq!(missing(&mut followed, &new), [0, 0, 0]);
+        let turns = followed.changes(&new);
+        assert_eq!((turns.len(), turns[0].after.standing), (1, Standing::Waiting));
+        let settled = Watched { standing: Standing::Settled(None), ..turns[0].after.clone() };
+        followed.rows.insert(settled.path.clone(), settled);
+        assert_eq!(missing(&mut followed, &new), [1]);
+    }
+
+    #[test]
+    fn a_file_that_is_being_added_is_left_until_that_has_ended() {
+        let going = Standing::Going(TaskId::random());
+        let mut followed = followed(vec![folder("/w", true, true)], "/w/a.txt", going);
+        let changed = files(&[("/w/a.txt", Look { modified: Some(0), ..LOOK })]);
+        followed.looked(&changed, Instant::now());
+        assert_eq!(followed.changes(&changed), []);
+        assert_eq!(missing(&mut followed, &files(&[])), [0, 0]);
+    }
+
+    #[test]
+    fn an_older_time_is_a_change_once_it_stays_and_another_device_is_none() {
+        let mut followed = followed(vec![folder("/w", true, true)], "/w/a.txt", Standing::Settled(None));
+        let changed = files(&[("/w/a.txt", Look { modified: Some(0), ..LOOK })]);
+        assert_eq!(followed.changes(&changed), []);
+        followed.looked(&changed, Instant::now());
+        assert_eq!(followed.changes(&changed)[0].after.standing, Standing::Waiting);
+        let mut moved = files(&[("/w/a.txt", LOOK)]);
+        moved.get_mut("/w/a.txt").unwrap().device = 2;
+        let after = followed.changes(&moved).remove(0).after;
+        assert_eq!((after.device, after.standing), (2, Standing::Settled(None)));
+    }
+
+    #[test]
+    fn what_could_not_be_added_is_tried_again_less_and_less_often() {
+        let mut followed = followed(vec![folder("/w", true, true)], "/w/a.txt", Standing::Waiting);
+        let (files, mut now) = (files(&[("/w/a.txt", LOOK)]), Instant::now());
+        assert_eq!(followed.due(&files, now), ["/w/a.txt"]);
+        assert!(followed.put_off("/w/a.txt", LOOK, now), "the first time is told");
+        assert_eq!(followed.due(&files, now), [""; 0]);
+        now += FIRST_PAUSE;
+        assert_eq!(followed.due(&files, now), ["/w/a.txt"]);
+        for _ in 0..40 {
+            assert!(!followed.put_off("/w/a.txt", LOOK, now));
+        }
+        assert_eq!(followed.due(&files, now + LONGEST_PAUSE / 2), [""; 0]);
+        assert_eq!(followed.due(&files, now + LONGEST_PAUSE), ["/w/a.txt"]);
+        followed.refuse("/w/a.txt", LOOK);
+        assert_eq!(followed.due(&files, now + LONGEST_PAUSE * 9), [""; 0]);
+        followed.refuse("/w/a.txt", Look { size: 11, ..LOOK });
+        assert_eq!(followed.due(&files, now), ["/w/a.txt"], "it has changed since");
+    }
+}

@@ -1,0 +1,121 @@
+//! How watched folders and their files look now. Everything here waits for a disk.
+
+use std::collections::HashMap;
+use std::fs::{self, Metadata};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::config::knowledge::Watch;
+use crate::knowledge::source::Rules;
+use crate::knowledge::store::{Look, Place};
+use crate::knowledge::{Error, folder};
+
+/// A folder as it is now.
+#[derive(Debug)]
+pub(super) struct Listing {
+    /// Links followed.
+    pub(super) root: PathBuf,
+    pub(super) place: Place,
+    /// By their paths with links followed: a file that is found twice is one.
+    pub(super) files: HashMap<String, File>,
+}
+
+/// A file as it is now.
+#[derive(Debug, Clone)]
+pub(super) struct File {
+    /// The path it was found by.
+    pub(super) path: PathBuf,
+    pub(super) look: Look,
+    /// The device of the folder it stands in.
+    pub(super) device: u64,
+}
+
+pub(super) fn list(watch: &Watch, rules: &Rules, stop: &CancellationToken) -> Result<Listing, Error> {
+    let missing = |_| Error::FileNotFound(watch.path.display().to_string());
+    let root = watch.path.canonicalize().map_err(missing)?;
+    let place = place(&fs::metadata(&root).map_err(missing)?);
+    if !root.is_dir() {
+        return Err(Error::FileNotFound(watch.path.display().to_string()));
+    }
+    let found = folder::files(&watch.path.to_string_lossy(), watch.recursive, rules, stop)?;
+    let mut devices: HashMap<PathBuf, u64> = HashMap::new();
+    let mut files = HashMap::new();
+    for path in found.files {
+        // What is gone by now, or cannot be looked at, is seen the next time.
+        let Ok(followed) = path.canonicalize() else { continue };
+        let (Ok(metadata), Some(folder)) = (fs::metadata(&followed), followed.parent()) else { continue };
+        let device = match devices.get(folder) {
+            Some(device) => *device,
+            None => {
+                let Ok(metadata) = fs::metadata(folder) else { continue };
+                *devices.entry(folder.to_owned()).or_insert(self::place(&metadata).device)
+            }
+        };
+        let look = Look { modified: metadata.modified().ok().map(nanoseconds), size: metadata.len() };
+        files.entry(followed.to_string_lossy().into_owned()).or_insert(File { path, look, device });
+    }
+    Ok(Listing { root, place, files })
+}
+
+/// Whether a file was deleted. One whose disk is not there, or that cannot be asked for, was not: what is left of its
+/// folders must be on the device they were on.
+pub(super) fn is_gone(path: &Path, device: u64) -> bool {
+    let is_missing = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
+    if !fs::symlink_metadata(path).is_err_and(|error| is_missing(error.kind())) {
+        return false;
+    }
+    for folder in path.ancestors().skip(1) {
+        match fs::metadata(folder) {
+            Ok(metadata) => return place(&metadata).device == device,
+            Err(error) if is_missing(error.kind()) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+#[cfg(unix)]
+fn place(metadata: &Metadata) -> Place {
+    use std::os::unix::fs::MetadataExt;
+    Place { device: metadata.dev(), inode: metadata.ino() }
+}
+
+/// Elsewhere a disk that is not there takes the path of its folders along, and that is noticed.
+#[cfg(not(unix))]
+fn place(_: &Metadata) -> Place {
+    Place { device: 0, inode: 0 }
+}
+
+fn nanoseconds(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanoseconds| -nanoseconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_gone_only_where_its_device_is_still_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = place(&fs::metadata(folder.path()).unwrap()).device;
+        let deep = folder.path().join("a/b/c.txt");
+        assert!(is_gone(&deep, device), "its folders are gone with it");
+        assert!(!is_gone(&deep, device.wrapping_add(1)), "another disk is there");
+        fs::create_dir_all(deep.parent().unwrap()).unwrap();
+        fs::write(&deep, "text").unwrap();
+        assert!(!is_gone(&deep, device));
+        assert!(is_gone(&deep.join("below.txt"), device), "a file stands where its folder was");
+    }
+
+    #[test]
+    fn times_before_1970_are_times() {
+        let before = UNIX_EPOCH - std::time::Duration::from_nanos(5);
+        assert_eq!((nanoseconds(before), nanoseconds(UNIX_EPOCH)), (-5, 0));
+    }
+}

@@ -1,0 +1,341 @@
+//! What is remembered of watched folders: over a restart, without a disk, and against what users want.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use corbie::knowledge::store::{Options, Store};
+use rusqlite::{Connection, OpenFlags};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::fixture::{CROWS, Corbie, long_text, setup, shown};
+use crate::process::wait_for;
+use crate::watched::wait_until;
+
+const BEES: &str = "Bees gather nectar and make honey.";
+const WASPS: &str = "Wasps build nests of paper that they chew from wood.";
+
+/// A storage that outlives the program, and folders that it watches.
+struct Place {
+    storage: TempDir,
+    parent: TempDir,
+    watch: Value,
+}
+
+impl Place {
+    /// Folders by name, such as `a` and `a/b`.
+    fn new(folders: &[&str]) -> Place {
+        let parent = tempfile::tempdir().unwrap();
+        for folder in folders {
+            fs::create_dir_all(parent.path().join(folder)).unwrap();
+        }
+        let watch = folders.iter().map(|folder| json!({ "path": parent.path().join(folder) })).collect();
+        Place { storage: tempfile::tempdir().unwrap(), parent, watch }
+    }
+
+    fn start(&self) -> Corbie {
+        let storage = shown(self.storage.path());
+        let settings =
+            [("WATCH", self.watch.to_string()), ("WATCH_INTERVAL", "100ms".to_owned()), ("STORAGE_PATH", storage)];
+        let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Corbie::of(setup(&settings))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.parent.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.path(name)).unwrap();
+    }
+
+    /// How many tasks there have been, by a condition.
+    fn tasks(&self, condition: &str) -> u64 {
+        self.count(&format!("tasks WHERE owner = 'watch' AND {condition}"))
+    }
+
+    /// How many files are remembered as they stand in a state.
+    fn remembered(&self, state: &str) -> u64 {
+        self.count(&format!("watched WHERE state = '{state}'"))
+    }
+
+    /// Rows of the store; none as long as it is being made.
+    fn count(&self, rows: &str) -> u64 {
+        let store =
+            Connection::open_with_flags(self.storage.path().join("knowledge.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
+        let count =
+            store.and_then(|store| store.query_row(&format!("SELECT count(*) FROM {rows}"), [], |row| row.get(0)));
+        count.unwrap_or(0)
+    }
+
+    /// Waits until so many files are remembered, and nothing is left to do for any.
+    #[track_caller]
+    fn settled(&self, files: u64) {
+        wait_for("all files to be settled", || {
+            let states = ["waiting", "going", "settled"].map(|state| self.remembered(state));
+            (states == [0, 0, files]).then_some(())
+        });
+    }
+}
+
+fn end(mut corbie: Corbie) {
+    corbie.running.close_stdin();
+    corbie.running.signal_to_end();
+    wait_for("the program to end", || corbie.running.is_over().then_some(()));
+}
+
+#[track_caller]
+fn remove(corbie: &mut Corbie, document: &Value) {
+    let removed = corbie.call("knowledge-remove", json!({ "document_id": document["id"], "confirm": true }));
+    assert_eq!(removed["success"], true, "{removed}");
+}
+
+/// Waits until the best passage for a question is from this file and holds this word.
+#[track_caller]
+fn wait_for_passage(corbie: &mut Corbie, question: &str, filename: &str, word: &str) {
+    wait_for(&format!("{word} in {filename}"), || {
+        let found = corbie.search(question);
+        let best = &found["results"][0];
+        let has_word = best["chunk_text"].as_str().is_some_and(|text| text.contains(word));
+        (best["filename"] == filename && has_word).then_some(())
+    });
+}
+
+#[test]
+fn k43_what_a_user_removed_stays_away_until_its_file_changes() {
+    let place = Place::new(&["docs"]);
+    place.write("docs/bees.txt", BEES);
+    place.write("docs/crows.txt", CROWS);
+    let mut corbie = place.start();
+    let documents = wait_until(&mut corbie, &["bees.txt", "crows.txt"]);
+    place.settled(2);
+    remove(&mut corbie, &documents[1]);
+    // Whatever is taken up is taken up by the same looks, in the order of the names.
+    place.write("docs/later.txt", "Herons stand in shallow water.");
+    wait_until(&mut corbie, &["bees.txt", "later.txt"]);
+    place.settled(3);
+    end(corbie);
+    let mut corbie = place.start();
+    place.write("docs/latest.txt", "Owls hear a mouse under the snow.");
+    wait_until(&mut corbie, &["bees.txt", "later.txt", "latest.txt"]);
+    place.write("docs/crows.txt", WASPS);
+    wait_until(&mut corbie, &["bees.txt", "crows.txt", "later.txt", "latest.txt"]);
+}
+
+#[test]
+fn k93_what_was_cleared_stays_away_until_it_changes() {
+    let place = Place::new(&["docs"]);
+    place.write("docs/bees.txt", BEES);
+    place.write("docs/crows.txt", CROWS);
+    let mut corbie = place.start();
+    wait_until(&mut corbie, &["bees.txt", "crows.txt"]);
+    place.settled(2);
+    corbie.call("knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
+    place.write("docs/later.txt", "Herons stand in shallow water.");
+    wait_until(&mut corbie, &["later.txt"]);
+    drop(corbie);
+    let mut corbie = place.start();
+    place.write("docs/latest.txt", "Owls hear a mouse under the snow.");
+    wait_until(&mut corbie, &["later.txt", "latest.txt"]);
+    place.write("docs/crows.txt", WASPS);
+    wait_until(&mut corbie, &["crows.txt", "later.txt", "latest.txt"]);
+}
+
+#[test]
+fn a_disk_that_is_not_mounted_at_the_start_costs_no_documents() {
+    let place = Place::new(&["disk", "other"]);
+    place.write("disk/crows.txt", CROWS);
+    place.write("other/bees.txt", BEES);
+    let mut corbie = place.start();
+    wait_until(&mut corbie, &["bees.txt", "crows.txt"]);
+    place.settled(2);
+    end(corbie);
+    // Its folder is there, as an empty one that is another.
+    fs::rename(place.path("disk"), place.path("unmounted")).unwrap();
+    fs::create_dir(place.path("disk")).unwrap();
+    let mut corbie = place.start();
+    corbie.running.logged("its documents are kept");
+    // A deletion beside it takes as many looks as it would have taken.
+    place.remove("other/bees.txt");
+    place.write("other/wasps.txt", WASPS);
+    wait_until(&mut corbie, &["crows.txt", "wasps.txt"]);
+    place.remove("other/wasps.txt");
+    place.write("other/herons.txt", "Herons stand in shallow water.");
+    wait_until(&mut corbie, &["crows.txt", "herons.txt"]);
+    fs::remove_dir(place.path("disk")).unwrap();
+    fs::rename(place.path("unmounted"), place.path("disk")).unwrap();
+    place.remove("disk/crows.txt");
+    wait_until(&mut corbie, &["herons.txt"]);
+}
+
+#[test]
+fn k43_what_was_deleted_while_nobody_looked_is_removed() {
+    let place = Place::new(&["docs"]);
+    place.write("docs/crows.txt", CROWS);
+    place.write("docs/bees.txt", BEES);
+    let mut corbie = place.start();
+    wait_until(&mut corbie, &["bees.txt", "crows.txt"]);
+    place.settled(2);
+    end(corbie);
+    place.remove("docs/crows.txt");
+    let mut corbie = place.start();
+    wait_until(&mut corbie, &["bees.txt"]);
+    place.settled(1);
+    end(corbie);
+    // An empty folder that is the same one has lost its files for good.
+    place.remove("docs/bees.txt");
+    wait_until(&mut place.start(), &[]);
+}
+
+#[test]
+fn k43_a_file_with_an_older_time_has_changed() {
+    let place = Place::new(&["docs"]);
+    place.write("docs/birds.txt", CROWS);
+    let mut corbie = place.start();
+    let before = wait_until(&mut corbie, &["birds.txt"]);
+    place.settled(1);
+    // As long as it was, and older than its document: a backup that was restored.
+    let older = CROWS.replace("Crows", "Storks").replace("clever birds", "clever bird");
+    assert_eq!(older.len(), CROWS.len());
+    let restored = place.path("restored");
+    fs::write(&restored, older).unwrap();
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    File::options().write(true).open(&restored).unwrap().set_modified(time).unwrap();
+    fs::rename(restored, place.path("docs/birds.txt")).unwrap();
+    wait_for_passage(&mut corbie, "clever storks remember faces", "birds.txt", "Storks");
+    assert_eq!(wait_until(&mut corbie, &["birds.txt"])[0]["id"], before[0]["id"]);
+}
+
+#[test]
+fn a_task_that_was_cancelled_is_tried_again_and_one_that_a_user_removed_is_not() {
+    let place = Place::new(&["docs"]);
+    place.write("docs/long.txt", &long_text());
+    let mut corbie = place.start();
+    let going = |corbie: &mut Corbie| {
+        wait_for("a task that runs", || {
+            let shown = corbie.show()["documents"][0].clone();
+            (shown["processing_status"] == "processing").then_some(shown)
+        })
+    };
+    let first = going(&mut corbie);
+    // Another process cancels it.
+    let other = Store::open(place.storage.path(), Options::default()).unwrap();
+    assert!(other.cancel_task_now(first["task_id"].as_str().unwrap().parse().unwrap()).unwrap());
+    drop(other);
+    let second = wait_for("another task", || Some(going(&mut corbie)).filter(|shown| shown["id"] != first["id"]));
+    remove(&mut corbie, &second);
+    place.write("docs/short.txt", CROWS);
+    wait_until(&mut corbie, &["short.txt"]);
+    place.settled(2);
+    assert_eq!((place.tasks("filename = 'long.txt'"), place.tasks("state = 'cancelled'")), (2, 2));
+}
+
+#[test]
+fn k43_what_cannot_be_read_is_not_tried_again_before_it_changes() {
+    let place = Place::new(&["docs"]);
+    place.write("docs/page.html", "<!DOCTYPE html><html><body></body></html>");
+    let corbie = place.start();
+    place.settled(1);
+    assert_eq!(place.tasks("state = 'failed'"), 1);
+    end(corbie);
+    let mut corbie = place.start();
+    place.write("docs/crows.txt", CROWS);
+    place.settled(2);
+    assert_eq!(place.tasks("state = 'failed'"), 1);
+    place.write("docs/page.html", "<!DOCTYPE html><html><body><p>Storks and herons wade.</p></body></html>");
+    wait_for_passage(&mut corbie, "storks and herons wade", "page.html", "Storks");
+}
+
+#[test]
+fn k36_what_a_user_adds_does_not_go_with_the_watched_file() {
+    let place = Place::new(&["docs"]);
+    place.write("docs/bees.txt", BEES);
+    place.write("docs/crows.txt", CROWS);
+    place.write("docs/wasps.txt", WASPS);
+    let mut corbie = place.start();
+    let before = wait_until(&mut corbie, &["bees.txt", "crows.txt", "wasps.txt"]);
+    place.settled(3);
+    let ids: Vec<Value> = before.iter().map(|document| document["id"].clone()).collect();
+    // By an upload, by the path that is watched, and from elsewhere.
+    let upload = corbie.client.call_bytes("POST", "/files?filename=sent.txt", BEES.as_bytes()).json();
+    let added = corbie.add_path(upload["file_path"].as_str().unwrap(), json!({}));
+    assert_eq!((&added["document_id"], &added["duplicate"]), (&ids[0], &json!(true)), "{added}");
+    let added = corbie.add_path(&shown(&place.path("docs/crows.txt")), json!({}));
+    assert_eq!(added["document_id"], ids[1], "{added}");
+    let added = corbie.add("mine.txt", WASPS);
+    assert_eq!(added["document_id"], ids[2], "{added}");
+    wait_until(&mut corbie, &["crows.txt", "mine.txt", "sent.txt"]);
+    // What follows in the watched files is theirs, except where the user named the same file.
+    place.write("docs/bees.txt", "Storks nest on chimneys.");
+    place.write("docs/crows.txt", "Crows drop nuts on roads.");
+    wait_until(&mut corbie, &["bees.txt", "crows.txt", "mine.txt", "sent.txt"]);
+    wait_for_passage(&mut corbie, "crows drop nuts on roads", "crows.txt", "nuts");
+    wait_for_passage(&mut corbie, "bees make honey of nectar", "sent.txt", "honey");
+    place.settled(3);
+    for name in ["docs/bees.txt", "docs/crows.txt", "docs/wasps.txt"] {
+        place.remove(name);
+    }
+    place.settled(0);
+    let after = wait_until(&mut corbie, &["crows.txt", "mine.txt", "sent.txt"]);
+    assert_eq!(after.iter().map(|document| &document["id"]).collect::<Vec<_>>(), [&ids[1], &ids[2], &ids[0]]);
+}
+
+#[test]
+fn k43_folders_that_share_files_do_not_fight() {
+    let place = Place::new(&["docs", "docs/deeper"]);
+    place.write("docs/deeper/crows.txt", CROWS);
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(place.path("docs/deeper/crows.txt"), place.path("docs/linked.txt")).unwrap();
+    let mut corbie = place.start();
+    wait_until(&mut corbie, &["crows.txt"]);
+    place.settled(1);
+    assert_eq!(place.tasks("true"), 1);
+    place.write("docs/deeper/crows.txt", WASPS);
+    wait_for_passage(&mut corbie, "wasps chew wood for paper nests", "crows.txt", "Wasps");
+    place.settled(1);
+    assert_eq!(place.tasks("true"), 2);
+    place.remove("docs/deeper/crows.txt");
+    wait_until(&mut corbie, &[]);
+    place.settled(0);
+}
+
+#[test]
+fn k43_a_copy_takes_the_document_of_a_file_that_goes() {
+    let place = Place::new(&["docs", "copies"]);
+    place.write("docs/first.txt", CROWS);
+    let mut corbie = place.start();
+    let before = wait_until(&mut corbie, &["first.txt"]);
+    place.write("copies/second.txt", CROWS);
+    place.settled(2);
+    end(corbie);
+    let mut corbie = place.start();
+    place.remove("docs/first.txt");
+    place.settled(1);
+    let after = wait_until(&mut corbie, &["second.txt"]);
+    assert_eq!(after[0]["id"], before[0]["id"]);
+    // Nothing is left of where it stood first.
+    place.remove("copies/second.txt");
+    wait_until(&mut corbie, &[]);
+}
+
+#[test]
+fn k08_a_file_whose_task_outlives_its_process_is_added_once() {
+    let place = Place::new(&["docs"]);
+    place.write("docs/long.txt", &long_text());
+    let corbie = place.start();
+    wait_for("the task", || (place.remembered("going") == 1).then_some(()));
+    corbie.running.signal("KILL");
+    drop(corbie);
+    let corbie = place.start();
+    wait_for("the task to go on", || (place.tasks("state = 'running'") == 1).then_some(()));
+    // A look that knew nothing of it would have begun another by then.
+    place.write("docs/short.txt", CROWS);
+    wait_for("the next file", || (place.tasks("filename = 'short.txt'") == 1).then_some(()));
+    assert_eq!(place.tasks("filename = 'long.txt'"), 1);
+    drop(corbie);
+}
