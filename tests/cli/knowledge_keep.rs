@@ -12,6 +12,13 @@ fn file(place: &Place, name: &str) -> String {
     place.documents().join(name).display().to_string()
 }
 
+/// Whether a file is named after the moment it was put aside, such as `knowledge.db.damaged-2026-01-31T12-00-00Z`.
+fn is_dated(path: &str, why: &str) -> bool {
+    let Some((_, date)) = path.rsplit_once(&format!("knowledge.db.{why}-")) else { return false };
+    let shape: String = date.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
+    shape == "0000-00-00T00-00-00Z"
+}
+
 #[test]
 fn a_check_reads_everything_and_compares_the_index() {
     let place = Place::filled();
@@ -54,7 +61,7 @@ fn a_backup_brings_everything_back() {
     assert_eq!(place.run("clear --yes").code, Some(0));
     let restored = place.json(&format!("knowledge restore --json {backup}"));
     let aside = restored["set_aside"].as_str().unwrap();
-    assert!(Path::new(aside).exists(), "{restored}");
+    assert!(Path::new(aside).exists() && is_dated(aside, "before-restore"), "{restored}");
     assert_eq!(place.json("show --json")["total_count"], 2);
     assert!(place.run("search who keeps the queen warm").out.contains("bees.md"));
     let foreign = place.run(&format!("knowledge restore {}", file(&place, "documents/bees.md")));
@@ -99,6 +106,7 @@ fn a_damaged_file_is_told_of_and_repaired() {
     assert!(ended.out.starts_with("problem: ") && ended.out.contains("corbie knowledge repair"), "{ended:?}");
     let repaired = place.run("knowledge repair");
     assert_eq!(repaired.code, Some(0), "{repaired:?}");
-    assert!(repaired.out.contains("the damaged file is kept as "), "{repaired:?}");
+    let kept = repaired.out.lines().find_map(|line| line.strip_prefix("the damaged file is kept as "));
+    assert!(kept.is_some_and(|kept| Path::new(kept).exists() && is_dated(kept, "damaged")), "{repaired:?}");
     assert_eq!(place.json("knowledge check --json")["success"], true);
 }

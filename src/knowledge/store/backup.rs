@@ -10,6 +10,7 @@ use super::check::{self, Report};
 use super::error::Error;
 use super::files::{self, Files};
 use super::{Store, connection, schema};
+use crate::knowledge::date;
 use crate::knowledge::document::DocumentId;
 
 /// Pages that are copied at a time; writers get their turn in between.
@@ -95,7 +96,7 @@ fn begin_history(new: &Path) -> Result<(), Error> {
 pub(super) fn replace(files: &Files, new: &Path, why: &str) -> Result<Option<PathBuf>, Error> {
     let database = &files.database;
     files::sync(new)?;
-    let aside = database.exists().then(|| unused(files, why));
+    let aside = database.exists().then(|| dated(files, why));
     if let Some(aside) = &aside {
         // A sound database takes its log in as it is opened and closed.
         let _ =
@@ -119,6 +120,15 @@ pub(super) fn replace(files: &Files, new: &Path, why: &str) -> Result<Option<Pat
 /// A name beside the database that nothing has.
 pub(super) fn unused(files: &Files, why: &str) -> PathBuf {
     Files::beside(&files.database, &format!(".{why}-{}", DocumentId::random()))
+}
+
+/// A name beside the database for what is kept, with the day and the time, so that people know which one it is.
+fn dated(files: &Files, why: &str) -> PathBuf {
+    // Not every system takes a colon in a name.
+    let name = format!(".{why}-{}", date::shown(date::now()).replace(':', "-"));
+    let first = Files::beside(&files.database, &name);
+    let more = (2..).map(|number| Files::beside(&files.database, &format!("{name}-{number}")));
+    std::iter::once(first.clone()).chain(more).find(|path| !path.exists()).unwrap_or(first)
 }
 
 /// Removes a copy that came to nothing.
