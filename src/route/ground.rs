@@ -27,6 +27,14 @@ pub enum Verdict {
     Unknown,
 }
 
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Say {
+    pub verdict: Verdict,
+    /// The model that would be asked first if there were no documents.
+    pub otherwise: Option<String>,
+}
+
 /// Nobody waits longer for documents before a model is asked.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// As much of a prompt is looked for.
@@ -62,6 +70,14 @@ pub(super) async fn look(knowledge: &Knowledge, settings: &config::Grounding, pr
 }
 
 impl Verdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Known => "known",
+            Verdict::Unsure => "unsure",
+            Verdict::Unknown => "unknown",
+        }
+    }
+
     pub fn of(relevance: f32, settings: &config::Grounding) -> Verdict {
         match f64::from(relevance) {
             high if high >= settings.known_above => Verdict::Known,

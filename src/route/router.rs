@@ -16,7 +16,7 @@ use super::candidates::{Candidate, Candidates, candidates};
 use super::classifier::{Classifier, Looked};
 use super::decide::{Decision, Policy, Why, decide};
 use super::error::Error;
-use super::ground::{self, Grounds, Verdict};
+use super::ground::{self, Grounds, Say, Verdict};
 use super::journey::Journey;
 use super::metrics::Metrics;
 use super::near::near;
@@ -83,6 +83,8 @@ pub struct Plan {
     pub looked: Option<Looked>,
     /// What the documents know, where they have a say.
     pub grounds: Option<Grounds>,
+    /// What that changes.
+    pub say: Option<Say>,
     pub decision: Decision,
     /// Who would be asked, in order.
     pub candidates: Vec<Contender>,
@@ -444,7 +446,11 @@ impl Router {
             let provider = providers[candidate.provider].clone();
             Contender { price: provider.price(&candidate.model), provider, candidate }
         });
-        Plan { looked, grounds, decision, candidates: candidates.collect(), unserved }
+        let say = grounds.as_ref().map(|grounds| Say {
+            verdict: Verdict::of(grounds.relevance, &self.0.settings.grounding),
+            otherwise: self.decide(looked.as_ref(), None, wish).models.into_iter().next().map(|choice| choice.model),
+        });
+        Plan { looked, grounds, say, decision, candidates: candidates.collect(), unserved }
     }
 }
 

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use crate::knowledge::{Place, both};
 #[cfg(unix)]
+use crate::process::wait_for;
+#[cfg(unix)]
 use crate::terminal::in_a_terminal;
 use crate::upstream::Upstream;
 
@@ -132,6 +134,53 @@ fn an_answer_from_documents_is_followed_by_its_sources() {
     assert!(sources.starts_with("[1] taxes.txt"), "{ended:?}");
     let reply = &ask("--json").messages()[0];
     assert_eq!((&reply["provider"], &reply["citations"][0]["filename"]), (&json!("acme"), &json!("taxes.txt")));
-    let empty = ask("--base nothing");
-    assert!(empty.refusal().contains("the knowledge base is empty"), "{empty:?}");
+}
+
+// === grounding ===
+
+#[test]
+fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
+    let place = Place::filled();
+    let upstream = Upstream::start();
+    let explain = |arguments: &str, prompt: &str| {
+        let setup = place.with(upstream.corbie("ask --explain")).variable("CORBIE_ROUTER__GROUNDING__ENABLED", "true");
+        // The test is not about how sure a search is.
+        let setup = setup.variable("CORBIE_ROUTER__GROUNDING__KNOWN_ABOVE", "0.2");
+        let setup = setup.variable("CORBIE_ROUTER__GROUNDING__KNOWN_MODEL", "acme/echo-small");
+        let ended = setup.arguments(arguments).argument(prompt).run("");
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+        ended.out
+    };
+    let (bees, else_) = ("who keeps the queen warm in winter?", "how do I sharpen the chain of a chainsaw?");
+    let known = explain("", bees);
+    assert!(known.contains("\ndocuments   they answer it: the best passage is "), "{known}");
+    assert!(known.contains("\nfound in    bees.md"), "{known}");
+    assert!(known.contains("\nchanges     acme/echo-small is asked and not "), "{known}");
+    assert!(known.contains("; it is given "), "{known}");
+    let told: Value = serde_json::from_str(&explain("--json", bees)).unwrap();
+    assert_eq!((&told["documents"]["verdict"], &told["documents"]["sources"][0]), (&json!("known"), &json!("bees.md")));
+    assert!(told["documents"]["instead_of"].is_string(), "{told}");
+
+    let unknown = explain("", else_);
+    assert!(unknown.contains("\ndocuments   they say nothing about it\nchanges     nothing\n"), "{unknown}");
+    let named = explain("--model acme/other", bees);
+    assert!(named.contains("\ndocuments   not asked: a model was named\n"), "{named}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_prompt_that_documents_have_a_say_in_begins_no_task_of_others() {
+    let place = Place::filled();
+    let upstream = Upstream::start();
+    let task = || place.json("tasks --json --limit 1")["tasks"][0].clone();
+    let mut text = String::new();
+    (0..20_000).for_each(|number| text += &format!("Line {number} of a very long list of things to do.\n"));
+    place.write("long.txt", &text);
+    let adding = place.corbie("add ./long.txt").start();
+    wait_for("the task", || (task()["status"] == "running").then_some(()));
+    drop(adding);
+    let before = task();
+    let ask = place.with(upstream.corbie("ask")).variable("CORBIE_ROUTER__GROUNDING__ENABLED", "true");
+    assert_eq!(ask.arguments("who keeps the queen warm?").run("").code, Some(0));
+    assert_eq!((&task()["attempts"], &task()["started"]), (&before["attempts"], &before["started"]));
 }

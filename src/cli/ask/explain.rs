@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::super::{End, one_line};
+use super::grounds::{self, NotAsked};
 use super::{money, why};
 use crate::config::providers::Price;
 use crate::route::tools::{Candidate, Explained};
@@ -22,23 +23,39 @@ pub(super) async fn explain(
     out: &mut dyn Write,
 ) -> End {
     let (plan, nobody) = router.explain(prompt, model).await;
+    let not_asked = match router.settings().grounding.enabled && plan.grounds.is_none() {
+        false => None,
+        true if model.is_some() => Some(NotAsked::ModelNamed),
+        true if plan.decision.stays() => Some(NotAsked::Stays),
+        true => Some(NotAsked::Failed),
+    };
     let explained = Explained::of(plan);
     if json {
         writeln!(out, "{:#}", json!(explained))?;
         return Ok(ExitCode::SUCCESS);
     }
-    write(&explained, nobody.as_ref(), out)?;
+    write(&explained, not_asked, nobody.as_ref(), out)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// One line for each thing that was decided. `nobody` is what asking would fail with where nobody can be asked.
-fn write(explained: &Explained, nobody: Option<&route::Error>, out: &mut dyn Write) -> std::io::Result<()> {
+fn write(
+    explained: &Explained,
+    not_asked: Option<NotAsked>,
+    nobody: Option<&route::Error>,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     let mut line = |label: &str, text: &str| writeln!(out, "{label:<12}{}", one_line(text));
     line("category", &category(explained))?;
     line("reasoning", if explained.use_reasoning { "yes" } else { "no" })?;
     if let Some(prompt) = explained.system_prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) {
         let more = if prompt.chars().nth(SHOWN).is_some() { "…" } else { "" };
         line("told first", &format!("{}{more}", prompt.chars().take(SHOWN).collect::<String>()))?;
+    }
+    let first = explained.candidates.first().map(|first| format!("{}/{}", first.provider, first.model));
+    let grounds = explained.documents.as_ref().map(|documents| grounds::lines(documents, first.as_deref()));
+    for (label, text) in grounds.unwrap_or_else(|| not_asked.map(NotAsked::line).into_iter().collect()) {
+        line(label, &text)?;
     }
     if let Some(nobody) = nobody {
         line("asked", &format!("nobody: {nobody}"))?;

@@ -2,6 +2,7 @@
 
 mod documents;
 mod explain;
+mod grounds;
 mod pieces;
 mod prompt;
 
@@ -11,11 +12,12 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::time::{Duration, Instant};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::pieces::{DIM, PLAIN, Pieces};
 use super::{End, one_line};
-use crate::app;
+use crate::app::{self, App};
 use crate::config::Loaded;
 use crate::providers::chat::{Message, Part, Role, Stop};
 use crate::providers::{Chat, Delta};
@@ -72,6 +74,8 @@ struct Answered<'a> {
 
 /// What shells take for "interrupted".
 const INTERRUPTED: i32 = 130;
+/// As long as this the index has to be written, where there is a new one.
+const FINISH: Duration = Duration::from_secs(10);
 
 pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
     let prompt = prompt::gather(&command.words, std::io::stdin().lock())?;
@@ -81,20 +85,40 @@ pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
         if command.documents {
             return documents::run(command, &prompt, loaded, out).await;
         }
-        let router = app::build(&loaded.config)?.router;
-        // So that a prompt goes where `corbie serve` would send it. Where no local server runs, this takes no time.
-        router.pool().detect().await;
-        if command.explain {
-            return explain::explain(&router, &prompt, command.model.as_deref(), command.json, out).await;
+        let app = app::build(&loaded.config)?;
+        prepare(&app).await;
+        let end = answer(command, prompt, &app.router, out).await;
+        if let Some(knowledge) = &app.knowledge {
+            knowledge.finish(Instant::now() + FINISH).await;
         }
-        let (question, model) = (command.chat(prompt).into(), command.model.clone());
-        let ask = route::Ask { question, model, caller: None, known: None };
-        if command.json {
-            whole(&router, ask, command.thinking, out).await
-        } else {
-            stream(&router, ask, command.thinking, out).await
-        }
+        end
     })
+}
+
+async fn answer(command: &Ask, prompt: String, router: &Router, out: &mut dyn Write) -> End {
+    // So that a prompt goes where `corbie serve` would send it. Where no local server runs, this takes no time.
+    router.pool().detect().await;
+    if command.explain {
+        return explain::explain(router, &prompt, command.model.as_deref(), command.json, out).await;
+    }
+    let (question, model) = (command.chat(prompt).into(), command.model.clone());
+    let ask = route::Ask { question, model, caller: None, known: None };
+    if command.json {
+        whole(router, ask, command.thinking, out).await
+    } else {
+        stream(router, ask, command.thinking, out).await
+    }
+}
+
+/// Opens the knowledge base where it has a say: a server has done so, and the time to look for passages is short. Tasks that
+/// others left behind are not begun, as nobody would finish them.
+async fn prepare(app: &App) {
+    let Some(knowledge) = &app.knowledge else { return };
+    knowledge.leave_tasks();
+    // What goes wrong costs the passages and not the answer.
+    if app.router.settings().grounding.enabled && knowledge.open().await.is_ok() {
+        let _ = app.inference.load().await;
+    }
 }
 
 /// Ends the program as a person asks for it, whatever it is doing: a write to a pager that does not read would hold up

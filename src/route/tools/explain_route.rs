@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::classify::tools::short;
 use crate::config::providers::Price;
-use crate::route::Why;
+use crate::knowledge::grounding;
+use crate::route::ground::{Grounds, Say};
 use crate::route::router::{Contender, Plan, Router};
+use crate::route::{Decision, Why};
 
 const DESCRIPTION: &str = "Tells where a prompt would go, without asking any model: its category and how sure that is, the \
 rule, whether the model would reason, who would be asked in which order, and what they cost.";
@@ -64,6 +66,13 @@ pub struct Documents {
     pub relevance: f64,
     /// How many passages the model would be given
     pub passages: usize,
+    /// known: they answer it; unsure: they may; unknown: they say nothing about it
+    pub verdict: &'static str,
+    /// The files the passages stand in, with their pages, best first
+    pub sources: Vec<String>,
+    /// The model that would be asked first without them, where it is another
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -106,7 +115,8 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
 
 impl Explained {
     pub fn of(plan: Plan) -> Explained {
-        let Plan { looked, grounds, decision, candidates, unserved } = plan;
+        let Plan { looked, grounds, say, decision, candidates, unserved } = plan;
+        let documents = grounds.zip(say).map(|(grounds, say)| documents(&grounds, say, &decision));
         let looked = looked.as_ref();
         let probability =
             |(category, score): &(String, f32)| Probability { category: category.clone(), score: f64::from(*score) };
@@ -120,11 +130,23 @@ impl Explained {
             fell_back: decision.fell_back,
             use_reasoning: decision.use_reasoning,
             system_prompt: decision.system_prompt,
-            documents: grounds
-                .map(|grounds| Documents { relevance: short(grounds.relevance), passages: grounds.passages.len() }),
+            documents,
             candidates: candidates.into_iter().map(candidate).collect(),
             unserved,
         }
+    }
+}
+
+fn documents(grounds: &Grounds, say: Say, decision: &Decision) -> Documents {
+    let mut sources: Vec<String> = grounds.passages.iter().map(grounding::place).collect();
+    sources.dedup();
+    let first = decision.models.first().map(|choice| &choice.model);
+    Documents {
+        relevance: short(grounds.relevance),
+        passages: grounds.passages.len(),
+        verdict: say.verdict.as_str(),
+        sources,
+        instead_of: say.otherwise.filter(|otherwise| first != Some(otherwise)),
     }
 }
 

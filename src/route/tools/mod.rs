@@ -7,7 +7,7 @@ mod list_providers;
 
 use corbie_mcp::ServerBuilder;
 
-pub use explain_route::{Candidate, Explained, Probability};
+pub use explain_route::{Candidate, Documents, Explained, Probability};
 pub use list_providers::Listed;
 
 use super::router::Router;

@@ -1,0 +1,82 @@
+//! What the documents know of a prompt, and what that changes, in lines for people.
+
+use crate::route::tools::Documents;
+
+/// A label and what is to be said under it.
+pub(super) type Line = (&'static str, String);
+
+/// Why documents that have a say were not asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NotAsked {
+    /// Whoever names a model wants that one.
+    ModelNamed,
+    /// Prompts of this category stay where they are.
+    Stays,
+    /// They could not be searched, or not in time.
+    Failed,
+}
+
+/// Of documents that were asked. `asked` is who is asked with them.
+pub(super) fn lines(documents: &Documents, asked: Option<&str>) -> Vec<Line> {
+    let Documents { relevance, passages, verdict, sources, instead_of } = documents;
+    let best = format!("the best passage is {:.0} % relevant", 100.0 * relevance);
+    let known = match *verdict {
+        "known" => format!("they answer it: {best}"),
+        "unsure" => format!("they may answer it: {best}"),
+        _ => "they say nothing about it".into(),
+    };
+    let mut lines = vec![("documents", known)];
+    if !sources.is_empty() {
+        lines.push(("found in", sources.join(" · ")));
+    }
+    let given = match passages {
+        0 => None,
+        1 => Some("it is given 1 passage".to_owned()),
+        count => Some(format!("it is given {count} passages")),
+    };
+    let model = instead_of.as_ref().zip(asked).map(|(other, asked)| format!("{asked} is asked and not {other}"));
+    let changes: Vec<String> = model.into_iter().chain(given).collect();
+    lines.push(("changes", if changes.is_empty() { "nothing".into() } else { changes.join("; ") }));
+    lines
+}
+
+impl NotAsked {
+    pub(super) fn line(self) -> Line {
+        let why = match self {
+            NotAsked::ModelNamed => "a model was named",
+            NotAsked::Stays => "prompts of this category stay where they are",
+            NotAsked::Failed => "the knowledge base could not be searched; see `corbie status`",
+        };
+        ("documents", format!("not asked: {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_known_is_told_with_what_it_changes() {
+        let documents = |verdict: &'static str, passages: usize, instead_of: Option<&str>| Documents {
+            relevance: 0.826,
+            passages,
+            verdict,
+            sources: vec!["a.pdf, page 2".into(), "b.md".into()][..passages.min(2)].to_vec(),
+            instead_of: instead_of.map(str::to_owned),
+        };
+        let told = |documents: Documents| {
+            let lines = lines(&documents, Some("acme/small"));
+            lines.iter().map(|(label, text)| format!("{label}: {text}")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            told(documents("known", 2, Some("acme/large"))),
+            [
+                "documents: they answer it: the best passage is 83 % relevant",
+                "found in: a.pdf, page 2 · b.md",
+                "changes: acme/small is asked and not acme/large; it is given 2 passages",
+            ]
+        );
+        assert_eq!(told(documents("unsure", 1, None))[2], "changes: it is given 1 passage");
+        assert_eq!(told(documents("unknown", 0, None)), ["documents: they say nothing about it", "changes: nothing"]);
+    }
+}
