@@ -78,14 +78,18 @@ pub fn build(config: &Config) -> Result<App, Error> {
     let health = {
         let (classification, router, knowledge) = (classification.clone(), router.clone(), knowledge.clone());
         move || {
-            let (members, impaired) = classification.health();
+            let (mut members, impaired) = classification.health();
             let impaired = impaired.map(|why| ("classification".to_owned(), why));
             let external = router.external_classifier().and_then(|external| match external.state() {
                 State::Down(error) => Some(("external_classifier".to_owned(), error.to_string())),
                 State::Starting | State::Ready { .. } => None,
             });
             let providers = router.pool().all_failing().map(|why| ("providers".to_owned(), why));
-            let broken = knowledge.as_ref().and_then(Knowledge::impaired).map(|why| ("knowledge".to_owned(), why));
+            let knowledge = knowledge.as_ref().map(Knowledge::part);
+            if let Some(part) = &knowledge {
+                members.insert("knowledge".into(), part.member());
+            }
+            let broken = knowledge.and_then(|part| part.impaired).map(|why| ("knowledge".to_owned(), why));
             let impaired = impaired.into_iter().chain(external).chain(providers).chain(broken);
             Health { members, impaired: impaired.collect() }
         }

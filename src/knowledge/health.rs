@@ -1,9 +1,12 @@
 //! How the knowledge base is doing, measured when it is asked for (K-102, K-105).
 
+use serde_json::{Value, json};
+
 use super::Knowledge;
 use super::document::BaseName;
 use super::store::Store;
 
+/// How it is doing, with everything that can be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     pub connected: bool,
@@ -15,9 +18,21 @@ pub struct Health {
     pub issues: Vec<String>,
 }
 
+/// The knowledge base as a part of the server (T-40): what costs next to nothing to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Of all bases together; none as long as nobody has opened them.
+    pub documents: Option<usize>,
+    /// What is wrong, if anything is.
+    pub impaired: Option<String>,
+}
+
 impl Knowledge {
-    /// What is wrong, for the server's own health; what costs nothing to know.
-    pub fn impaired(&self) -> Option<String> {
+    pub fn part(&self) -> Part {
+        Part { documents: self.opened().map(|open| open.library.documents()), impaired: self.impaired() }
+    }
+
+    fn impaired(&self) -> Option<String> {
         if let Some(error) = self.failure() {
             return Some(error.to_string());
         }
@@ -75,5 +90,19 @@ impl Knowledge {
             ));
         }
         Health { connected, accessible, model_loaded, model, issues }
+    }
+}
+
+impl Part {
+    /// A member of `GET /health`.
+    pub fn member(&self) -> Value {
+        let mut member = json!({
+            "status": if self.impaired.is_none() { "healthy" } else { "degraded" },
+            "documents": self.documents,
+        });
+        if let Some(why) = &self.impaired {
+            member["reason"] = json!(why);
+        }
+        member
     }
 }
