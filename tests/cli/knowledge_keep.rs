@@ -110,3 +110,42 @@ fn a_damaged_file_is_told_of_and_repaired() {
     assert!(kept.is_some_and(|kept| Path::new(kept).exists() && is_dated(kept, "damaged")), "{repaired:?}");
     assert_eq!(place.json("knowledge check --json")["success"], true);
 }
+
+/// With two documents whose rows stand on a page that is damaged; the index of their paths stands on another.
+fn without_documents() -> Place {
+    let place = Place::filled();
+    let database = Path::new(&place.storage()).join("knowledge.db");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'documents'";
+    let page: u64 = connection.query_row(root, [], |row| row.get(0)).unwrap();
+    let length: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
+    drop(connection);
+    let mut damaged = std::fs::OpenOptions::new().write(true).open(&database).unwrap();
+    damaged.seek(SeekFrom::Start((page - 1) * length)).unwrap();
+    damaged.write_all(&vec![0xa5; length as usize]).unwrap();
+    place
+}
+
+#[test]
+fn documents_that_are_lost_are_named_so_that_they_can_be_added_again() {
+    let names = ["bees.md", "taxes.txt"];
+    let place = without_documents();
+    let repaired = place.run("knowledge repair");
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    for name in names {
+        let line = format!("lost: {name} ({})", place.documents().join("documents").join(name).display());
+        assert!(repaired.out.lines().any(|told| told == line), "{repaired:?}");
+    }
+    assert!(repaired.out.contains("\nadd them again: corbie add PATH\n"), "{repaired:?}");
+    assert_eq!(place.run("add .").out, "2 files: 2 added\n");
+
+    let place = without_documents();
+    let told = place.json("knowledge repair --json");
+    let lost = told["lost"].as_array().unwrap().iter();
+    let mut paths: Vec<&str> = lost.filter_map(|lost| lost["file_path"].as_str()).collect();
+    paths.sort_unstable();
+    let expected = names.map(|name| place.documents().join("documents").join(name).display().to_string());
+    assert_eq!(paths, expected, "{told}");
+    assert_eq!((&told["lost_unnamed"], &told["incomplete"]), (&json!(0), &json!([])), "{told}");
+}

@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use corbie::knowledge::document::Status;
-use corbie::knowledge::store::{Changes, Error, Listing, Options, Store};
+use corbie::knowledge::store::{Changes, Error, Listing, Loss, Options, Store};
 use rusqlite::Connection;
 
 use crate::fixture::{base, document, folder, open, put};
@@ -163,7 +163,9 @@ async fn a_check_finds_what_does_not_agree_and_a_repair_mends_it() {
     drop(store);
 
     let repaired = Store::repair(folder.path()).unwrap();
-    assert_eq!((repaired.set_aside, repaired.documents, repaired.chunks, repaired.incomplete), (None, 2, 19, 2));
+    assert_eq!((repaired.set_aside, repaired.documents, repaired.chunks), (None, 2, 19));
+    let incomplete: Vec<&str> = repaired.loss.incomplete.iter().map(|document| document.filename.as_str()).collect();
+    assert_eq!((incomplete, repaired.loss.lost, repaired.loss.unnamed), (vec!["0.pdf", "1.pdf"], vec![], 1));
     let store = open(folder.path());
     assert!(store.check().await.unwrap().is_sound());
     let listed = store.documents(&base(), Listing::default()).await.unwrap();
@@ -186,7 +188,7 @@ async fn an_index_that_lies_is_made_anew() {
     drop(connection);
     assert!(!open(folder.path()).check().await.unwrap().is_sound());
     let repaired = Store::repair(folder.path()).unwrap();
-    assert_eq!((repaired.set_aside.is_some(), repaired.documents, repaired.incomplete), (true, 5, 0));
+    assert_eq!((repaired.set_aside.is_some(), repaired.documents, repaired.loss), (true, 5, Loss::default()));
     assert!(open(folder.path()).check().await.unwrap().is_sound());
 }
 

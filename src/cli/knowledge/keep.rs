@@ -1,6 +1,7 @@
 //! `corbie knowledge`: looks after the file that everything is kept in.
 
 mod index;
+mod repaired;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -60,29 +61,9 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
             there()?;
             let folder = storage.clone();
             let repaired = tokio::task::spawn_blocking(move || Store::repair(&folder)).await??;
-            if *json {
-                let told = json!({
-                    "success": true,
-                    "problems": repaired.problems,
-                    "set_aside": repaired.set_aside,
-                    "documents": repaired.documents,
-                    "chunks": repaired.chunks,
-                    "incomplete": repaired.incomplete,
-                });
-                writeln!(out, "{told}")?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            write_problems(&repaired.problems, out)?;
-            let (documents, chunks) = (counted(repaired.documents, "document"), counted(repaired.chunks, "chunk"));
-            match repaired.problems.is_empty() {
-                true => writeln!(out, "nothing is wrong: {documents}, {chunks}")?,
-                false => writeln!(out, "repaired: {documents}, {chunks}")?,
-            }
-            if repaired.incomplete > 0 {
-                writeln!(out, "{} lost something; add them again", counted(repaired.incomplete, "document"))?;
-            }
-            if let Some(aside) = &repaired.set_aside {
-                writeln!(out, "the damaged file is kept as {}", one_line(&aside.display().to_string()))?;
+            match *json {
+                true => writeln!(out, "{}", repaired::described(&repaired))?,
+                false => repaired::write(&repaired, out)?,
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -12,6 +12,7 @@ use rusqlite::{Connection, Transaction};
 use super::check::{self, MISCOUNTED};
 use super::error::Error;
 use super::files::{self, Files};
+use super::loss::{self, Loss, Paths, SHORT};
 use super::{Store, backup, connection, salvage, schema, writer};
 
 /// What a repair has done.
@@ -24,8 +25,8 @@ pub struct Repaired {
     /// Documents that are there afterwards.
     pub documents: u64,
     pub chunks: u64,
-    /// Documents that have lost something and are `partial` now.
-    pub incomplete: u64,
+    /// Documents that are not what they were, or are gone.
+    pub loss: Loss,
 }
 
 /// Said of documents that have lost something.
@@ -43,8 +44,8 @@ impl Store {
         let problems = match examine(&files) {
             Ok(Found { problems, .. }) if problems.is_empty() => return report(&files, Repaired::default()),
             Ok(Found { problems, well_formed: true }) => {
-                let incomplete = mend(&files)?;
-                return report(&files, Repaired { problems, incomplete, ..Repaired::default() });
+                let loss = mend(&files)?;
+                return report(&files, Repaired { problems, loss, ..Repaired::default() });
             }
             Ok(Found { problems, .. }) => problems,
             Err(error @ Error::Corrupt(_)) => vec![error.to_string()],
@@ -53,10 +54,10 @@ impl Store {
         let new = backup::unused(&files, "repairing");
         files::create_private(&new)?;
         let replaced = rebuild(&files, &new)
-            .and_then(|incomplete| Ok((incomplete, backup::replace(&files, &new, "damaged")?)))
+            .and_then(|loss| Ok((loss, backup::replace(&files, &new, "damaged")?)))
             .inspect_err(|_| backup::discard(&new));
-        let (incomplete, set_aside) = replaced?;
-        report(&files, Repaired { problems, incomplete, set_aside, ..Repaired::default() })
+        let (loss, set_aside) = replaced?;
+        report(&files, Repaired { problems, loss, set_aside, ..Repaired::default() })
     }
 }
 
@@ -74,15 +75,16 @@ fn examine(files: &Files) -> Result<Found, Error> {
     Ok(Found { well_formed: check::is_well_formed(&connection), problems })
 }
 
-/// Mends a store in its place. Tells how many documents have lost something.
-fn mend(files: &Files) -> Result<u64, Error> {
+/// Mends a store in its place. Tells which documents have lost something.
+fn mend(files: &Files) -> Result<Loss, Error> {
     let mut connection = connection::writer(&files.database, PATIENCE)?;
     connection.pragma_update(None, "foreign_keys", "OFF")?;
-    writer::transact(&mut connection, mend_rows)
+    writer::transact(&mut connection, |transaction| mend_rows(transaction, &Paths::new()))
 }
 
-/// Removes what belongs to nothing, and makes documents say what they have.
-pub(super) fn mend_rows(transaction: &Transaction<'_>) -> Result<u64, Error> {
+/// Removes what belongs to nothing, and makes documents say what they have. `paths` are those of documents there were.
+fn mend_rows(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss, Error> {
+    let lost = loss::lost(transaction, paths)?;
     transaction.execute_batch(
         "DELETE FROM documents WHERE base NOT IN (SELECT key FROM bases);
          DELETE FROM tasks WHERE base NOT IN (SELECT key FROM bases);
@@ -95,13 +97,14 @@ pub(super) fn mend_rows(transaction: &Transaction<'_>) -> Result<u64, Error> {
              WHERE state = 'settled' AND document NOT IN (SELECT id FROM documents);",
     )?;
     drop_unreadable(transaction)?;
+    let incomplete = loss::incomplete(transaction)?;
     let sql = format!(
         "UPDATE documents SET page_count = m.pages, chunk_count = m.chunks, vector_count = m.vectors, \
-         status = iif(m.chunks < m.chunk_count OR m.vectors < m.vector_count OR m.pages < m.page_count, 'partial', status), \
-         warning = iif(m.chunks < m.chunk_count OR m.vectors < m.vector_count OR m.pages < m.page_count, ?1, warning) \
+         status = iif({SHORT}, 'partial', status), warning = iif({SHORT}, ?1, warning) \
          FROM ({MISCOUNTED}) AS m WHERE documents.key = m.key"
     );
-    Ok(transaction.execute(&sql, [LOST])? as u64)
+    transaction.execute(&sql, [LOST])?;
+    Ok(Loss { incomplete, ..lost })
 }
 
 /// Vectors that cannot be read are removed; their chunks are still found by their words.
@@ -121,21 +124,23 @@ fn drop_unreadable(transaction: &Transaction<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Copies what can be read into a new file. Tells how many documents have lost something.
-fn rebuild(files: &Files, new: &Path) -> Result<u64, Error> {
+/// Copies what can be read into a new file. Tells which documents have lost something.
+fn rebuild(files: &Files, new: &Path) -> Result<Loss, Error> {
     let mut target = connection::writer(new, PATIENCE)?;
     schema::migrate(&mut target)?;
     target.pragma_update(None, "foreign_keys", "OFF")?;
-    let incomplete = writer::transact(&mut target, |transaction| {
+    let loss = writer::transact(&mut target, |transaction| {
         // A file of which not even the beginning can be read has nothing to give.
+        let mut paths = Paths::new();
         if let Ok(source) = connection::salvager(&files.database, PATIENCE) {
             salvage::salvage(&source, transaction)?;
+            paths = loss::indexed(&source);
         }
-        mend_rows(transaction)
+        mend_rows(transaction, &paths)
     })?;
     target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     target.close().map_err(|(_, error)| Error::from(error))?;
-    Ok(incomplete)
+    Ok(loss)
 }
 
 fn report(files: &Files, repaired: Repaired) -> Result<Repaired, Error> {

@@ -1,0 +1,82 @@
+//! What a repair has done, and which documents are to be added again.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::super::counted;
+use crate::cli::one_line;
+use crate::knowledge::store::{Loss, LostDocument, Repaired};
+
+/// For programs.
+pub(super) fn described(repaired: &Repaired) -> Value {
+    let Loss { incomplete, lost, unnamed } = &repaired.loss;
+    let documents = |documents: &[LostDocument]| -> Vec<Value> {
+        documents.iter().map(|document| json!({ "filename": document.filename, "file_path": document.path })).collect()
+    };
+    json!({
+        "success": true,
+        "problems": repaired.problems,
+        "set_aside": repaired.set_aside,
+        "documents": repaired.documents,
+        "chunks": repaired.chunks,
+        "incomplete": documents(incomplete),
+        "lost": documents(lost),
+        "lost_unnamed": unnamed,
+    })
+}
+
+/// For people: each document that lost something has a line.
+pub(super) fn write(repaired: &Repaired, out: &mut dyn Write) -> io::Result<()> {
+    super::write_problems(&repaired.problems, out)?;
+    let (documents, chunks) = (counted(repaired.documents, "document"), counted(repaired.chunks, "chunk"));
+    match repaired.problems.is_empty() {
+        true => writeln!(out, "nothing is wrong: {documents}, {chunks}")?,
+        false => writeln!(out, "repaired: {documents}, {chunks}")?,
+    }
+    let Loss { incomplete, lost, unnamed } = &repaired.loss;
+    for (what, documents) in [("lost", lost), ("incomplete", incomplete)] {
+        for document in documents {
+            writeln!(out, "{what}: {}", place(document))?;
+        }
+    }
+    if *unnamed > 0 {
+        writeln!(out, "lost: {} whose names cannot be read", counted(*unnamed, "document"))?;
+    }
+    if !(incomplete.is_empty() && lost.is_empty()) {
+        writeln!(out, "add them again: corbie add PATH")?;
+    }
+    match &repaired.set_aside {
+        Some(aside) => writeln!(out, "the damaged file is kept as {}", one_line(&aside.display().to_string())),
+        None => Ok(()),
+    }
+}
+
+/// The file, and where it stood.
+fn place(document: &LostDocument) -> String {
+    let filename = one_line(&document.filename);
+    match &document.path {
+        Some(path) => format!("{filename} ({})", one_line(path)),
+        None => filename,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_document_that_lost_something_has_a_line() {
+        let lost = LostDocument { filename: "a\u{1b}.pdf".into(), path: Some("/x/a\u{1b}.pdf".into()) };
+        let incomplete = LostDocument { filename: "b.pdf".into(), path: None };
+        let loss = Loss { incomplete: vec![incomplete], lost: vec![lost], unnamed: 2 };
+        let repaired = Repaired { problems: vec!["odd".into()], documents: 1, chunks: 3, loss, ..Repaired::default() };
+        let mut out = Vec::new();
+        write(&repaired, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "problem: odd\nrepaired: 1 document, 3 chunks\nlost: a .pdf (/x/a .pdf)\nincomplete: b.pdf\n\
+             lost: 2 documents whose names cannot be read\nadd them again: corbie add PATH\n"
+        );
+    }
+}

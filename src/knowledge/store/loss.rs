@@ -1,0 +1,89 @@
+//! Which documents a damaged store has lost, so that they can be added again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::{Connection, Transaction};
+
+use super::check::MISCOUNTED;
+use super::error::Error;
+
+/// What is gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// Documents of which something is missing; they are `partial` now.
+    pub incomplete: Vec<LostDocument>,
+    /// Documents that are not there any more.
+    pub lost: Vec<LostDocument>,
+    /// How many more are not there any more, whose names cannot be read.
+    pub unnamed: u64,
+}
+
+/// A document as people know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostDocument {
+    pub filename: String,
+    pub path: Option<String>,
+}
+
+/// The paths of documents by their keys.
+pub(super) type Paths = BTreeMap<i64, String>;
+
+/// Documents that have fewer pages, chunks or vectors than they say.
+pub(super) const SHORT: &str = "m.chunks < m.chunk_count OR m.vectors < m.vector_count OR m.pages < m.page_count";
+
+/// The paths that an index knows. It stands on other pages than the documents, and tells what stood on theirs; it is read
+/// from both ends, as one of its own pages may be damaged.
+pub(super) fn indexed(source: &Connection) -> Paths {
+    let mut paths = Paths::new();
+    for order in ["ASC", "DESC"] {
+        let sql = format!(
+            "SELECT key, path FROM documents INDEXED BY documents_path WHERE path IS NOT NULL \
+             ORDER BY base {order}, path {order}"
+        );
+        let Ok(mut statement) = source.prepare(&sql) else { continue };
+        let Ok(rows) = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))) else { continue };
+        paths.extend(rows.map_while(Result::ok));
+    }
+    paths
+}
+
+/// The documents whose base is gone, or of which only pages and chunks are left. Asked before those are removed.
+pub(super) fn lost(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss, Error> {
+    let mut loss = Loss::default();
+    let mut baseless = transaction
+        .prepare("SELECT filename, path FROM documents WHERE base NOT IN (SELECT key FROM bases) ORDER BY key")?;
+    loss.lost = documents(&mut baseless)?;
+    let mut is_there = transaction.prepare("SELECT 1 FROM documents WHERE key = ?1")?;
+    for (key, path) in paths {
+        if !is_there.exists([key])? {
+            loss.lost.push(LostDocument::at(path));
+        }
+    }
+    let mut orphans = transaction
+        .prepare("SELECT document FROM pages UNION SELECT document FROM chunks EXCEPT SELECT key FROM documents")?;
+    for key in orphans.query_map([], |row| row.get::<_, i64>(0))? {
+        loss.unnamed += u64::from(!paths.contains_key(&key?));
+    }
+    Ok(loss)
+}
+
+/// The documents of which something is missing. Asked before they are made to say what they have.
+pub(super) fn incomplete(transaction: &Transaction<'_>) -> Result<Vec<LostDocument>, Error> {
+    let sql = format!(
+        "SELECT d.filename, d.path FROM ({MISCOUNTED}) AS m JOIN documents AS d ON d.key = m.key WHERE {SHORT} ORDER BY d.key"
+    );
+    documents(&mut transaction.prepare(&sql)?)
+}
+
+fn documents(statement: &mut rusqlite::Statement<'_>) -> Result<Vec<LostDocument>, Error> {
+    let rows = statement.query_map([], |row| Ok(LostDocument { filename: row.get(0)?, path: row.get(1)? }))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+impl LostDocument {
+    fn at(path: &str) -> LostDocument {
+        let filename = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        LostDocument { filename, path: Some(path.to_owned()) }
+    }
+}
