@@ -19,6 +19,8 @@ mod http;
 mod knowledge;
 #[path = "cli/knowledge_add.rs"]
 mod knowledge_add;
+#[path = "cli/knowledge_failures.rs"]
+mod knowledge_failures;
 #[path = "cli/knowledge_health.rs"]
 mod knowledge_health;
 #[path = "cli/knowledge_keep.rs"]

@@ -44,7 +44,10 @@ fn a_beginning_of_an_id_shows_the_text_of_a_document() {
         let page = place.run(&format!("show --page 2 {id}"));
         assert!(page.refusal().contains("has 1 page, and no page 2"), "{page:?}");
         let nothing = place.run("show zzz");
-        assert_eq!(nothing.refusal(), "corbie: no document has an id that begins with `zzz`; `corbie show` lists them");
+        assert_eq!(
+            nothing.refusal(),
+            "corbie: no document has the name `zzz`, or an id that begins with it; `corbie show` lists them"
+        );
         let nobody = place.run("show 00000000-0000-4000-8000-000000000000");
         assert!(nobody.refusal().contains("not found"), "{nobody:?}");
     });

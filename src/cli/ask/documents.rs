@@ -5,30 +5,35 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::super::knowledge::peer::{Failure, Peer};
+use super::super::knowledge::failure::{Failure, told};
+use super::super::knowledge::peer::Peer;
 use super::super::knowledge::search::{place, write_passages};
-use super::super::knowledge::{text, told};
+use super::super::knowledge::{base, text};
 use super::super::{End, harmless, one_line};
 use super::{Ask, pieces};
 use crate::config::Loaded;
 
 pub(super) async fn run(command: &Ask, question: &str, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let end = answer(command, question, loaded, out).await;
+    told(end, command.json, out)
+}
+
+async fn answer(command: &Ask, question: &str, loaded: &Loaded, out: &mut dyn Write) -> End {
     let peer = Peer::find_for_a_moment(&loaded.config).await?;
     peer.look_for_models().await;
     let waiting = pieces::waiting();
     let reply = ask(command, question, &peer).await;
     drop(waiting);
-    let end = match reply {
-        Ok(reply) if command.json => writeln!(out, "{reply}").map_err(Into::into),
-        Ok(reply) => write_answer(&reply, question, out).map_err(Into::into),
-        Err(failure) => Err(failure.into()),
-    };
-    let end = told(end.map(|()| ExitCode::SUCCESS), command.json, out);
     peer.finish().await;
-    end
+    match reply? {
+        reply if command.json => writeln!(out, "{reply}")?,
+        reply => write_answer(&reply, question, out)?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn ask(command: &Ask, question: &str, peer: &Peer) -> Result<Value, Failure> {
+    base::must_exist(peer, command.knowledge_base.as_deref()).await?;
     let mut arguments = json!({ "question": question });
     if let Some(model) = &command.model {
         arguments["model"] = json!(model);

@@ -7,8 +7,9 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tokio::time::{Duration, Instant};
 
+use super::failure::Failure;
 use super::interrupt::{INTERRUPTED, Interrupt};
-use super::peer::{Failure, Peer};
+use super::peer::Peer;
 use super::{Common, counted, number, paths, text};
 use crate::cli::progress::Progress;
 use crate::cli::{End, one_line};
@@ -51,7 +52,8 @@ const LATER: Duration = Duration::from_millis(500);
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: &mut dyn Write) -> End {
-    let (paths, metadata) = (paths::resolve(&command.paths)?, command.metadata()?);
+    let (paths, metadata) =
+        (paths::resolve(&command.paths)?, command.metadata().map_err(|why| Failure::argument("metadata", why))?);
     let before = document_count(peer, &command.common).await?;
     let mut total = Tally::default();
     for paths in paths.chunks(PATHS) {

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::confirm::confirmed;
+use super::confirm::confirm;
 use super::peer::Peer;
-use super::{Common, counted, number, size, text};
+use super::{Common, base, counted, number, size, text};
 use crate::cli::{End, one_line};
 
 #[derive(Debug, Args)]
@@ -21,6 +21,7 @@ pub(in crate::cli) struct Clear {
 }
 
 pub(super) async fn run(command: &Clear, peer: &Peer, out: &mut dyn Write) -> End {
+    base::must_exist(peer, command.common.base()).await?;
     if !command.yes {
         let status = peer.call("knowledge-status", command.common.arguments(json!({}))).await?;
         let base = &status["knowledge_base"];
@@ -31,9 +32,7 @@ pub(super) async fn run(command: &Clear, peer: &Peer, out: &mut dyn Write) -> En
             size(number(base, "total_size_bytes")),
             counted(number(base, "total_chunks"), "chunk"),
         );
-        if !confirmed(&question, false)? {
-            return Ok(ExitCode::FAILURE);
-        }
+        confirm(&question)?;
     }
     let arguments = json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" });
     let reply = peer.call("knowledge-clear", command.common.arguments(arguments)).await?;

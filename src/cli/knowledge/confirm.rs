@@ -2,23 +2,21 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Whether to go on. Where nobody can be asked, `--yes` has to say so.
-pub(super) fn confirmed(question: &str, yes: bool) -> Result<bool, Box<dyn std::error::Error>> {
-    if yes {
-        return Ok(true);
-    }
+use super::failure::Failure;
+
+/// Comes back if a person wants to go on. Where nobody can be asked, `--yes` has to say so.
+pub(super) fn confirm(question: &str) -> Result<(), Box<dyn std::error::Error>> {
     let stdin = io::stdin();
     let mut stderr = io::stderr();
     if !stdin.is_terminal() || !stderr.is_terminal() {
-        return Err(format!("{question} Nobody can be asked here; add --yes to go on").into());
+        return Err(Failure::NotConfirmed(question.to_owned()).into());
     }
     write!(stderr, "{question} [y/N] ")?;
     stderr.flush()?;
     let mut answer = String::new();
     stdin.lock().read_line(&mut answer)?;
-    let agreed = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
-    if !agreed {
-        writeln!(stderr, "Nothing was removed.")?;
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::Declined.into()),
     }
-    Ok(agreed)
 }

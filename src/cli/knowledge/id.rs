@@ -1,52 +1,42 @@
-//! Ids as people type them: a beginning that only one has.
+//! Documents and tasks as people name them: by a beginning of an id that only one has, documents by their file too.
 
-use serde_json::json;
+use std::path::Path;
 
-use super::peer::{Failure, Peer};
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::peer::Peer;
 use super::{Common, text};
 use crate::cli::one_line;
 use crate::knowledge::document::DocumentId;
 
-/// Which ids are not told of is no matter; that there are several is.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
-    #[error("no {what} has an id that begins with `{beginning}`; {list} lists them")]
-    Nothing { what: &'static str, beginning: String, list: &'static str },
-    #[error("{count} {what}s have ids that begin with `{beginning}`; type more of it")]
-    Several { what: &'static str, beginning: String, count: usize },
-}
-
 /// So many documents are listed at a time.
 const PAGE: usize = 1000;
+/// As much of what was typed is repeated.
+const REPEATED: usize = 100;
 
-/// The one id with this beginning.
-pub(super) fn unique(what: &'static str, list: &'static str, beginning: &str, ids: &[String]) -> Result<String, Error> {
-    let wanted = beginning.to_lowercase();
-    let mut found = ids.iter().filter(|id| !wanted.is_empty() && id.starts_with(&wanted));
-    let beginning = one_line(&beginning.chars().take(100).collect::<String>());
+/// The one task whose id begins so.
+pub(super) fn task(beginning: &str, ids: &[String]) -> Result<String, Failure> {
+    let mut found = ids.iter().filter(|id| begins(id, beginning));
     match (found.next(), found.count()) {
         (Some(id), 0) => Ok(id.clone()),
-        (Some(_), more) => Err(Error::Several { what, beginning, count: more + 1 }),
-        (None, _) => Err(Error::Nothing { what, beginning, list }),
+        (Some(_), more) => Err(Failure::SeveralTasks { beginning: repeated(beginning), count: more + 1 }),
+        (None, _) => Err(Failure::NoTask(repeated(beginning))),
     }
 }
 
-/// The documents that are meant. Only beginnings need a look at all there are.
-pub(super) async fn documents(
-    peer: &Peer,
-    common: &Common,
-    beginnings: &[String],
-) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+/// The documents that are meant. Only whole ids need no look at all there are.
+pub(super) async fn documents(peer: &Peer, common: &Common, typed: &[String]) -> Result<Vec<String>, Failure> {
     let whole = |text: &String| text.parse::<DocumentId>().map(|id| id.to_string()).ok();
-    let mut ids = Vec::new();
-    if beginnings.iter().any(|beginning| whole(beginning).is_none()) {
-        ids = all(peer, common).await?;
+    let mut known = Vec::new();
+    if typed.iter().any(|typed| whole(typed).is_none()) {
+        known = all(peer, common).await?;
     }
     let mut found: Vec<String> = Vec::new();
-    for beginning in beginnings {
-        let id = match whole(beginning) {
+    for typed in typed {
+        let id = match whole(typed) {
             Some(id) => id,
-            None => unique("document", "`corbie show`", beginning, &ids)?,
+            None => document(typed, &known)?,
         };
         if !found.contains(&id) {
             found.push(id);
@@ -55,15 +45,53 @@ pub(super) async fn documents(
     Ok(found)
 }
 
-async fn all(peer: &Peer, common: &Common) -> Result<Vec<String>, Failure> {
-    let mut ids = Vec::new();
+/// The one document with this path, this filename or this beginning of an id. A path says more than a name, as several files
+/// may have that; where a name is also the beginning of another's id, nobody guesses.
+fn document(typed: &str, documents: &[Value]) -> Result<String, Failure> {
+    let path = std::path::absolute(Path::new(typed)).ok();
+    let path = path.as_ref().and_then(|path| path.to_str());
+    let at_path = |document: &&Value| path.is_some_and(|path| document["file_path"] == path);
+    let named = |document: &&Value| text(document, "filename") == typed || begins(text(document, "id"), typed);
+    let mut found: Vec<&Value> = documents.iter().filter(at_path).collect();
+    if found.is_empty() {
+        found = documents.iter().filter(named).collect();
+    }
+    match found[..] {
+        [] => Err(Failure::NoDocument(repeated(typed))),
+        [document] => Ok(text(document, "id").to_owned()),
+        _ => {
+            Err(Failure::SeveralDocuments { typed: repeated(typed), documents: found.into_iter().map(brief).collect() })
+        }
+    }
+}
+
+fn begins(id: &str, typed: &str) -> bool {
+    !typed.is_empty() && id.starts_with(&typed.to_lowercase())
+}
+
+fn repeated(typed: &str) -> String {
+    one_line(&typed.chars().take(REPEATED).collect::<String>())
+}
+
+/// What tells a document from others of the same name.
+fn brief(document: &Value) -> Value {
+    let mut brief = json!({ "id": document["id"], "filename": document["filename"] });
+    if let Some(path) = document.get("file_path") {
+        brief["file_path"] = path.clone();
+    }
+    brief
+}
+
+async fn all(peer: &Peer, common: &Common) -> Result<Vec<Value>, Failure> {
+    let mut all = Vec::new();
     loop {
-        let arguments = common.arguments(json!({ "limit": PAGE, "offset": ids.len(), "sort_order": "asc" }));
-        let reply = peer.call("knowledge-show", arguments).await?;
-        let documents = reply["documents"].as_array().cloned().unwrap_or_default();
-        ids.extend(documents.iter().map(|document| text(document, "id").to_owned()));
-        if documents.len() < PAGE {
-            return Ok(ids);
+        let arguments = common.arguments(json!({ "limit": PAGE, "offset": all.len(), "sort_order": "asc" }));
+        let mut reply = peer.call("knowledge-show", arguments).await?;
+        let Value::Array(documents) = reply["documents"].take() else { return Ok(all) };
+        let is_last = documents.len() < PAGE;
+        all.extend(documents);
+        if is_last {
+            return Ok(all);
         }
     }
 }
@@ -75,12 +103,30 @@ mod tests {
     #[test]
     fn a_beginning_is_enough_where_only_one_id_has_it() {
         let ids = ["aa11", "aa22", "bb33"].map(String::from);
-        let find = |beginning: &str| unique("document", "`corbie show`", beginning, &ids).map_err(|e| e.to_string());
+        let find = |beginning: &str| task(beginning, &ids).map_err(|failure| failure.to_string());
         assert_eq!(find("b").unwrap(), "bb33");
         assert_eq!(find("AA2").unwrap(), "aa22");
-        assert_eq!(find("aa").unwrap_err(), "2 documents have ids that begin with `aa`; type more of it");
+        assert_eq!(find("aa").unwrap_err(), "2 tasks have ids that begin with `aa`; type more of it");
         for nothing in ["c", "", "bb334"] {
-            assert!(find(nothing).unwrap_err().starts_with("no document has an id"), "{nothing:?}");
+            assert!(find(nothing).unwrap_err().starts_with("no task has an id"), "{nothing:?}");
         }
+    }
+
+    #[test]
+    fn a_document_is_found_by_its_name_unless_that_may_mean_another() {
+        let known = [
+            json!({ "id": "aa11", "filename": "notes.md", "file_path": "/a/notes.md" }),
+            json!({ "id": "bb22", "filename": "notes.md", "file_path": "/b/notes.md" }),
+            json!({ "id": "cc33", "filename": "bees.md" }),
+            json!({ "id": "dd44", "filename": "aa11" }),
+        ];
+        let find = |typed: &str| document(typed, &known).map_err(|failure| failure.to_string());
+        assert_eq!(find("bees.md").unwrap(), "cc33");
+        assert_eq!(find("CC").unwrap(), "cc33");
+        assert_eq!(find("/b/notes.md").unwrap(), "bb22");
+        let several = find("notes.md").unwrap_err();
+        assert!(several.contains("\n  aa11  /a/notes.md\n  bb22  /b/notes.md"), "{several}");
+        assert!(find("aa11").unwrap_err().contains("may mean 2 documents"), "a name that is the id of another");
+        assert!(find("").unwrap_err().contains("no document"));
     }
 }

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::counted;
-use super::peer::Failure;
+use super::failure::Failure;
 use crate::cli::progress::Progress;
 use crate::cli::{End, one_line};
 use crate::config::Loaded;
@@ -50,7 +50,7 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
     let storage = storage(loaded)?;
     let there = || match is_there(&storage) {
         true => Ok(()),
-        false => Err(format!("there is no knowledge base in `{}` yet; corbie add PATH makes one", storage.display())),
+        false => Err(Failure::NothingYet(one_line(&storage.display().to_string()))),
     };
     match command {
         Command::Check(Format { json }) => {
@@ -96,6 +96,15 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
     }
 }
 
+impl Command {
+    pub(super) fn json(&self) -> bool {
+        match self {
+            Command::Check(format) | Command::Repair(format) => format.json,
+            Command::Backup { format, .. } | Command::Restore { format, .. } => format.json,
+        }
+    }
+}
+
 /// Where everything is kept.
 pub(super) fn storage(loaded: &Loaded) -> Result<PathBuf, Failure> {
     let settings = &loaded.config.knowledge;
@@ -114,6 +123,9 @@ pub(super) async fn open(loaded: &Loaded) -> Result<Store, Box<dyn std::error::E
     let folder = storage(loaded)?;
     Ok(tokio::task::spawn_blocking(move || Store::open(&folder, Options::default())).await??)
 }
+
+/// What to do about a knowledge base that is damaged.
+const NEXT: &str = "stop the servers and run `corbie knowledge repair`, or restore a backup";
 
 async fn check(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
     let progress = Progress::new();
@@ -142,7 +154,7 @@ async fn check(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
         problems.extend(differences.iter().cloned());
     }
     if json {
-        let told = json!({
+        let mut told = json!({
             "success": problems.is_empty(),
             "documents": report.documents,
             "pages": report.pages,
@@ -152,6 +164,10 @@ async fn check(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
             "index": index.word(),
             "problems": problems,
         });
+        if !problems.is_empty() {
+            told["error"] = "storage_corrupt".into();
+            told["message"] = NEXT.into();
+        }
         writeln!(out, "{told}")?;
     } else {
         write_problems(&problems, out)?;
@@ -163,7 +179,7 @@ async fn check(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
                 counted(report.vectors, "vector"),
                 index.sentence()
             )?,
-            _ => writeln!(out, "stop the servers and run `corbie knowledge repair`, or restore a backup")?,
+            _ => writeln!(out, "{NEXT}")?,
         }
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

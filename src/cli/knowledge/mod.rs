@@ -4,8 +4,10 @@
 //! which. So a command says what the tool of the same purpose says, and `--json` prints the tool's own object.
 
 mod add;
+pub(super) mod base;
 mod clear;
 mod confirm;
+pub(super) mod failure;
 mod id;
 mod interrupt;
 mod keep;
@@ -24,8 +26,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use self::failure::told;
 use self::interrupt::Interrupt;
-use self::peer::{Failure, Peer};
+use self::peer::Peer;
 use super::End;
 use crate::config::Loaded;
 
@@ -66,53 +69,58 @@ pub(super) const TOLD: &[&str] = super::ask::TOLD;
 
 pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let common = match command {
-        Command::Tasks(command) => return runtime.block_on(tasks::run(command, loaded, out)),
-        Command::Knowledge(command) => return runtime.block_on(keep::run(command, loaded, out)),
-        Command::Add(command) => &command.common,
-        Command::Search(command) => &command.common,
-        Command::Show(command) => &command.common,
-        Command::Remove(command) => &command.common,
-        Command::Clear(command) => &command.common,
-        Command::Status(command) => &command.common,
-    };
-    runtime.block_on(async {
-        // From here on, so that no moment is left in which it would end the program half way.
-        let interrupt = matches!(command, Command::Add(_)).then(Interrupt::watch);
-        let peer = match command {
-            Command::Add(_) => Peer::find(&loaded.config).await?,
-            _ => Peer::find_for_a_moment(&loaded.config).await?,
-        };
-        let end = match (command, &interrupt) {
-            (Command::Add(command), Some(interrupt)) => add::run(command, &peer, interrupt, out).await,
-            (Command::Search(command), _) => search::run(command, &peer, out).await,
-            (Command::Show(command), _) => show::run(command, &peer, out).await,
-            (Command::Remove(command), _) => remove::run(command, &peer, out).await,
-            (Command::Clear(command), _) => clear::run(command, &peer, out).await,
-            (Command::Status(command), _) => status::run(command, &peer, out).await,
-            (Command::Add(_) | Command::Tasks(_) | Command::Knowledge(_), _) => Ok(ExitCode::SUCCESS),
-        };
-        let end = told(end, common.json, out);
-        peer.finish().await;
-        end
-    })
+    let end = runtime.block_on(async {
+        match command {
+            Command::Tasks(command) => tasks::run(command, loaded, out).await,
+            Command::Knowledge(command) => keep::run(command, loaded, out).await,
+            _ => with_peer(command, loaded, out).await,
+        }
+    });
+    told(end, command.json(), out)
 }
 
-/// A tool that says no has replied, and programs want to read what.
-pub(super) fn told(end: End, json: bool, out: &mut dyn Write) -> End {
-    match end {
-        Err(error) if json => match error.downcast_ref() {
-            Some(Failure::Tool(reply)) => {
-                writeln!(out, "{reply}")?;
-                Ok(ExitCode::FAILURE)
-            }
-            _ => Err(error),
-        },
-        end => end,
+/// Runs a command that asks tools.
+async fn with_peer(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+    // From here on, so that no moment is left in which it would end the program half way.
+    let interrupt = matches!(command, Command::Add(_)).then(Interrupt::watch);
+    let peer = match command {
+        Command::Add(_) => Peer::find(&loaded.config).await?,
+        _ => Peer::find_for_a_moment(&loaded.config).await?,
+    };
+    let end = match (command, &interrupt) {
+        (Command::Add(command), Some(interrupt)) => add::run(command, &peer, interrupt, out).await,
+        (Command::Search(command), _) => search::run(command, &peer, out).await,
+        (Command::Show(command), _) => show::run(command, &peer, out).await,
+        (Command::Remove(command), _) => remove::run(command, &peer, out).await,
+        (Command::Clear(command), _) => clear::run(command, &peer, out).await,
+        (Command::Status(command), _) => status::run(command, &peer, out).await,
+        (Command::Add(_) | Command::Tasks(_) | Command::Knowledge(_), _) => Ok(ExitCode::SUCCESS),
+    };
+    peer.finish().await;
+    end
+}
+
+impl Command {
+    /// Whether a program reads what is printed.
+    fn json(&self) -> bool {
+        match self {
+            Command::Add(command) => command.common.json,
+            Command::Search(command) => command.common.json,
+            Command::Show(command) => command.common.json,
+            Command::Remove(command) => command.common.json,
+            Command::Clear(command) => command.common.json,
+            Command::Status(command) => command.common.json,
+            Command::Tasks(command) => command.json(),
+            Command::Knowledge(command) => command.json(),
+        }
     }
 }
 
 impl Common {
+    fn base(&self) -> Option<&str> {
+        self.knowledge_base.as_deref()
+    }
+
     /// The arguments of a tool, with the base that is meant.
     fn arguments(&self, mut arguments: Value) -> Value {
         if let Some(name) = &self.knowledge_base {

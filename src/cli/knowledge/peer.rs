@@ -2,10 +2,14 @@
 //!
 //! A server is asked where there is one: it has the index in memory, and it goes on when the command has ended.
 
+use std::io::Write;
+use std::path::Path;
+
 use corbie_mcp::{CallError, LineClient, Server, TrustLevel};
 use serde_json::{Value, json};
-use tokio::time::{Duration, Instant};
+use tokio::time::{Duration, Instant, timeout};
 
+use super::failure::Failure;
 use crate::app::{self, App};
 use crate::config::Config;
 use crate::knowledge::local;
@@ -17,29 +21,26 @@ pub(in crate::cli) enum Peer {
     Own(Box<App>),
 }
 
-/// Why there is no reply, or none that is wanted.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::cli) enum Failure {
-    /// What the tool replied.
-    #[error("{}", reason(.0))]
-    Tool(Value),
-    #[error("{0}")]
-    Refused(String),
-    #[error(
-        "the server that has the knowledge base open has ended; try again. What it was adding goes on with the next \
-         start of a server, see `corbie tasks`"
-    )]
-    Gone,
-    #[error("there is no knowledge base, as `knowledge.enabled` is false in the settings")]
-    Off,
-    #[error("nobody knows where the user's data belong; set `knowledge.storage_path`")]
-    NoStorage,
-    #[error("the reply of `{0}` is no JSON object; is the server of another version?")]
-    Unreadable(String),
-}
-
 /// What was begun has so long to come to an end.
 const FINISH: Duration = Duration::from_secs(60);
+/// A server that says nothing for so long hangs, or is stopped.
+const GREETING: Duration = Duration::from_secs(3);
+
+/// A server that has the knowledge base open and answers. Who waits for one that does not is told what happens instead.
+pub(super) async fn server(storage: &Path) -> Option<LineClient> {
+    let client = local::connect(storage).await?;
+    match timeout(GREETING, client.call("ping", &json!({}))).await {
+        // One that is about to end, or has no room, hangs up.
+        Ok(answer) => answer.is_ok().then_some(client),
+        Err(_) => {
+            let _ = writeln!(
+                std::io::stderr(),
+                "corbie: the server that has the knowledge base open does not answer; going on without it"
+            );
+            None
+        }
+    }
+}
 
 impl Peer {
     pub(in crate::cli) async fn find(config: &Config) -> Result<Peer, Box<dyn std::error::Error>> {
@@ -47,13 +48,10 @@ impl Peer {
             return Err(Failure::Off.into());
         }
         let storage = config.knowledge.storage().ok_or(Failure::NoStorage)?;
-        if let Some(client) = local::connect(&storage).await
-            // One that is about to end, or has no room, hangs up.
-            && client.call("ping", &json!({})).await.is_ok()
-        {
-            return Ok(Peer::Server(client));
+        match server(&storage).await {
+            Some(client) => Ok(Peer::Server(client)),
+            None => Ok(Peer::Own(Box::new(app::build(config)?))),
         }
-        Ok(Peer::Own(Box::new(app::build(config)?)))
     }
 
     /// The same for commands that are here for a moment: they do not begin what others left behind.
@@ -115,28 +113,5 @@ impl Peer {
         {
             knowledge.finish(Instant::now() + FINISH).await;
         }
-    }
-}
-
-/// What a tool says, with the next step as it is typed here.
-fn reason(reply: &Value) -> String {
-    match (reply["error"].as_str(), reply["message"].as_str()) {
-        (Some("empty_knowledge_base"), _) => "the knowledge base is empty; add documents first: corbie add PATH".into(),
-        (_, Some(message)) => crate::cli::one_line(message),
-        (Some(code), None) => crate::cli::one_line(code),
-        (None, None) => "the tool failed, and does not say why".into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_is_told_in_one_line_that_moves_no_cursor() {
-        let failed = |reply: Value| Failure::Tool(reply).to_string();
-        assert_eq!(failed(json!({ "error": "x", "message": "no\n\u{1b}[2J" })), "no  [2J");
-        assert!(failed(json!({ "error": "empty_knowledge_base", "message": "…" })).contains("corbie add"));
-        assert_eq!(failed(json!({ "error": "odd" })), "odd");
     }
 }

@@ -6,16 +6,17 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::confirm::confirmed;
-use super::peer::{Failure, Peer};
-use super::{Common, counted, id, number, text};
+use super::confirm::confirm;
+use super::failure::Failure;
+use super::peer::Peer;
+use super::{Common, base, counted, id, number, text};
 use crate::cli::{End, one_line};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Remove {
-    /// The documents, as `corbie show` lists them; a beginning of an id is enough
-    #[arg(required = true, value_name = "ID")]
-    ids: Vec<String>,
+    /// The documents, as `corbie show` lists them: filenames, or ids, of which a beginning is enough
+    #[arg(required = true, value_name = "DOCUMENT")]
+    documents: Vec<String>,
     /// Remove them without asking
     #[arg(long, short)]
     yes: bool,
@@ -24,16 +25,15 @@ pub(in crate::cli) struct Remove {
 }
 
 pub(super) async fn run(command: &Remove, peer: &Peer, out: &mut dyn Write) -> End {
-    let ids = id::documents(peer, &command.common, &command.ids).await?;
+    base::must_exist(peer, command.common.base()).await?;
+    let ids = id::documents(peer, &command.common, &command.documents).await?;
     if !command.yes {
         let mut lost = Vec::new();
         for id in &ids {
             lost.push(described(peer, command, id).await?);
         }
         let question = format!("This removes {} for good.", lost.join(", "));
-        if !confirmed(&question, false)? {
-            return Ok(ExitCode::FAILURE);
-        }
+        confirm(&question)?;
     }
     let mut all = true;
     for id in &ids {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::peer::Peer;
 use super::snippet::{Style, snippet};
-use super::{Common, text};
+use super::{Common, base, text};
 use crate::cli::{End, one_line};
 
 #[derive(Debug, Args)]
@@ -39,6 +39,7 @@ pub(in crate::cli) struct Search {
 }
 
 pub(super) async fn run(command: &Search, peer: &Peer, out: &mut dyn Write) -> End {
+    base::must_exist(peer, command.common.base()).await?;
     let query = command.words.join(" ");
     let reply = peer.call("knowledge-search", command.common.arguments(command.question(&query))).await?;
     if command.common.json {

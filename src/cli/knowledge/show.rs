@@ -6,14 +6,15 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::failure::Failure;
 use super::peer::Peer;
-use super::{Align, Common, counted, id, number, size, text, write_table};
+use super::{Align, Common, base, id, number, size, text, write_table};
 use crate::cli::{End, harmless, one_line};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Show {
-    /// Print the text of this document; a beginning of its id is enough
-    #[arg(value_name = "ID")]
+    /// Print the text of this document: its filename, or its id, of which a beginning is enough
+    #[arg(value_name = "DOCUMENT")]
     id: Option<String>,
     /// Print this page of it alone
     #[arg(long, value_name = "N", requires = "id", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -52,9 +53,10 @@ const CHARACTERS: u64 = 500_000;
 const PAGES: u64 = 1000;
 
 pub(super) async fn run(command: &Show, peer: &Peer, out: &mut dyn Write) -> End {
+    base::must_exist(peer, command.common.base()).await?;
     match &command.id {
-        Some(beginning) => {
-            let ids = id::documents(peer, &command.common, std::slice::from_ref(beginning)).await?;
+        Some(typed) => {
+            let ids = id::documents(peer, &command.common, std::slice::from_ref(typed)).await?;
             for id in ids {
                 write_text(command, &id, peer, out).await?;
             }
@@ -141,7 +143,7 @@ async fn write_text(
         let reply = peer.call("knowledge-get", command.common.arguments(arguments)).await?;
         let count = number(&reply, "page_count");
         if page > count.max(1) {
-            return Err(format!("the document has {}, and no page {page}", counted(count, "page")).into());
+            return Err(Failure::NoPage { page, count }.into());
         }
         if command.common.json {
             writeln!(out, "{reply}")?;

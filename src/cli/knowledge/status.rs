@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::peer::Peer;
-use super::{Common, counted, number, size, text};
+use super::{Common, base, counted, number, size, text};
 use crate::cli::{End, one_line};
 
 #[derive(Debug, Args)]
@@ -18,6 +18,7 @@ pub(in crate::cli) struct Status {
 
 /// Exits with 1 where something is wrong, so that a script can tell.
 pub(super) async fn run(command: &Status, peer: &Peer, out: &mut dyn Write) -> End {
+    base::must_exist(peer, command.common.base()).await?;
     let status = peer.call("knowledge-status", command.common.arguments(json!({}))).await?;
     match command.common.json {
         true => writeln!(out, "{status}")?,

@@ -9,12 +9,13 @@ use clap::{Args, Subcommand};
 use corbie_mcp::LineClient;
 use serde_json::{Value, json};
 
-use super::{Align, id, keep, text, write_table};
+use super::failure::Failure;
+use super::{Align, id, keep, peer, text, write_table};
 use crate::cli::{End, one_line};
 use crate::config::Loaded;
+use crate::knowledge::date;
 use crate::knowledge::document::BaseName;
 use crate::knowledge::task::{Task, TaskState};
-use crate::knowledge::{date, local};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -46,7 +47,6 @@ enum Command {
 
 pub(super) async fn run(command: &Tasks, loaded: &Loaded, out: &mut dyn Write) -> End {
     let storage = keep::storage(loaded)?;
-    let server = local::connect(&storage).await;
     match &command.command {
         Some(Command::Cancel { id, json }) => cancel(id, *json, loaded, out).await,
         None => {
@@ -54,6 +54,7 @@ pub(super) async fn run(command: &Tasks, loaded: &Loaded, out: &mut dyn Write) -
                 true => keep::open(loaded).await?.tasks(command.knowledge_base.as_ref(), command.limit).await?,
                 false => Vec::new(),
             };
+            let server = peer::server(&storage).await;
             let mut shown = Vec::new();
             for task in &tasks {
                 shown.push(described(task, progress(task, server.as_ref()).await));
@@ -79,22 +80,27 @@ async fn cancel(beginning: &str, json: bool, loaded: &Loaded, out: &mut dyn Writ
         None => Vec::new(),
     };
     let ids: Vec<String> = tasks.iter().map(|task| task.id.to_string()).collect();
-    let id = id::unique("task", "`corbie tasks`", beginning, &ids)?;
+    let id = id::task(beginning, &ids)?;
     let task = tasks.iter().find(|task| task.id.to_string() == id);
     let (Some(store), Some(task)) = (store, task) else { return Ok(ExitCode::FAILURE) };
-    let cancelled = store.cancel_task(task.id).await?;
-    let state = match cancelled {
-        true => TaskState::Cancelled,
-        false => store.task(task.id).await?.map_or(task.state.clone(), |task| task.state),
-    };
-    if json {
-        writeln!(out, "{}", json!({ "success": cancelled, "task_id": id, "status": state.name() }))?;
-    } else if cancelled {
-        writeln!(out, "cancelled {id}; what it has added by then stays")?;
-    } else {
-        return Err(format!("task `{id}` has ended ({}) and cannot be cancelled", state.name()).into());
+    if !store.cancel_task(task.id).await? {
+        let state = store.task(task.id).await?.map_or(task.state.name(), |task| task.state.name());
+        return Err(Failure::TaskEnded { task: id, state }.into());
     }
-    Ok(if cancelled { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    match json {
+        true => writeln!(out, "{}", json!({ "success": true, "task_id": id, "status": TaskState::Cancelled.name() }))?,
+        false => writeln!(out, "cancelled {id}; what it has added by then stays")?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Tasks {
+    pub(super) fn json(&self) -> bool {
+        match &self.command {
+            Some(Command::Cancel { json, .. }) => *json,
+            None => self.json,
+        }
+    }
 }
 
 /// How far a task is, where somebody can be asked.
@@ -141,7 +147,7 @@ fn described(task: &Task, progress: Option<f64>) -> Value {
 }
 
 /// The file, or the first of the paths it was asked for.
-fn what(task: &Task) -> String {
+pub(super) fn what(task: &Task) -> String {
     if let Some(filename) = &task.filename {
         return filename.clone();
     }

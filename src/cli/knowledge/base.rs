@@ -1,0 +1,24 @@
+//! The base that is meant, by a name that may be mistyped.
+
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::peer::Peer;
+use crate::cli::one_line;
+use crate::config::knowledge::DEFAULT_BASE;
+
+/// A base that nothing was ever added to is a mistake of typing, and not an empty one. `default` is there from the beginning.
+pub(in crate::cli) async fn must_exist(peer: &Peer, base: Option<&str>) -> Result<(), Failure> {
+    let Some(base) = base.filter(|base| *base != DEFAULT_BASE) else { return Ok(()) };
+    let status = peer.call("knowledge-status", json!({ "knowledge_base": base })).await?;
+    // Where the store cannot be read, nobody knows which there are, and the command itself fails with the reason.
+    if status["health"]["vector_db_connected"] == false {
+        return Ok(());
+    }
+    let bases = status["knowledge_bases"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let bases: Vec<String> = bases.iter().filter_map(Value::as_str).map(one_line).collect();
+    match bases.iter().any(|known| known == base) {
+        true => Ok(()),
+        false => Err(Failure::NoSuchBase { base: one_line(base), bases }),
+    }
+}

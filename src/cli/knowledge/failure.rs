@@ -1,0 +1,206 @@
+//! Why a command did not do what it was asked, for people and for programs.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::text;
+use crate::cli::{End, one_line};
+use crate::knowledge::store;
+
+/// A situation; most of them a person can do something about.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::cli) enum Failure {
+    /// What the tool replied.
+    #[error("{}", reason(.0))]
+    Tool(Value),
+    #[error("{0}")]
+    Refused(String),
+    #[error(
+        "the server that has the knowledge base open has ended; try again. What it was adding goes on with the next \
+         start of a server, see `corbie tasks`"
+    )]
+    Gone,
+    #[error("there is no knowledge base, as `knowledge.enabled` is false in the settings")]
+    Off,
+    #[error("nobody knows where the user's data belong; set `knowledge.storage_path`")]
+    NoStorage,
+    #[error("there is no knowledge base in `{0}` yet; corbie add PATH makes one")]
+    NothingYet(String),
+    #[error("the reply of `{0}` is no JSON object; is the server of another version?")]
+    Unreadable(String),
+    #[error("there is no knowledge base `{base}`; {}", choice(.base, .bases))]
+    NoSuchBase { base: String, bases: Vec<String> },
+    #[error("no document has the name `{0}`, or an id that begins with it; `corbie show` lists them")]
+    NoDocument(String),
+    #[error("`{typed}` may mean {}; name one by its id:{}", super::counted(.documents.len() as u64, "document"), list(.documents))]
+    SeveralDocuments { typed: String, documents: Vec<Value> },
+    #[error("no task has an id that begins with `{0}`; `corbie tasks` lists them")]
+    NoTask(String),
+    #[error("{count} tasks have ids that begin with `{beginning}`; type more of it")]
+    SeveralTasks { beginning: String, count: usize },
+    #[error("task `{task}` has ended ({state}) and cannot be cancelled")]
+    TaskEnded { task: String, state: &'static str },
+    #[error("the document has {}, and no page {page}", super::counted(*.count, "page"))]
+    NoPage { page: u64, count: u64 },
+    /// What would be lost, where nobody can be asked.
+    #[error("{0} Nobody can be asked here; add --yes to go on")]
+    NotConfirmed(String),
+    #[error("nothing was removed")]
+    Declined,
+    #[error("{message}")]
+    Argument { parameter: &'static str, message: String },
+}
+
+/// So many documents are listed where a name may mean several; their ids are in `corbie show`.
+const MOST_LISTED: usize = 20;
+
+/// For programs, a failure is one line of JSON on stdout as well, as a tool would put it.
+pub(in crate::cli) fn told(end: End, json: bool, out: &mut dyn Write) -> End {
+    match end {
+        // Whoever read the output has gone.
+        Err(error) if is_broken_pipe(&*error) => Err(error),
+        Err(error) if json => {
+            writeln!(out, "{}", reply(&*error))?;
+            Ok(ExitCode::FAILURE)
+        }
+        end => end,
+    }
+}
+
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn reply(error: &(dyn std::error::Error + 'static)) -> Value {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.reply();
+    }
+    let code = error.downcast_ref::<store::Error>().map_or("failed", store::Error::kind);
+    json!({ "success": false, "error": code, "message": error.to_string() })
+}
+
+impl Failure {
+    pub(super) fn argument(parameter: &'static str, message: impl Into<String>) -> Failure {
+        Failure::Argument { parameter, message: message.into() }
+    }
+
+    /// The object that programs read.
+    pub(super) fn reply(&self) -> Value {
+        let mut reply = json!({ "success": false, "error": self.code(), "message": self.to_string() });
+        match self {
+            Failure::Tool(replied) => return replied.clone(),
+            Failure::NoSuchBase { base, bases } => {
+                reply["knowledge_base"] = json!(base);
+                reply["knowledge_bases"] = json!(bases);
+            }
+            Failure::NoDocument(typed) => reply["document_id"] = json!(typed),
+            Failure::SeveralDocuments { typed, documents } => {
+                reply["message"] =
+                    json!(format!("`{typed}` may mean {} documents; name one by its id", documents.len()));
+                reply["documents"] = json!(documents);
+            }
+            Failure::NoTask(task) | Failure::TaskEnded { task, .. } => reply["task_id"] = json!(task),
+            Failure::Argument { parameter, .. } => reply["parameter"] = json!(parameter),
+            _ => {}
+        }
+        if let Failure::TaskEnded { state, .. } = self {
+            reply["status"] = json!(state);
+        }
+        reply
+    }
+
+    /// A word that stays the same, that of the tools where they have one.
+    fn code(&self) -> &str {
+        match self {
+            Failure::Tool(reply) => text(reply, "error"),
+            Failure::Refused(_) => "refused",
+            Failure::Gone => "server_gone",
+            Failure::Off => "knowledge_disabled",
+            Failure::NoStorage | Failure::NothingYet(_) => "storage_not_found",
+            Failure::Unreadable(_) => "unreadable_reply",
+            Failure::NoSuchBase { .. } => "knowledge_base_not_found",
+            Failure::NoDocument(_) => "document_not_found",
+            Failure::SeveralDocuments { .. } => "ambiguous_document",
+            Failure::NoTask(_) => "task_not_found",
+            Failure::SeveralTasks { .. } => "ambiguous_task",
+            Failure::TaskEnded { .. } => "task_ended",
+            Failure::NoPage { .. } => "page_not_found",
+            Failure::NotConfirmed(_) | Failure::Declined => "confirmation_required",
+            Failure::Argument { .. } => "invalid_parameter",
+        }
+    }
+}
+
+/// What a tool says, with the next step as it is typed here.
+fn reason(reply: &Value) -> String {
+    match (reply["error"].as_str(), reply["message"].as_str()) {
+        (Some("empty_knowledge_base"), _) => "the knowledge base is empty; add documents first: corbie add PATH".into(),
+        (_, Some(message)) => one_line(message),
+        (Some(code), None) => one_line(code),
+        (None, None) => "the tool failed, and does not say why".into(),
+    }
+}
+
+/// Which bases could be meant.
+fn choice(base: &str, bases: &[String]) -> String {
+    match bases {
+        [] => format!("there is none yet, and `corbie add --base {base} PATH` makes it"),
+        [only] => format!("there is only `{only}`"),
+        bases => format!("there are `{}`", bases.join("`, `")),
+    }
+}
+
+/// A line for each document: its id, and where its file stands.
+fn list(documents: &[Value]) -> String {
+    let line = |document: &Value| {
+        let place = document["file_path"].as_str().unwrap_or(text(document, "filename"));
+        format!("\n  {}  {}", one_line(text(document, "id")), one_line(place))
+    };
+    let mut lines: String = documents.iter().take(MOST_LISTED).map(line).collect();
+    if documents.len() > MOST_LISTED {
+        lines += &format!("\n  and {} more", documents.len() - MOST_LISTED);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_in_one_line_that_moves_no_cursor() {
+        let failed = |reply: Value| Failure::Tool(reply).to_string();
+        assert_eq!(failed(json!({ "error": "x", "message": "no\n\u{1b}[2J" })), "no  [2J");
+        assert!(failed(json!({ "error": "empty_knowledge_base", "message": "…" })).contains("corbie add"));
+        assert_eq!(failed(json!({ "error": "odd" })), "odd");
+    }
+
+    #[test]
+    fn programs_read_a_failure_as_one_object() {
+        let replied = |error: Box<dyn std::error::Error>| {
+            let mut out = Vec::new();
+            told(Err(error), true, &mut out).unwrap();
+            serde_json::from_slice::<Value>(&out).unwrap()
+        };
+        let busy = replied(store::Error::Busy.into());
+        assert_eq!((&busy["success"], &busy["error"]), (&json!(false), &json!("storage_busy")));
+        assert_eq!(replied("odd".into()), json!({ "success": false, "error": "failed", "message": "odd" }));
+        let tool = json!({ "success": false, "error": "x", "message": "y", "z": 1 });
+        assert_eq!(replied(Failure::Tool(tool.clone()).into()), tool);
+        let gone = io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(told(Err(gone.into()), true, &mut Vec::new()).is_err(), "nobody is there to read it");
+    }
+
+    #[test]
+    fn documents_that_may_be_meant_are_listed_up_to_a_bound() {
+        let document = json!({ "id": "1", "filename": "a.txt", "file_path": "/x/\u{1b}a.txt" });
+        let several =
+            |count| Failure::SeveralDocuments { typed: "a.txt".into(), documents: vec![document.clone(); count] };
+        let told = several(2).to_string();
+        assert_eq!(told, "`a.txt` may mean 2 documents; name one by its id:\n  1  /x/ a.txt\n  1  /x/ a.txt");
+        assert!(several(MOST_LISTED + 3).to_string().ends_with("\n  and 3 more"));
+        assert!(!several(2).reply()["message"].as_str().unwrap().contains('\n'));
+    }
+}
