@@ -26,6 +26,11 @@ fn k83_the_list_has_a_line_for_each_document() {
         assert_eq!(place.json("show --json --limit 1")["total_count"], 2);
         assert!(place.run("show --limit 1").complaint().contains("1 of 2; go on with --offset 1"));
         assert!(place.run("show --limit 0").refusal().contains("limit"));
+        let last = place.run("show --limit 1 --offset 1");
+        assert_eq!(last.err, "", "nothing comes after the last");
+        let past = place.run("show --offset 7");
+        let told = "There are only 2 documents, and offset 7 passes over all of them\n";
+        assert_eq!((past.code, past.out.as_str(), past.err.as_str()), (Some(0), told, ""));
     });
 }
 
@@ -143,7 +148,10 @@ fn k91_everything_is_cleared_where_that_is_confirmed() {
         assert_eq!(place.json("show --json")["total_count"], 2);
         let cleared = place.json("clear --yes --json");
         assert_eq!((&cleared["success"], &cleared["documents_removed"]), (&json!(true), &json!(2)));
-        assert!(place.run("clear --yes").out.starts_with("removed 0 documents"), "K-94");
+        assert_eq!(place.run("clear --yes").out, "removed 0 documents\n", "K-94: nothing was freed");
+        assert_eq!(place.run("add .").code, Some(0));
+        let cleared = place.run("clear --yes").out;
+        assert!(!cleared.contains("0.0 MB"), "{cleared}");
     });
 }
 

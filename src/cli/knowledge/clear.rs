@@ -20,6 +20,9 @@ pub(in crate::cli) struct Clear {
     pub(super) common: Common,
 }
 
+/// The contract's (K-28).
+const MB: f64 = 1_048_576.0;
+
 pub(super) async fn run(command: &Clear, peer: &Peer, out: &mut dyn Write) -> End {
     base::must_exist(peer, command.common.base()).await?;
     if !command.yes {
@@ -40,8 +43,11 @@ pub(super) async fn run(command: &Clear, peer: &Peer, out: &mut dyn Write) -> En
         writeln!(out, "{reply}")?;
     } else {
         let documents = counted(number(&reply, "documents_removed"), "document");
-        let freed = reply["storage_freed_mb"].as_f64().unwrap_or_default();
-        writeln!(out, "removed {documents}, {freed:.1} MB freed")?;
+        let freed = (reply["storage_freed_mb"].as_f64().unwrap_or_default() * MB) as u64;
+        match freed {
+            0 => writeln!(out, "removed {documents}")?,
+            freed => writeln!(out, "removed {documents}, {} freed", size(freed))?,
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -87,7 +87,7 @@ async fn list(command: &Show, peer: &Peer, out: &mut dyn Write) -> Result<(), Bo
     }
     let documents = reply["documents"].as_array().map(Vec::as_slice).unwrap_or_default();
     let total = number(&reply, "total_count");
-    if total == 0 {
+    if documents.is_empty() {
         writeln!(out, "{}", one_line(text(&reply, "message")))?;
         return Ok(());
     }
@@ -102,9 +102,9 @@ async fn list(command: &Show, peer: &Peer, out: &mut dyn Write) -> Result<(), Bo
     ];
     let rows: Vec<Vec<String>> = documents.iter().map(row).collect();
     write_table(&heading, &rows, out)?;
-    if (documents.len() as u64) < total {
-        let last = command.offset + documents.len() as u64;
-        writeln!(io::stderr(), "corbie: {} of {}; go on with --offset {last}", documents.len(), total)?;
+    let next = command.offset + documents.len() as u64;
+    if next < total {
+        writeln!(io::stderr(), "corbie: {} of {total}; go on with --offset {next}", documents.len())?;
     }
     Ok(())
 }

@@ -120,8 +120,14 @@ async fn show(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
         "limit": input.limit,
         "offset": input.offset,
     });
-    if listed.total == 0 {
-        reply["message"] = "Knowledge base is empty".into();
+    match listed.total {
+        0 => reply["message"] = "Knowledge base is empty".into(),
+        total if input.offset >= total => {
+            let documents =
+                if total == 1 { "is only 1 document".into() } else { format!("are only {total} documents") };
+            reply["message"] = format!("There {documents}, and offset {} passes over all of them", input.offset).into();
+        }
+        _ => {}
     }
     Ok(reply)
 }
