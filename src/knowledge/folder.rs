@@ -12,6 +12,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
+use super::skipped::Skipped;
 use super::source::{Rules, format_of};
 
 /// How much one call may stand for.
@@ -36,6 +37,8 @@ pub(super) struct Found {
     pub files: Vec<PathBuf>,
     /// What could not be looked at, and why.
     pub failed: Vec<(PathBuf, Error)>,
+    /// What was passed over.
+    pub skipped: Skipped,
 }
 
 /// The files of some paths. What is wrong with one of them does not keep the others back.
@@ -142,13 +145,17 @@ impl<'w> Walk<'w> {
                     return Ok(());
                 }
             };
-            if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                continue;
-            }
             let path = entry.path();
             let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
             // Links are followed; one that leads nowhere is nothing.
             let Ok(metadata) = fs::metadata(&path) else { continue };
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                // Who writes a pattern has said which files are meant.
+                if matcher.is_none() {
+                    self.found.skipped.hide();
+                }
+                continue;
+            }
             if metadata.is_dir() && self.recursive {
                 if depth < self.most.depth {
                     self.enter(&path, matcher, depth + 1)?;
@@ -157,8 +164,11 @@ impl<'w> Walk<'w> {
                     let error = Error::FileNotReadable { path: path.display().to_string(), reason };
                     self.found.failed.push((path, error));
                 }
-            } else if metadata.is_file() && fits(&path, matcher) {
-                self.add(path)?;
+            } else if metadata.is_file() && matcher.is_none_or(|matcher| matcher.is_match(&path)) {
+                match format_of(&path) {
+                    Ok(_) => self.add(path)?,
+                    Err(_) => self.found.skipped.pass_over(&path),
+                }
             }
         }
         Ok(())
@@ -186,10 +196,6 @@ impl<'w> Walk<'w> {
         }
         Ok(())
     }
-}
-
-fn fits(path: &Path, matcher: Option<&GlobMatcher>) -> bool {
-    format_of(path).is_ok() && matcher.is_none_or(|matcher| matcher.is_match(path))
 }
 
 fn unreadable(folder: &Path, error: &io::Error) -> Error {

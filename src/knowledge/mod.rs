@@ -21,6 +21,7 @@ pub mod local;
 pub mod patience;
 pub mod resources;
 pub mod search;
+mod skipped;
 pub mod source;
 pub mod store;
 pub mod task;

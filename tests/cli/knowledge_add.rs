@@ -101,7 +101,24 @@ fn a_folder_without_documents_is_no_failure() {
     place.write("empty/.hidden", "x");
     let ended = place.run("add ./empty");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.out.starts_with("no files"), "{ended:?}");
+    assert_eq!(ended.out, "no files: nothing there has a format that can be read; 1 skipped: 1 hidden\n");
+}
+
+#[test]
+fn k43_files_that_are_passed_over_are_counted_by_their_kind() {
+    both(|place| {
+        place.write("taxes.txt", TAXES);
+        for name in ["a.py", "deep/b.PY", "Makefile", ".hidden/c.txt", "deep/.d.txt"] {
+            place.write(name, "x = 1\n");
+        }
+        let ended = place.run("add .");
+        let summary = "1 file: 1 added; 5 skipped: 2 .py, 2 hidden, 1 without an extension\n";
+        assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (Some(0), summary, ""));
+        let result = &place.json("add --json .")["result"];
+        assert_eq!((&result["unchanged"], &result["skipped"]), (&json!(1), &json!(5)), "{result}");
+        assert_eq!(result["skipped_by_kind"], json!({ ".py": 2, "hidden": 2, "without an extension": 1 }));
+        assert_eq!(place.run("add ./*.txt").out, "1 file: 1 unchanged\n", "a pattern says which files are meant");
+    });
 }
 
 #[test]

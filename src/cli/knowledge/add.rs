@@ -10,6 +10,7 @@ use tokio::time::{Duration, Instant};
 use super::failure::Failure;
 use super::interrupt::{INTERRUPTED, Interrupt};
 use super::peer::Peer;
+use super::tally::Tally;
 use super::{Common, counted, number, paths, text};
 use crate::cli::progress::Progress;
 use crate::cli::{End, one_line};
@@ -162,36 +163,6 @@ fn tell_failures(result: &Value) -> io::Result<()> {
     Ok(())
 }
 
-/// What became of all files.
-#[derive(Debug, Default, PartialEq)]
-struct Tally {
-    files: u64,
-    added: u64,
-    updated: u64,
-    unchanged: u64,
-    failed: u64,
-}
-
-impl Tally {
-    fn add(&mut self, result: &Value) {
-        self.files += number(result, "files_total");
-        self.added += number(result, "added");
-        self.updated += number(result, "updated");
-        self.unchanged += number(result, "unchanged");
-        self.failed += number(result, "failed");
-    }
-
-    fn summary(&self) -> String {
-        let Tally { files, added, updated, unchanged, failed } = *self;
-        if files == 0 {
-            return "no files: nothing there has a format that can be read".into();
-        }
-        let parts = [(added, "added"), (updated, "updated"), (unchanged, "unchanged"), (failed, "failed")];
-        let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
-        format!("{}: {}", counted(files, "file"), parts.collect::<Vec<_>>().join(", "))
-    }
-}
-
 /// How far it is: a bar on a terminal, elsewhere a line now and then.
 struct Shown {
     progress: Progress,
@@ -234,16 +205,6 @@ fn line(status: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_summary_leaves_out_what_did_not_happen() {
-        let mut tally = Tally::default();
-        assert!(tally.summary().starts_with("no files"));
-        tally.add(&json!({ "files_total": 3, "added": 2, "failed": 1 }));
-        assert_eq!(tally.summary(), "3 files: 2 added, 1 failed");
-        tally.add(&json!({ "files_total": 1, "unchanged": 1 }));
-        assert_eq!(tally.summary(), "4 files: 2 added, 1 unchanged, 1 failed");
-    }
 
     #[test]
     fn a_long_name_does_not_push_the_count_out_of_the_line() {

@@ -18,6 +18,7 @@ pub(super) mod search;
 mod show;
 mod snippet;
 mod status;
+mod tally;
 mod tasks;
 
 use std::io::Write;

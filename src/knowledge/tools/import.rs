@@ -76,6 +76,8 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 "updated": { "type": "integer" },
                 "unchanged": { "type": "integer" },
                 "failed": { "type": "integer" },
+                "skipped": { "type": "integer" },
+                "skipped_by_kind": { "type": "object" },
                 "files": { "type": "array", "items": { "type": "object" } },
             },
             "required": ["success"],

@@ -11,6 +11,7 @@ use crate::knowledge::document::DocumentId;
 use crate::knowledge::estimate::Guess;
 use crate::knowledge::far::Far;
 use crate::knowledge::ingest::{Added, Became};
+use crate::knowledge::skipped::Skipped;
 
 /// The files of a job.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Files {
     pub(super) count: usize,
     /// What became of documents that the same import stored before its process ended.
     pub(super) brought: HashMap<DocumentId, Became>,
+    /// Files of its folders that are no documents.
+    pub(super) skipped: Skipped,
     results: Vec<Value>,
     tally: Tally,
 }
@@ -50,6 +53,7 @@ impl Files {
             going: HashMap::new(),
             count: 0,
             brought: HashMap::new(),
+            skipped: Skipped::default(),
             results: Vec::new(),
             tally: Tally::default(),
         }
@@ -109,6 +113,8 @@ impl Files {
             "updated": updated,
             "unchanged": unchanged,
             "failed": failed,
+            "skipped": self.skipped.total(),
+            "skipped_by_kind": self.skipped.by_kind(),
             "files": self.results,
         })
     }

@@ -102,6 +102,7 @@ impl Work {
             files.brought = brought;
             files.guess = guess;
             files.count = found.files.len() + found.failed.len();
+            files.skipped = found.skipped;
             for (path, error) in found.failed {
                 files.fail(&path, &error);
             }

@@ -1,0 +1,70 @@
+//! Files that a folder has and that are passed over, by their kind.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// How many of each kind, such as `.py`.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Skipped(BTreeMap<String, u64>);
+
+const HIDDEN: &str = "hidden";
+const BARE: &str = "without an extension";
+/// Of kinds that are too odd, or too many, to be told.
+const OTHERS: &str = "of other kinds";
+/// Longer endings are no kind of file.
+const LONGEST: usize = 12;
+/// So many kinds are told apart.
+const MOST_KINDS: usize = 100;
+
+impl Skipped {
+    /// A file or a folder whose name begins with a dot.
+    pub(super) fn hide(&mut self) {
+        self.count(HIDDEN.to_owned());
+    }
+
+    /// A file of a format that is not read.
+    pub(super) fn pass_over(&mut self, path: &Path) {
+        let kind = match path.extension().map(|extension| extension.to_string_lossy().to_lowercase()) {
+            None => BARE.to_owned(),
+            Some(extension) if extension.is_empty() => BARE.to_owned(),
+            Some(extension) if extension.chars().count() > LONGEST => OTHERS.to_owned(),
+            Some(extension) if extension.contains(char::is_control) => OTHERS.to_owned(),
+            Some(extension) => format!(".{extension}"),
+        };
+        self.count(kind);
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    pub(super) fn by_kind(&self) -> Value {
+        json!(self.0)
+    }
+
+    fn count(&mut self, kind: String) {
+        let kind = if self.0.len() < MOST_KINDS || self.0.contains_key(&kind) { kind } else { OTHERS.to_owned() };
+        *self.0.entry(kind).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_counted_by_their_kind_up_to_a_bound() {
+        let mut skipped = Skipped::default();
+        for name in ["a.py", "B.PY", "Makefile", "odd.", "x.this is no extension", "x.\u{1b}"] {
+            skipped.pass_over(Path::new(name));
+        }
+        skipped.hide();
+        let expected = json!({ ".py": 2, "hidden": 1, "of other kinds": 2, "without an extension": 2 });
+        assert_eq!((skipped.total(), skipped.by_kind()), (7, expected));
+        let mut many = Skipped::default();
+        (0..500).for_each(|number| many.pass_over(Path::new(&format!("a.{number}"))));
+        assert!(many.0.len() <= MOST_KINDS + 1 && many.total() == 500, "{many:?}");
+    }
+}
