@@ -244,3 +244,17 @@ fn a_server_that_goes_away_is_told_and_its_task_goes_on_with_the_next() {
     assert!(ended.complaint().contains("the server that has the knowledge base open has ended"), "{ended:?}");
     assert!(matches!(last_task(&place)["status"].as_str(), Some("running" | "queued")), "{}", last_task(&place));
 }
+
+#[cfg(unix)]
+#[test]
+fn whoever_goes_on_with_what_was_interrupted_says_so() {
+    let place = many();
+    let adding = place.corbie("add .").start();
+    some_are_added(&place);
+    drop(adding);
+    let ended = place.run("add ./note-000.txt");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "1 file: 1 unchanged\n"), "{ended:?}");
+    let folder = place.documents().join("documents").display().to_string();
+    let told = format!("corbie: going on with 1 task that was interrupted: {folder}");
+    assert!(ended.err.lines().any(|line| line == told), "{ended:?}");
+}

@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::interrupt::{INTERRUPTED, Interrupt};
 use super::peer::Peer;
 use super::tally::Tally;
-use super::{Common, counted, number, paths, text};
+use super::{Common, counted, number, paths, resumed, text};
 use crate::cli::progress::Progress;
 use crate::cli::{End, one_line};
 
@@ -55,6 +55,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: &mut dyn Write) -> End {
     let (paths, metadata) =
         (paths::resolve(&command.paths)?, command.metadata().map_err(|why| Failure::argument("metadata", why))?);
+    resumed::tell(peer).await?;
     let before = document_count(peer, &command.common).await?;
     let mut total = Tally::default();
     for paths in paths.chunks(PATHS) {

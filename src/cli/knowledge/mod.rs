@@ -14,6 +14,7 @@ mod keep;
 mod paths;
 pub(super) mod peer;
 mod remove;
+mod resumed;
 pub(super) mod search;
 mod show;
 mod snippet;
