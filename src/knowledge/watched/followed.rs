@@ -97,7 +97,6 @@ impl Followed {
                 // What it was is still being added, and must not come after what it is.
                 Some(Watched { standing: Standing::Going(_), .. }) => return None,
                 Some(row) if row.look == file.look && row.device == file.device => return None,
-                // The number of a device may be another one after a start.
                 Some(row) if row.look == file.look => row.standing,
                 _ if self.last.get(path) == Some(&file.look) => Standing::Waiting,
                 _ => return None,
@@ -105,7 +104,22 @@ impl Followed {
             let after = Watched { path: path.clone(), look: file.look, device: file.device, standing };
             Some(Turn { before: before.cloned(), after })
         };
-        files.iter().filter_map(change).collect()
+        files.iter().filter_map(change).chain(self.renumbered(files)).collect()
+    }
+
+    /// Devices may have other numbers after a start. Files that are as they were tell which is which, also for those that
+    /// are not there.
+    fn renumbered(&self, files: &HashMap<String, File>) -> Vec<Turn> {
+        let number = |(path, file): (&String, &File)| {
+            let row = self.rows.get(path)?;
+            (row.look == file.look && row.device != file.device).then_some((row.device, file.device))
+        };
+        let numbers: HashMap<u64, u64> = files.iter().filter_map(number).collect();
+        let renumber = |row: &Watched| {
+            let after = Watched { device: *numbers.get(&row.device)?, ..row.clone() };
+            Some(Turn { before: Some(row.clone()), after })
+        };
+        self.rows.values().filter(|row| !files.contains_key(&row.path)).filter_map(renumber).collect()
     }
 
     /// The files that are to be added now, in the order of their names.
@@ -292,16 +306,25 @@ mod tests {
     }
 
     #[test]
-    fn an_older_time_is_a_change_once_it_stays_and_another_device_is_none() {
+    fn an_older_time_is_a_change_once_it_stays() {
         let mut followed = followed(vec![folder("/w", true, true)], "/w/a.txt", Standing::Settled(None));
         let changed = files(&[("/w/a.txt", Look { modified: Some(0), ..LOOK })]);
         assert_eq!(followed.changes(&changed), []);
         followed.looked(&changed, Instant::now());
         assert_eq!(followed.changes(&changed)[0].after.standing, Standing::Waiting);
-        let mut moved = files(&[("/w/a.txt", LOOK)]);
-        moved.get_mut("/w/a.txt").unwrap().device = 2;
-        let after = followed.changes(&moved).remove(0).after;
-        assert_eq!((after.device, after.standing), (2, Standing::Settled(None)));
+    }
+
+    #[test]
+    fn files_that_are_there_tell_the_new_number_of_a_device_for_those_that_are_not() {
+        let mut followed = followed(vec![folder("/w", true, true)], "/w/a.txt", Standing::Settled(None));
+        let gone = Watched { path: "/w/gone.txt".into(), ..followed.rows["/w/a.txt"].clone() };
+        let elsewhere = Watched { path: "/w/disk/b.txt".into(), device: 7, ..gone.clone() };
+        followed.rows.extend([gone, elsewhere].map(|row| (row.path.clone(), row)));
+        let mut there = files(&[("/w/a.txt", LOOK)]);
+        assert_eq!(followed.changes(&there), []);
+        there.get_mut("/w/a.txt").unwrap().device = 2;
+        let changes = followed.changes(&there).into_iter().map(|turn| (turn.after.path, turn.after.device));
+        assert_eq!(changes.collect::<Vec<_>>(), [("/w/a.txt".into(), 2), ("/w/gone.txt".into(), 2)]);
     }
 
     #[test]
