@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, setup};
+use crate::fixture::{CROWS, Corbie, long_text, setup};
 use crate::process::wait_for;
 
 fn watching(folder: &Path) -> Corbie {
@@ -109,4 +109,22 @@ fn k43_a_file_that_is_moved_keeps_its_document() {
     assert_eq!(found["results"][0]["filename"], "new.txt", "{found}");
     // Nothing is left running.
     wait_for("all tasks are done", || (corbie.status()["tasks"] == json!({ "running": 0, "queued": 0 })).then_some(()));
+}
+
+#[test]
+fn what_finds_no_room_is_added_later_and_keeps_nothing_else_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("first.txt"), CROWS).unwrap();
+    let watch = json!([{ "path": folder.path() }]).to_string();
+    let settings = [("WATCH", watch.as_str()), ("WATCH_INTERVAL", "100ms"), ("MAX_WAITING_TASKS", "1")];
+    let mut corbie = Corbie::of(setup(&settings));
+    wait_until(&mut corbie, &["first.txt"]);
+    let long = corbie.file("long.txt", long_text());
+    let task = corbie.begin(&long);
+    std::fs::write(folder.path().join("second.txt"), "Bees gather nectar and make honey.").unwrap();
+    corbie.running.logged("files of watched folders wait to be added");
+    std::fs::remove_file(folder.path().join("first.txt")).unwrap();
+    wait_for("what is gone to go", || (!corbie.show().to_string().contains("first.txt")).then_some(()));
+    corbie.request("tools/cancel", json!({ "taskId": task }));
+    wait_until(&mut corbie, &["second.txt"]);
 }
