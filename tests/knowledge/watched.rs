@@ -128,3 +128,19 @@ fn what_finds_no_room_is_added_later_and_keeps_nothing_else_waiting() {
     corbie.request("tools/cancel", json!({ "taskId": task }));
     wait_until(&mut corbie, &["second.txt"]);
 }
+
+#[test]
+fn an_upload_does_not_become_a_watched_file_that_says_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut corbie = watching(folder.path());
+    let upload = corbie.client.call_bytes("POST", "/files?filename=sent.txt", CROWS.as_bytes()).json();
+    let added = corbie.add_path(upload["file_path"].as_str().unwrap(), json!({}));
+    std::fs::write(folder.path().join("watched.txt"), CROWS).unwrap();
+    // Its task ends with the document that is there.
+    std::fs::write(folder.path().join("x.txt"), "Bees gather nectar and make honey.").unwrap();
+    wait_until(&mut corbie, &["sent.txt", "x.txt"]);
+    wait_for("all tasks are done", || (corbie.status()["tasks"] == json!({ "running": 0, "queued": 0 })).then_some(()));
+    std::fs::write(folder.path().join("watched.txt"), "Wasps build nests of paper.").unwrap();
+    let documents = wait_until(&mut corbie, &["sent.txt", "watched.txt", "x.txt"]);
+    assert_eq!(documents[0]["id"], added["document_id"]);
+}
