@@ -89,7 +89,8 @@ mod tests {
             assert_eq!(store.task(task).await.unwrap().unwrap().state, TaskState::Queued);
             other.execute_batch("ROLLBACK").unwrap();
         };
-        let (started, ()) = tokio::join!(patience.persistently(|| store.start_task(task)), release);
+        let both = async { tokio::join!(patience.persistently(|| store.start_task(task)), release) };
+        let (started, ()) = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
         assert!(started.unwrap());
     }
 

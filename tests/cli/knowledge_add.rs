@@ -92,6 +92,7 @@ fn a_file_that_fails_has_a_line_and_the_others_are_added() {
             assert!(ended.err.lines().any(|line| line.starts_with("corbie: ") && line.contains(part)), "{ended:?}");
         }
         assert_eq!(ended.err.lines().count(), 3, "{ended:?}");
+        assert_eq!(ended.err.matches("missing.txt").count(), 1, "a line names its file once: {ended:?}");
     });
 }
 
@@ -147,6 +148,7 @@ fn tasks_of_all_processes_are_listed() {
         let lines: Vec<&str> = ended.out.lines().collect();
         let [heading, task] = lines[..] else { panic!("{ended:?}") };
         assert!(heading.starts_with("STATE") && task.starts_with("completed  100 %"), "{ended:?}");
+        assert!(task.contains("/documents: 1 file: 1 added  "), "what became of the files: {ended:?}");
         let listed = place.json("tasks --json");
         let task = &listed["tasks"][0];
         assert_eq!((&task["status"], &task["result"]["added"]), (&json!("completed"), &json!(1)), "{listed}");

@@ -158,7 +158,10 @@ fn tell_failures(result: &Value) -> io::Result<()> {
             _ => text(file, "warning"),
         };
         if !why.is_empty() {
-            writeln!(stderr, "corbie: {}: {}", one_line(text(file, "file_path")), one_line(why))?;
+            let path = text(file, "file_path");
+            // The line begins with it, and need not say it twice.
+            let why = why.replacen(&format!(": {path}"), "", 1);
+            writeln!(stderr, "corbie: {}: {}", one_line(path), one_line(&why))?;
         }
     }
     Ok(())

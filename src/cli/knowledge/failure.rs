@@ -53,6 +53,8 @@ pub(in crate::cli) enum Failure {
     Argument { parameter: &'static str, message: String },
 }
 
+/// Said where there are no documents, with the next step as it is typed here.
+pub(super) const EMPTY: &str = "the knowledge base is empty; add documents first: corbie add PATH";
 /// So many documents are listed where a name may mean several; their ids are in `corbie show`.
 const MOST_LISTED: usize = 20;
 
@@ -136,7 +138,7 @@ impl Failure {
 /// What a tool says, with the next step as it is typed here.
 fn reason(reply: &Value) -> String {
     match (reply["error"].as_str(), reply["message"].as_str()) {
-        (Some("empty_knowledge_base"), _) => "the knowledge base is empty; add documents first: corbie add PATH".into(),
+        (Some("empty_knowledge_base"), _) => EMPTY.into(),
         (_, Some(message)) => one_line(message),
         (Some(code), None) => one_line(code),
         (None, None) => "the tool failed, and does not say why".into(),

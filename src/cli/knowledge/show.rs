@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::failure::Failure;
+use super::failure::{EMPTY, Failure};
 use super::peer::Peer;
 use super::{Align, Common, base, id, number, size, text, write_table};
 use crate::cli::{End, harmless, one_line};
@@ -88,7 +88,10 @@ async fn list(command: &Show, peer: &Peer, out: &mut dyn Write) -> Result<(), Bo
     let documents = reply["documents"].as_array().map(Vec::as_slice).unwrap_or_default();
     let total = number(&reply, "total_count");
     if documents.is_empty() {
-        writeln!(out, "{}", one_line(text(&reply, "message")))?;
+        match total {
+            0 => writeln!(out, "{EMPTY}")?,
+            _ => writeln!(out, "{}", one_line(text(&reply, "message")))?,
+        }
         return Ok(());
     }
     let heading = [

@@ -24,6 +24,13 @@ pub(super) struct Tally {
 const MOST_KINDS: usize = 5;
 
 impl Tally {
+    /// Of one task.
+    pub(super) fn of(result: &Value) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(result);
+        tally
+    }
+
     pub(super) fn add(&mut self, result: &Value) {
         self.files += number(result, "files_total");
         self.added += number(result, "added");

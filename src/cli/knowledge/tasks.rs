@@ -10,6 +10,7 @@ use corbie_mcp::LineClient;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
+use super::tally::Tally;
 use super::{Align, id, keep, peer, text, write_table};
 use crate::cli::{End, one_line};
 use crate::config::Loaded;
@@ -174,6 +175,7 @@ fn write_tasks(tasks: &[Value], out: &mut dyn Write) -> std::io::Result<()> {
     let row = |task: &Value| {
         let done = task["progress"].as_f64().map(|share| format!("{:.0} %", share * 100.0));
         let message = match text(task, "message") {
+            "" if task["result"]["files_total"].is_u64() => format!(": {}", Tally::of(&task["result"]).summary()),
             "" => String::new(),
             message => format!(": {message}"),
         };
