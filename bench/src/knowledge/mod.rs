@@ -40,7 +40,7 @@ const DOCUMENTS_SERVED: usize = 10_000;
 const QUESTIONS: usize = 400;
 /// For the start of the program: this many chunks.
 const LARGE: usize = 100_000;
-const FILL: &str = ".tools/bench/target/release/examples/fill_store";
+const FILL: &str = ".tools/bench/target/debug/examples/fill_store";
 
 /// How the usual design took the same files.
 #[derive(Debug, Serialize, Deserialize)]
