@@ -3,17 +3,22 @@
 //! Nothing is written before the end, and then everything in one transaction, so a document is whole or not there.
 //! Dropping the future at any moment leaves nothing behind.
 
+mod added;
+mod made;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use corbie_extract::chunk::{self, Chunk, Text};
-use corbie_extract::{Document as Extracted, Format, Metadata};
-use corbie_infer::{Purpose, Tokenizer};
+use corbie_extract::chunk;
+use corbie_infer::Purpose;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::document::{BaseName, Claim, Document, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status};
+pub use added::{Added, Became};
+use made::{Made, cut};
+
+use super::document::{BaseName, Claim, Document, DocumentId, Origin, Put, Status};
 use super::far::{self, Far};
 use super::library::Library;
 use super::patience::Patience;
@@ -61,29 +66,6 @@ pub struct Target<'t> {
     pub ends: bool,
     /// Writes wait for a store that others keep busy.
     pub patience: Patience<'t>,
-}
-
-/// A document that is there.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Added {
-    pub document_id: DocumentId,
-    pub filename: String,
-    pub chunks: u64,
-    pub method: String,
-    pub became: Became,
-    pub warning: Option<String>,
-    pub seconds: f64,
-}
-
-/// What adding a file came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Became {
-    Added,
-    /// The same file was there with other content, which is gone (K-43).
-    Updated,
-    /// The same content was there (K-36).
-    Unchanged,
 }
 
 /// How many windows are embedded before the next progress is told.
@@ -326,119 +308,4 @@ impl Target<'_> {
             false => Work::PartOf(self.task),
         }
     }
-}
-
-impl Added {
-    /// The result of its task (K-112), and all that a caller who waited is told (K-26).
-    pub fn result(&self) -> Value {
-        let mut result = json!({
-            "document_id": self.document_id,
-            "filename": self.filename,
-            "chunks_created": self.chunks,
-            "processing_method": self.method,
-            "processing_time_seconds": self.seconds,
-        });
-        match self.became {
-            Became::Added => {}
-            Became::Updated => result["updated"] = true.into(),
-            Became::Unchanged => result["duplicate"] = true.into(),
-        }
-        if let Some(warning) = &self.warning {
-            result["warning"] = warning.as_str().into();
-        }
-        result
-    }
-}
-
-/// A document that was read and is not stored.
-struct Made {
-    document: Extracted,
-    chunks: Vec<Chunk>,
-    /// Of each chunk, of each of its windows.
-    vectors: Vec<Vec<Vec<f32>>>,
-    model: String,
-    /// Why not all of it was read.
-    partial: Option<String>,
-}
-
-impl Made {
-    fn into_new(self, wish: &Wish, source: &Source, sha256: [u8; 32], target: Target<'_>) -> NewDocument {
-        let Made { document, chunks, vectors, model, partial } = self;
-        let has_pages = has_pages(document.format);
-        let pages =
-            document.pages.iter().map(|page| Page { number: page.number, label: page.name.clone(), text: page.text() });
-        let mut warnings: Vec<String> = partial.iter().cloned().collect();
-        warnings.extend(source.warning.iter().chain(&document.warnings).map(ToString::to_string));
-        let mut metadata = said(&document.metadata);
-        metadata.extend(wish.metadata.clone());
-        NewDocument {
-            replaces: None,
-            id: target.id,
-            base: target.base.clone(),
-            filename: source.filename.clone(),
-            path: wish.kept_path(source),
-            origin: wish.origin,
-            title: document.metadata.title.clone(),
-            format: document.format.as_str().into(),
-            size_bytes: source.bytes.len() as u64,
-            sha256,
-            status: if partial.is_some() { Status::Partial } else { Status::Completed },
-            method: document.method.as_str().into(),
-            metadata,
-            model,
-            warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
-            pages: pages.collect(),
-            chunks: chunks
-                .into_iter()
-                .zip(vectors)
-                .map(|(chunk, vectors)| NewChunk {
-                    text: chunk.text,
-                    pages: if has_pages { chunk.pages } else { (0, 0) },
-                    path: chunk.path,
-                    tokens: u32::try_from(chunk.tokens).unwrap_or(u32::MAX),
-                    vectors,
-                })
-                .collect(),
-        }
-    }
-}
-
-/// Pages, slides and sheets are what people know by number; other files are one long page (K-34).
-fn has_pages(format: Format) -> bool {
-    matches!(format, Format::Pdf | Format::Pptx | Format::Xlsx)
-}
-
-/// What a file says of itself that is worth to be found by. Callers may say better.
-fn said(metadata: &Metadata) -> Map<String, Value> {
-    let Metadata { title, author, subject, language, created, modified, .. } = metadata;
-    let members = [
-        ("title", title),
-        ("author", author),
-        ("subject", subject),
-        ("language", language),
-        ("created", created),
-        ("modified", modified),
-    ];
-    members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into()))).collect()
-}
-
-/// The chunks of a document, and the windows of each that will be embedded.
-#[expect(clippy::type_complexity, reason = "three lists that belong together for one call")]
-fn cut(
-    document: Extracted,
-    settings: chunk::Settings,
-    tokenizer: &Tokenizer,
-) -> Result<(Extracted, Vec<Chunk>, Vec<(usize, String)>), Error> {
-    let failed = |error: corbie_infer::Error| Error::Model(error.to_string());
-    let text = Text::of(&document.pages);
-    let tokens = chunk::parted(text.as_str(), tokenizer.offsets(text.as_str()).map_err(failed)?);
-    let mut chunks = chunk::pack(&text, &tokens, settings);
-    chunks.retain(|chunk| !chunk.text.is_empty());
-    let mut windows = Vec::new();
-    for (number, chunk) in chunks.iter().enumerate() {
-        let pieces = tokenizer.windows(&chunk.text).map_err(failed)?;
-        windows.extend(pieces.into_iter().map(|piece| (number, piece.to_owned())));
-    }
-    drop(text);
-    Ok((document, chunks, windows))
 }

@@ -1,0 +1,51 @@
+//! What adding a file came to, as it is told (K-26, K-112).
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::knowledge::document::DocumentId;
+
+/// A document that is there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Added {
+    pub document_id: DocumentId,
+    pub filename: String,
+    pub chunks: u64,
+    pub method: String,
+    pub became: Became,
+    pub warning: Option<String>,
+    pub seconds: f64,
+}
+
+/// What adding a file came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Became {
+    Added,
+    /// The same file was there with other content, which is gone (K-43).
+    Updated,
+    /// The same content was there (K-36).
+    Unchanged,
+}
+
+impl Added {
+    /// The result of its task (K-112), and all that a caller who waited is told (K-26).
+    pub fn result(&self) -> Value {
+        let mut result = json!({
+            "document_id": self.document_id,
+            "filename": self.filename,
+            "chunks_created": self.chunks,
+            "processing_method": self.method,
+            "processing_time_seconds": self.seconds,
+        });
+        match self.became {
+            Became::Added => {}
+            Became::Updated => result["updated"] = true.into(),
+            Became::Unchanged => result["duplicate"] = true.into(),
+        }
+        if let Some(warning) = &self.warning {
+            result["warning"] = warning.as_str().into();
+        }
+        result
+    }
+}

@@ -1,0 +1,104 @@
+//! A document between being read and being stored: its chunks, and all that is kept of it.
+
+use corbie_extract::chunk::{self, Chunk, Text};
+use corbie_extract::{Document as Extracted, Format, Metadata};
+use corbie_infer::Tokenizer;
+use serde_json::{Map, Value};
+
+use super::{Target, Wish};
+use crate::knowledge::Error;
+use crate::knowledge::document::{NewChunk, NewDocument, Page, Status};
+use crate::knowledge::source::Source;
+
+/// A document that was read and is not stored.
+pub(super) struct Made {
+    pub(super) document: Extracted,
+    pub(super) chunks: Vec<Chunk>,
+    /// Of each chunk, of each of its windows.
+    pub(super) vectors: Vec<Vec<Vec<f32>>>,
+    pub(super) model: String,
+    /// Why not all of it was read.
+    pub(super) partial: Option<String>,
+}
+
+impl Made {
+    pub(super) fn into_new(self, wish: &Wish, source: &Source, sha256: [u8; 32], target: Target<'_>) -> NewDocument {
+        let Made { document, chunks, vectors, model, partial } = self;
+        let has_pages = has_pages(document.format);
+        let pages =
+            document.pages.iter().map(|page| Page { number: page.number, label: page.name.clone(), text: page.text() });
+        let mut warnings: Vec<String> = partial.iter().cloned().collect();
+        warnings.extend(source.warning.iter().chain(&document.warnings).map(ToString::to_string));
+        let mut metadata = said(&document.metadata);
+        metadata.extend(wish.metadata.clone());
+        NewDocument {
+            replaces: None,
+            id: target.id,
+            base: target.base.clone(),
+            filename: source.filename.clone(),
+            path: wish.kept_path(source),
+            origin: wish.origin,
+            title: document.metadata.title.clone(),
+            format: document.format.as_str().into(),
+            size_bytes: source.bytes.len() as u64,
+            sha256,
+            status: if partial.is_some() { Status::Partial } else { Status::Completed },
+            method: document.method.as_str().into(),
+            metadata,
+            model,
+            warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
+            pages: pages.collect(),
+            chunks: chunks
+                .into_iter()
+                .zip(vectors)
+                .map(|(chunk, vectors)| NewChunk {
+                    text: chunk.text,
+                    pages: if has_pages { chunk.pages } else { (0, 0) },
+                    path: chunk.path,
+                    tokens: u32::try_from(chunk.tokens).unwrap_or(u32::MAX),
+                    vectors,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Pages, slides and sheets are what people know by number; other files are one long page (K-34).
+fn has_pages(format: Format) -> bool {
+    matches!(format, Format::Pdf | Format::Pptx | Format::Xlsx)
+}
+
+/// What a file says of itself that is worth to be found by. Callers may say better.
+fn said(metadata: &Metadata) -> Map<String, Value> {
+    let Metadata { title, author, subject, language, created, modified, .. } = metadata;
+    let members = [
+        ("title", title),
+        ("author", author),
+        ("subject", subject),
+        ("language", language),
+        ("created", created),
+        ("modified", modified),
+    ];
+    members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into()))).collect()
+}
+
+/// The chunks of a document, and the windows of each that will be embedded.
+#[expect(clippy::type_complexity, reason = "three lists that belong together for one call")]
+pub(super) fn cut(
+    document: Extracted,
+    settings: chunk::Settings,
+    tokenizer: &Tokenizer,
+) -> Result<(Extracted, Vec<Chunk>, Vec<(usize, String)>), Error> {
+    let failed = |error: corbie_infer::Error| Error::Model(error.to_string());
+    let text = Text::of(&document.pages);
+    let tokens = chunk::parted(text.as_str(), tokenizer.offsets(text.as_str()).map_err(failed)?);
+    let mut chunks = chunk::pack(&text, &tokens, settings);
+    chunks.retain(|chunk| !chunk.text.is_empty());
+    let mut windows = Vec::new();
+    for (number, chunk) in chunks.iter().enumerate() {
+        let pieces = tokenizer.windows(&chunk.text).map_err(failed)?;
+        windows.extend(pieces.into_iter().map(|piece| (number, piece.to_owned())));
+    }
+    drop(text);
+    Ok((document, chunks, windows))
+}
