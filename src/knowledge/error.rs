@@ -17,6 +17,8 @@ pub enum Error {
     UnsupportedFormat { extension: String },
     #[error("File not found: {0}. Check the path; it is a path on the machine corbie runs on")]
     FileNotFound(String),
+    #[error("No file fits: {0}. Check the pattern, and whether there are such files on the machine corbie runs on")]
+    NothingFits(String),
     #[error("File cannot be read: {path}: {reason}")]
     FileNotReadable { path: String, reason: String },
     #[error(
@@ -69,7 +71,7 @@ impl Error {
         match self {
             Error::InvalidParameter { .. } => "invalid_parameter",
             Error::UnsupportedFormat { .. } => "unsupported_format",
-            Error::FileNotFound(_) => "file_not_found",
+            Error::FileNotFound(_) | Error::NothingFits(_) => "file_not_found",
             Error::FileNotReadable { .. } => "file_not_readable",
             Error::PathNotAllowed(_) => "path_not_allowed",
             Error::FileTooLarge { .. } => "file_too_large",
@@ -92,12 +94,12 @@ impl Error {
         matches!(self, Error::Storage { code: "storage_busy", .. })
     }
 
-    /// Whether the document itself is at fault: the same file would fail in the same way again.
+    /// Whether the document itself is at fault: the same file would fail in the same way again. A disk that could not be
+    /// read may be read later.
     pub fn is_of_the_document(&self) -> bool {
         match self {
             Error::UnsupportedFormat { .. }
             | Error::FileNotFound(_)
-            | Error::FileNotReadable { .. }
             | Error::PathNotAllowed(_)
             | Error::FileTooLarge { .. }
             | Error::EmptyFile(_) => true,
@@ -166,5 +168,17 @@ impl From<corbie_extract::Error> for Error {
 impl From<inference::Error> for Error {
     fn from(error: inference::Error) -> Error {
         Error::Model(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k38_a_disk_that_could_not_be_read_says_nothing_of_the_document() {
+        let unread = Error::FileNotReadable { path: "a.txt".into(), reason: "the disk does not answer".into() };
+        assert!(!unread.is_of_the_document());
+        assert!(Error::EmptyFile("a.txt".into()).is_of_the_document());
     }
 }

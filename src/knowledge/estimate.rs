@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use corbie_extract::Format;
 
-use super::source::format_of;
+use super::source::{Rules, format_of};
 use crate::locked::locked;
 
 /// How long a task may take.
@@ -51,9 +51,10 @@ impl Estimates {
     }
 
     /// The guess for many files, of which so many are processed at a time. Waits for the disk.
-    pub(super) fn guess_all<P: AsRef<Path>>(&self, paths: &[P], together: usize) -> Guess {
+    pub(super) fn guess_all<P: AsRef<Path>>(&self, paths: &[P], together: usize, rules: &Rules) -> Guess {
         let known = |path: &Path| {
-            let metadata = path.metadata().ok().filter(Metadata::is_file)?;
+            // What is outside is not looked at, or the guess would tell whether it is there.
+            let metadata = rules.follow(path).ok()?.metadata().ok().filter(Metadata::is_file)?;
             Some(self.guess(format_of(path).ok()?, metadata.len()))
         };
         let alone = paths.iter().map(|path| known(path.as_ref()).unwrap_or(UNSEEN)).sum();
@@ -93,11 +94,27 @@ mod tests {
         }
         let estimates = Estimates::default();
         let one = estimates.guess(Format::Text, 500_000);
-        let all = estimates.guess_all(&files, 2);
+        let rules = Rules::new(&[], 1 << 20);
+        let all = estimates.guess_all(&files, 2, &rules);
         assert_eq!((all.alone, all.time()), (one * 4, one * 2));
-        assert_eq!(estimates.guess_all(&files[..1], 2).time(), one);
+        assert_eq!(estimates.guess_all(&files[..1], 2, &rules).time(), one);
         let unseen = [folder.path().join("gone.txt"), folder.path().to_owned()];
-        assert_eq!(estimates.guess_all(&unseen, 1).time(), UNSEEN * 2);
+        assert_eq!(estimates.guess_all(&unseen, 1, &rules).time(), UNSEEN * 2);
+    }
+
+    #[test]
+    fn s11_what_is_outside_is_guessed_as_if_it_were_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        let (inside, outside) = (inner.join("a.txt"), folder.path().join("a.txt"));
+        for file in [&inside, &outside] {
+            std::fs::write(file, vec![b'a'; 500_000]).unwrap();
+        }
+        let (estimates, rules) = (Estimates::default(), Rules::new(&[inner], 1 << 20));
+        let guess = |path: &Path| estimates.guess_all(&[path], 1, &rules).time();
+        assert_eq!(guess(&inside), estimates.guess(Format::Text, 500_000));
+        assert_eq!((guess(&outside), guess(&folder.path().join("gone.txt"))), (UNSEEN, UNSEEN));
     }
 
     #[test]

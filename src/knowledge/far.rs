@@ -26,9 +26,12 @@ pub struct Document {
     shown: f64,
 }
 
-/// How much of the whole the reading is thought to take, and the making of vectors. The rest is to store them.
-const READING: f64 = 0.45;
-const VECTORS: f64 = 0.5;
+/// How much of the whole the reading is thought to take: little, unless pages are looked at. Most of the rest is to make
+/// vectors.
+const READING: f64 = 0.1;
+const LOOKING: f64 = 0.9;
+/// How much it is to read a document and to make its vectors. The rest is to store them.
+const MAKING: f64 = 0.97;
 /// What a document counts that is stored but not yet acknowledged.
 const STORED: f64 = 0.99;
 
@@ -85,7 +88,8 @@ impl Document {
         let vectors = self.vector_count.unwrap_or(pages);
         let reading = if cut == 1 { 1.0 } else { share(self.pages, pages) };
         let embedding = self.vector_count.map_or(0.0, |of| share(self.vectors, of));
-        let whole = if self.stored { STORED } else { READING * reading + VECTORS * embedding };
+        let first = if self.looking > 0 { LOOKING } else { READING };
+        let whole = if self.stored { STORED } else { MAKING * (first * reading + (1.0 - first) * embedding) };
         self.shown = whole.max(self.shown);
         Far {
             share: self.shown,

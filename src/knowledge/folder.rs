@@ -44,7 +44,8 @@ pub(super) struct Found {
 /// The files of some paths. What is wrong with one of them does not keep the others back.
 pub(super) fn files_of(paths: &[String], recursive: bool, rules: &Rules, cancel: &CancellationToken) -> Found {
     let mut walk = Walk::new(rules, recursive, cancel);
-    for path in paths {
+    let mut named = HashSet::new();
+    for path in paths.iter().filter(|path| named.insert(path.as_str())) {
         if let Err(error) = walk.take(path) {
             walk.found.failed.push((PathBuf::from(path), error));
         }
@@ -81,13 +82,17 @@ struct Walk<'w> {
     names: usize,
     /// Folders that were entered for a path, links followed.
     entered: HashSet<PathBuf>,
+    /// Folders of which all that is passed over was counted, links followed. Two paths may mean the same one.
+    counted: HashSet<PathBuf>,
+    /// Whether any file fits the pattern that is looked for.
+    fits: bool,
     found: Found,
 }
 
 impl<'w> Walk<'w> {
     fn new(rules: &'w Rules, recursive: bool, cancel: &'w CancellationToken) -> Walk<'w> {
-        let (entered, found) = (HashSet::new(), Found::default());
-        Walk { rules, recursive, cancel, most: MOST, names: 0, entered, found }
+        let (entered, counted, found) = (HashSet::new(), HashSet::new(), Found::default());
+        Walk { rules, recursive, cancel, most: MOST, names: 0, entered, counted, fits: false, found }
     }
 
     /// Takes up the files of a path: a file, all files of a folder, or those that fit a pattern such as `docs/**/*.pdf`.
@@ -110,10 +115,13 @@ impl<'w> Walk<'w> {
             Ok(followed) if followed.is_dir() => self.enter(whole, None, 0),
             Err(_) if path.contains(WILD) => {
                 let (base, matcher) = matcher(path)?;
+                self.fits = false;
                 let recursive = std::mem::replace(&mut self.recursive, true);
                 let entered = self.enter(&base, Some(&matcher), 0);
                 self.recursive = recursive;
-                entered
+                entered?;
+                // Who mistyped it would be told of success.
+                if self.fits { Ok(()) } else { Err(Error::NothingFits(path.to_owned())) }
             }
             // A folder, most likely.
             Err(error) if whole.extension().is_none() => Err(error),
@@ -123,7 +131,12 @@ impl<'w> Walk<'w> {
     }
 
     fn enter(&mut self, folder: &Path, matcher: Option<&GlobMatcher>, depth: usize) -> Result<(), Error> {
+        let mut counts = true;
         let entries = self.rules.follow(folder).and_then(|followed| {
+            counts = match matcher {
+                None => self.counted.insert(followed.clone()),
+                Some(_) => !self.counted.contains(&followed),
+            };
             let is_new = self.entered.insert(followed);
             is_new.then(|| fs::read_dir(folder).map_err(|error| unreadable(folder, &error))).transpose()
         });
@@ -151,7 +164,7 @@ impl<'w> Walk<'w> {
             let Ok(metadata) = fs::metadata(&path) else { continue };
             if entry.file_name().as_encoded_bytes().starts_with(b".") {
                 // Who writes a pattern has said which files are meant.
-                if matcher.is_none() {
+                if matcher.is_none() && counts {
                     self.found.skipped.hide();
                 }
                 continue;
@@ -165,9 +178,11 @@ impl<'w> Walk<'w> {
                     self.found.failed.push((path, error));
                 }
             } else if metadata.is_file() && matcher.is_none_or(|matcher| matcher.is_match(&path)) {
+                self.fits = true;
                 match format_of(&path) {
                     Ok(_) => self.add(path)?,
-                    Err(_) => self.found.skipped.pass_over(&path),
+                    Err(_) if counts => self.found.skipped.pass_over(&path),
+                    Err(_) => {}
                 }
             }
         }
@@ -278,5 +293,29 @@ mod tests {
         let found = files_of(&[path("gone"), path("*.txt"), path("a.txt")], true, &rules, &cancel);
         assert_eq!(found.files, [place.path().join("a.txt"), place.path().join("b.txt")]);
         assert_eq!(found.failed.len(), 1);
+    }
+
+    #[test]
+    fn k43_a_pattern_that_no_file_fits_is_told() {
+        let (place, cancel) = (place(), CancellationToken::new());
+        let rules = Rules::new(&[], 1 << 20);
+        let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+        let found = files_of(&[path("*.nope"), path("*.txt"), path("*.bin")], true, &rules, &cancel);
+        let (pattern, error) = &found.failed[0];
+        assert_eq!((pattern, error.code()), (&place.path().join("*.nope"), "file_not_found"));
+        assert!(error.to_string().starts_with(&format!("No file fits: {}", pattern.display())), "{error}");
+        // Files of another format fit, and are counted.
+        assert_eq!((found.failed.len(), found.files.len(), found.skipped.total()), (1, 2, 2));
+    }
+
+    #[test]
+    fn k43_what_a_folder_has_that_is_no_document_is_counted_once() {
+        let (place, cancel) = (place(), CancellationToken::new());
+        fs::write(place.path().join("inner/.hidden"), "").unwrap();
+        let rules = Rules::new(&[], 1 << 20);
+        let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+        let paths = [path(""), path("inner/.."), path("inner"), path("*.bin"), path("")];
+        let found = files_of(&paths, true, &rules, &cancel);
+        assert_eq!((found.skipped.total(), found.failed.len()), (3, 0), "{found:?}");
     }
 }

@@ -4,12 +4,13 @@
 //! Dropping the future at any moment leaves nothing behind.
 
 mod added;
+mod copies;
 mod made;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use corbie_extract::chunk;
+use corbie_extract::{Format, chunk};
 use corbie_infer::Purpose;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -178,7 +179,7 @@ impl Reader {
             let before = match new.replaces {
                 Some(id) => target.store.document(target.base, id).await?,
                 None => match &path {
-                    Some(path) => target.store.document_by_path(target.base, path).await?,
+                    Some(path) => self.giving_way(path, sha256, target).await?,
                     None => None,
                 },
             };
@@ -211,7 +212,8 @@ impl Reader {
                     }
                     None => {}
                 },
-                Ok(Put::PathTaken(id)) => new.replaces = Some(id),
+                // Somebody else has added the file meanwhile, which the next look finds.
+                Ok(Put::PathTaken(_)) => new.replaces = None,
                 // What it was to replace is gone.
                 Err(super::store::Error::DocumentGone) => new.replaces = None,
                 Err(error) => return Err(error.into()),
@@ -229,39 +231,60 @@ impl Reader {
         target: Target<'_>,
         began: Instant,
     ) -> Result<Option<Added>, Error> {
+        let path = wish.kept_path(source);
+        if let Some(path) = &path
+            && let Some(before) = target.store.document_by_path(target.base, path).await?
+            && before.id != same.id
+        {
+            if wish.origin == Origin::Watched && before.origin != Origin::Watched {
+                // What a user said of the file stays: his document says the same as another from now on.
+                return Ok(None);
+            }
+            if !self.hand_on(&before, path, target).await? {
+                // What the file said before is said nowhere any more (K-43).
+                target.patience.persistently(|| target.store.remove_document(target.base, before.id)).await?;
+            }
+        }
+        let claims = wish.claims(same);
+        // A file that was moved takes its document along. An upload stands nowhere, and is nobody's next version.
+        let moves = match same.path.clone() {
+            Some(path) => blocking(move || !Path::new(&path).exists()).await?,
+            None => wish.origin != Origin::Watched,
+        };
+        let copy = match (claims, moves) {
+            (true, _) => same.path.clone().map(Some),
+            (false, false) => Some(path.clone()),
+            (false, true) => None,
+        };
+        if let Some(copy) = copy.filter(|copy| claims || *copy != same.path) {
+            target.patience.persistently(|| target.store.note_copy(same.id, copy.clone())).await?;
+        }
+        let path = path.filter(|_| claims || moves);
+        let named = path.as_deref().and_then(|path| Path::new(path).file_name());
+        let filename = match named {
+            _ if claims => source.filename.clone(),
+            Some(name) => name.to_string_lossy().into_owned(),
+            None => same.filename.clone(),
+        };
         let mut metadata = same.metadata.clone();
         metadata.extend(wish.metadata.clone());
         let added = Added {
             document_id: same.id,
-            filename: same.filename.clone(),
+            filename,
             chunks: u64::from(same.chunk_count),
             method: same.method.clone(),
             became: Became::Unchanged,
             warning: None,
             seconds: far::seconds(began),
         };
-        let path = wish.kept_path(source);
-        if let Some(path) = &path
-            && let Some(before) = target.store.document_by_path(target.base, path).await?
-            && before.id != same.id
-        {
-            // What the file said before is said nowhere any more (K-43).
-            target.patience.persistently(|| target.store.remove_document(target.base, before.id)).await?;
-        }
-        let described = if wish.claims(same) {
+        let described = if claims {
             let claim = || {
-                let (metadata, path) = (metadata.clone(), path.clone());
-                let claim = Claim { origin: wish.origin, filename: source.filename.clone(), path, metadata };
+                let (metadata, path, filename) = (metadata.clone(), path.clone(), source.filename.clone());
+                let claim = Claim { origin: wish.origin, filename, path, metadata };
                 target.store.claim_document(target.base, same.id, claim, target.work(&added))
             };
             target.patience.persistently(claim).await?
         } else {
-            // A file that was moved takes its document along. An upload stands nowhere, and is nobody's next version.
-            let stays = match same.path.clone() {
-                Some(path) => blocking(move || Path::new(&path).exists()).await?,
-                None => wish.origin == Origin::Watched,
-            };
-            let path = path.filter(|_| !stays);
             let describe = || {
                 let (metadata, path) = (metadata.clone(), path.clone());
                 target.store.describe_document(target.base, same.id, metadata, path, target.work(&added))
@@ -280,7 +303,8 @@ impl Wish {
         if self.origin == Origin::Watched && there.origin != Origin::Watched {
             return false;
         }
-        there.model != model || (self.force_ocr && there.method == "text_extraction") || there.status == Status::Partial
+        let is_looked_at = self.force_ocr && !is_plain(&there.format) && there.method == "text_extraction";
+        there.model != model || is_looked_at || there.status == Status::Partial
     }
 
     /// Whether a user wants what only a watched folder has brought so far.
@@ -292,6 +316,11 @@ impl Wish {
     fn kept_path(&self, source: &Source) -> Option<String> {
         (self.origin != Origin::Uploaded).then(|| source.path.to_string_lossy().into_owned())
     }
+}
+
+/// Whether files of a format are nothing but text, in which there is nothing to look at.
+fn is_plain(format: &str) -> bool {
+    matches!(Format::of_extension(format), Some(Format::Text | Format::Markdown | Format::Csv))
 }
 
 impl Target<'_> {

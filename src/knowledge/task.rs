@@ -87,6 +87,8 @@ pub struct Progress {
     pub step: String,
     pub done: u32,
     pub total: u32,
+    /// Of the whole, in thousandths.
+    pub share: u32,
 }
 
 /// The end of a task.

@@ -51,8 +51,10 @@ impl Tasks {
 impl TaskStore for Tasks {
     fn put(&self, task: &Task) -> Result<(), Refusal> {
         let Some(own) = self.own(&task.id)? else { return self.others.put(task) };
-        if let (TaskState::Cancelled, Some(open)) = (&task.state, self.knowledge.opened()) {
-            waiting(|| open.store.cancel_task_now(own.id)).map_err(Error::from)?;
+        // One that has ended meanwhile stays what it is, and is told to be so: the server reads it anew.
+        if let (TaskState::Cancelled, Some(open)) = (&task.state, self.knowledge.opened())
+            && waiting(|| open.store.cancel_task_now(own.id)).map_err(Error::from)?
+        {
             open.work.drop_task(own.id);
         }
         Ok(())

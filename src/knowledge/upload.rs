@@ -2,8 +2,8 @@
 //!
 //! The body goes to a private folder piece by piece, whatever its size, up to the limit for files. What comes back is a
 //! path for `knowledge-add`. The file goes when its document is stored, when it turns out to be unreadable, and when the
-//! task is cancelled; if something else fails it stays, so that it can be added again. One that is never added goes after
-//! a while.
+//! task is cancelled, unless another task waits for it; if something else fails it stays, so that it can be added again.
+//! One that is never added goes after a while.
 
 mod room;
 
@@ -146,9 +146,11 @@ pub fn sweep(storage: &Path, keep: Duration, named: &Uploads) {
     }
 }
 
-/// Removes an upload with its folder. Whatever the path is, nothing but an upload goes.
-pub fn discard(storage: &Path, path: &Path) {
-    if let Some(folder) = folder_of(path) {
+/// Removes an upload with its folder, unless a task waits for it. Whatever the path is, nothing but an upload goes.
+pub fn discard(storage: &Path, path: &Path, named: &Uploads) {
+    let Some(folder) = folder_of(path) else { return };
+    let is_wanted = named.wanted.iter().any(|wanted| folder_of(Path::new(wanted)) == Some(folder));
+    if !is_wanted {
         // It may be gone already.
         let _ = std::fs::remove_dir_all(storage.join(UPLOADS).join(folder));
     }
@@ -242,9 +244,22 @@ mod tests {
         std::fs::create_dir_all(other.parent().unwrap()).unwrap();
         std::fs::write(&other, "a").unwrap();
         for path in [other.as_path(), Path::new("/"), Path::new("a.txt"), Path::new("/uploads/../a.txt")] {
-            discard(storage.path(), path);
+            discard(storage.path(), path, &Uploads::default());
         }
         assert!(other.exists());
+    }
+
+    #[test]
+    fn an_upload_that_a_task_waits_for_is_not_discarded() {
+        let storage = tempfile::tempdir().unwrap();
+        let path = storage.path().join(UPLOADS).join("upload-twice").join("a.txt");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "a").unwrap();
+        let named = Uploads { wanted: [path.to_str().unwrap().to_owned()].into(), ..Uploads::default() };
+        discard(storage.path(), &path, &named);
+        assert!(path.exists());
+        discard(storage.path(), &path, &Uploads::default());
+        assert!(!path.exists());
     }
 
     #[tokio::test(start_paused = true)]

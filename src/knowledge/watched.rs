@@ -6,6 +6,7 @@
 //! different, and not before, so that what a user removed stays away. A document goes with its file where that is gone for
 //! sure, and with nothing less.
 
+mod devices;
 mod followed;
 mod look;
 
@@ -16,10 +17,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::document::{DocumentId, Origin};
+use super::document::{BaseName, DocumentId, Origin};
 use super::ingest::Wish;
 use super::store::{Standing, Turn, Watched};
-use super::task::TaskState;
+use super::task::{TaskId, TaskState};
 use super::work::Request;
 use super::{Error, Knowledge, Open, blocking};
 use followed::{Folder, Followed};
@@ -31,6 +32,20 @@ const OWNER: &str = "watch";
 const TOGETHER: usize = 64;
 /// So many rows are changed in one transaction; others who write come between.
 const AT_ONCE: usize = 1000;
+
+/// Why a task failed by what is in its file, and would fail again; all of them are of the document in the words of
+/// [`Error::is_of_the_document`], too. Whatever else fails may pass: other settings, another start, or room in the storage.
+const OF_THE_FILE: [&str; 9] = [
+    "corrupted_file",
+    "empty_file",
+    "limit_exceeded",
+    "memory_limit",
+    "no_text_extracted",
+    "password_protected",
+    "processor_limit",
+    "time_limit",
+    "unsupported_format",
+];
 
 type Files = HashMap<String, File>;
 
@@ -68,6 +83,7 @@ impl Knowledge {
         }
         let files = self.look_into(open, followed).await?;
         self.hear(open, followed).await?;
+        place_strays(open, followed, &files).await?;
         let changes = followed.changes(&files);
         turn(open, followed, changes).await?;
         self.take_up(open, followed, &files).await?;
@@ -108,7 +124,7 @@ impl Knowledge {
 
     /// Asks what became of files that were being added, by this process or another.
     async fn hear(&self, open: &Open, followed: &mut Followed) -> Result<(), Error> {
-        let mut turns = Vec::new();
+        let (mut turns, mut attempts) = (Vec::new(), Vec::new());
         for (row, task) in followed.all_going() {
             if open.work.job(task).is_some() {
                 continue;
@@ -119,7 +135,7 @@ impl Knowledge {
                     self.documents_changed();
                     Standing::Settled(document_of(&result))
                 }
-                Some(TaskState::Failed { code, message }) if is_of_the_document(&code) => {
+                Some(TaskState::Failed { code, message }) if OF_THE_FILE.contains(&code.as_str()) => {
                     tracing::warn!(
                         file = row.path,
                         code,
@@ -128,14 +144,26 @@ impl Knowledge {
                     );
                     Standing::Settled(None)
                 }
-                Some(TaskState::Failed { .. } | TaskState::Cancelled) | None => {
+                ended => {
                     if followed.put_off(&row.path, row.look, Instant::now()) {
-                        tracing::warn!(file = row.path, "a file of a watched folder was not added; it is tried again");
+                        let reason = match ended {
+                            Some(TaskState::Failed { message, .. }) => message,
+                            _ => "its task was cancelled".to_owned(),
+                        };
+                        tracing::warn!(
+                            file = row.path,
+                            reason,
+                            "a file of a watched folder was not added; it is tried again"
+                        );
                     }
+                    attempts.push(task);
                     Standing::Waiting
                 }
             };
             turns.push(Turn { after: Watched { standing, ..row.clone() }, before: Some(row) });
+        }
+        if !attempts.is_empty() {
+            open.store.forget_attempts(attempts).await?;
         }
         turn(open, followed, turns).await
     }
@@ -180,10 +208,28 @@ impl Knowledge {
             turn(open, followed, vec![Turn { before: Some(before), after }]).await?;
             if followed.rows[&path].standing != Standing::Going(job.id) {
                 // Another process has taken it, or the user does not want it.
-                self.cancel(job.id).await?;
+                self.take_back(open, &followed.base, &path, job.id).await?;
             }
         }
         Ok(())
+    }
+
+    /// Ends a task that no row waits for. If it was done before that, the document it made goes, unless another process has
+    /// taken the file up, and may have found it there already.
+    async fn take_back(&self, open: &Open, base: &BaseName, path: &str, task: TaskId) -> Result<(), Error> {
+        if self.cancel(task).await? {
+            return Ok(());
+        }
+        open.store.forget_attempts(vec![task]).await?;
+        let Some(task) = open.store.task(task).await? else { return Ok(()) };
+        let TaskState::Completed(result) = &task.state else { return Ok(()) };
+        let made = document_of(result).filter(|document| task.document == Some(*document));
+        let rows = open.store.watched(base).await?;
+        let is_wanted = rows.iter().any(|row| row.path == path && row.standing != Standing::Settled(None));
+        match made {
+            Some(document) if !is_wanted => self.remove_at(base, document, path).await,
+            _ => Ok(()),
+        }
     }
 
     /// Removes what is gone.
@@ -233,6 +279,19 @@ async fn recognise(open: &Open, folder: &mut Folder, listing: &Listing) -> Resul
     Ok(())
 }
 
+/// Remembers files of documents that nobody remembers: those that are gone must take their documents along.
+async fn place_strays(open: &Open, followed: &mut Followed, files: &Files) -> Result<(), Error> {
+    // If the rest fails, the next look asks again.
+    let strays = match followed.strays.take() {
+        Some(strays) => strays,
+        None => open.store.unremembered(&followed.base).await?,
+    };
+    let (turns, strays) = followed.placed(strays, files);
+    turn(open, followed, turns).await?;
+    followed.strays = Some(strays);
+    Ok(())
+}
+
 /// Changes what is remembered, where nobody else has changed it meanwhile.
 async fn turn(open: &Open, followed: &mut Followed, turns: Vec<Turn>) -> Result<(), Error> {
     for some in turns.chunks(AT_ONCE) {
@@ -248,17 +307,41 @@ fn document_of(result: &Value) -> Option<DocumentId> {
     result["document_id"].as_str()?.parse().ok()
 }
 
-/// Whether a task failed by what is in its file, and would fail again. What ended the program again and again is such a
-/// file, too.
-fn is_of_the_document(code: &str) -> bool {
-    let passes = [
-        "cancelled",
-        "document_gone",
-        "embedding_failed",
-        "file_not_found",
-        "file_not_readable",
-        "too_many_tasks",
-        "worker_not_started",
-    ];
-    !code.starts_with("storage_") && !passes.contains(&code)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_in_a_file_keeps_it_from_being_tried_again() {
+        for code in OF_THE_FILE {
+            let error = Error::Document { code: code.to_owned(), message: String::new() };
+            assert!(error.is_of_the_document(), "{code}");
+        }
+        let read = [
+            corbie_extract::Error::Empty,
+            corbie_extract::Error::PasswordProtected,
+            corbie_extract::Error::Corrupted(String::new()),
+            corbie_extract::Error::NoText,
+        ];
+        for error in read.map(Error::from) {
+            assert!(OF_THE_FILE.contains(&error.code()), "{error}");
+        }
+        let passing = [
+            Error::FileNotFound(String::new()),
+            Error::PathNotAllowed(String::new()),
+            Error::FileTooLarge { found: 2, most_mb: 1 },
+            Error::TooManyTasks(1),
+            Error::Cancelled,
+            Error::Storage { code: "document_gone", message: String::new() },
+            Error::Storage { code: "storage_full", message: String::new() },
+            Error::Model(String::new()),
+            Error::Internal(String::new()),
+        ];
+        for error in passing {
+            assert!(!OF_THE_FILE.contains(&error.code()), "{error}");
+        }
+        for code in ["worker_crashed", "worker_not_started", "ocr_failed", "interrupted"] {
+            assert!(!OF_THE_FILE.contains(&code), "{code}");
+        }
+    }
 }

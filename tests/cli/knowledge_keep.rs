@@ -113,18 +113,43 @@ fn a_damaged_file_is_told_of_and_repaired() {
 
 /// With two documents whose rows stand on a page that is damaged; the index of their paths stands on another.
 fn without_documents() -> Place {
+    without_page("SELECT rootpage FROM sqlite_schema WHERE name = 'documents'")
+}
+
+/// With two documents, and a damaged page whose number is asked for so.
+fn without_page(number: &str) -> Place {
     let place = Place::filled();
     let database = Path::new(&place.storage()).join("knowledge.db");
     let connection = rusqlite::Connection::open(&database).unwrap();
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'documents'";
-    let page: u64 = connection.query_row(root, [], |row| row.get(0)).unwrap();
+    let page: u64 = connection.query_row(number, [], |row| row.get(0)).unwrap();
     let length: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
     drop(connection);
     let mut damaged = std::fs::OpenOptions::new().write(true).open(&database).unwrap();
     damaged.seek(SeekFrom::Start((page - 1) * length)).unwrap();
     damaged.write_all(&vec![0xa5; length as usize]).unwrap();
     place
+}
+
+#[test]
+fn a_file_of_which_nothing_can_be_read_is_not_told_to_be_repaired() {
+    let first = "SELECT 1";
+    let place = without_page(first);
+    let repaired = place.run("knowledge repair");
+    assert_eq!(repaired.code, Some(1), "{repaired:?}");
+    assert!(repaired.out.contains("\nnothing of the file could be read, "), "{repaired:?}");
+    assert!(repaired.out.contains("`corbie knowledge restore FILE`"), "{repaired:?}");
+    assert!(!repaired.out.contains("repaired: "), "{repaired:?}");
+    let kept = repaired.out.lines().find_map(|line| line.strip_prefix("the damaged file is kept as "));
+    assert!(kept.is_some_and(|kept| Path::new(kept).exists() && is_dated(kept, "damaged")), "{repaired:?}");
+    // What is there now is sound, if empty.
+    assert_eq!(place.run("knowledge repair").code, Some(0));
+
+    let place = without_page(first);
+    let told = place.json("knowledge repair --json");
+    assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("storage_corrupt")), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("corbie knowledge restore"), "{told}");
+    assert!(is_dated(told["set_aside"].as_str().unwrap(), "damaged"), "{told}");
 }
 
 #[test]

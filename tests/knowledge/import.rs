@@ -126,7 +126,19 @@ fn k43_patterns_and_folders_without_those_in_them() {
     assert_eq!(names(json!({ "paths": [path("*.txt")] })), ["a.txt"]);
     assert_eq!(names(json!({ "paths": [path("**/*.txt")] })), ["a.txt", "c.txt", "d.txt"]);
     assert_eq!(names(json!({ "paths": [path("{a,b}.*"), path("a.txt")] })), ["a.txt", "b.md"], "each once");
-    assert_eq!(names(json!({ "paths": [path("nothing*.pdf")] })), [] as [&str; 0]);
+}
+
+#[test]
+fn k43_a_pattern_that_no_file_fits_has_failed() {
+    let mut corbie = Corbie::start();
+    corbie.file("docs/a.txt", CROWS);
+    let path = |corbie: &Corbie, name: &str| corbie.folder().join("docs").join(name);
+    let paths = [path(&corbie, "*.txt"), path(&corbie, "nothing*.pdf")];
+    let imported = waited(&mut corbie, json!({ "paths": paths }));
+    assert_eq!(counts(&imported), [2, 1, 0, 0, 1], "{imported}");
+    let failed = of(&imported, "nothing*.pdf");
+    assert_eq!(failed["error"], "file_not_found", "{imported}");
+    assert!(failed["message"].as_str().unwrap().starts_with("No file fits: "), "{imported}");
 }
 
 #[test]

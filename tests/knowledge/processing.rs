@@ -61,6 +61,53 @@ fn k36_k43_a_path_that_became_the_same_as_another_leaves_nothing_behind() {
     });
 }
 
+#[test]
+fn k36_k43_what_two_files_say_stays_when_one_of_them_changes() {
+    each(|corbie| {
+        let (first, copy) = (corbie.file("first.txt", CROWS), corbie.file("copy.txt", CROWS));
+        let crows = corbie.add_path(&first, json!({ "author": "Ann" }));
+        assert_eq!(corbie.add_path(&copy, json!({}))["duplicate"], true);
+        corbie.file("first.txt", "Bread is baked from flour, water, salt and yeast.");
+        let bread = corbie.add_path(&first, json!({}));
+        assert_ne!(bread["document_id"], crows["document_id"]);
+        let found = corbie.search("clever crows that remember faces");
+        let (document, name) = (&found["results"][0]["document_id"], &found["results"][0]["filename"]);
+        assert_eq!((document, name), (&crows["document_id"], &json!("copy.txt")), "{found}");
+        assert_eq!(found["results"][0]["metadata"]["author"], "Ann", "{found}");
+        // Then the other one changes as well, and nobody says it any more.
+        corbie.file("copy.txt", "Bees gather nectar and make honey.");
+        let bees = corbie.add_path(&copy, json!({}));
+        assert_eq!(bees["document_id"], crows["document_id"]);
+        let found = corbie.search("clever crows that remember faces");
+        assert!(!found.to_string().contains("Crows"), "{found}");
+        assert_eq!(corbie.show()["total_count"], 2);
+    });
+}
+
+#[test]
+fn k36_k41_what_was_uploaded_stays_when_a_file_that_said_the_same_changes() {
+    let mut corbie = Corbie::start();
+    corbie.way = Way::Http;
+    let path = corbie.file("first.txt", CROWS);
+    let crows = corbie.add_path(&path, json!({}));
+    let kept = corbie.client.call_bytes("POST", "/files?filename=sent.txt", CROWS.as_bytes()).json();
+    assert_eq!(corbie.add_path(kept["file_path"].as_str().unwrap(), json!({}))["duplicate"], true);
+    corbie.file("first.txt", "Bread is baked from flour, water, salt and yeast.");
+    corbie.add_path(&path, json!({}));
+    let found = corbie.search("clever crows that remember faces");
+    assert_eq!(found["results"][0]["document_id"], crows["document_id"], "{found}");
+    assert_eq!(corbie.show()["total_count"], 2);
+}
+
+#[test]
+fn k36_a_text_has_nothing_to_look_at_however_often_it_is_forced() {
+    let mut corbie = Corbie::start();
+    let path = corbie.file("crows.txt", CROWS);
+    corbie.add_path(&path, json!({}));
+    let again = corbie.call(ADD, json!({ "file_path": path, "force_ocr": true, "async": false }));
+    assert_eq!((&again["duplicate"], again.get("updated")), (&json!(true), None), "{again}");
+}
+
 // === how much at a time ===
 
 #[test]

@@ -99,9 +99,19 @@ fn k74_a_document_that_is_being_added_does_not_come() {
     let id = corbie.show()["documents"][0]["id"].clone();
     assert_eq!(corbie.call(REMOVE, json!({ "document_id": id, "confirm": true }))["success"], true);
     assert_eq!(corbie.show()["total_count"], 0);
-    // Its task says so, or is forgotten.
-    let told = corbie.task(&task);
-    assert!(told["status"] == "cancelled" || told["error"] == "task_not_found", "{told}");
+    assert_eq!(corbie.task(&task)["status"], "cancelled");
+}
+
+#[test]
+fn k114_a_document_that_failed_is_gone_from_the_list_and_its_task_is_not() {
+    let mut corbie = Corbie::start();
+    let path = corbie.file("broken.pdf", "%PDF-1.7\nno pages");
+    let task = corbie.begin(&path);
+    assert_eq!(corbie.ended(&task)["status"], "failed");
+    let id = corbie.show()["documents"][0]["id"].clone();
+    assert_eq!(corbie.call(REMOVE, json!({ "document_id": id, "confirm": true }))["success"], true);
+    assert_eq!(corbie.show()["total_count"], 0);
+    assert_eq!(corbie.task(&task)["status"], "failed");
 }
 
 #[test]

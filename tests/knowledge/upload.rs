@@ -147,6 +147,24 @@ fn k38_k117_an_upload_goes_with_its_cancelled_task_whoever_cancels_it() {
 }
 
 #[test]
+fn k38_an_upload_stays_as_long_as_another_task_waits_for_it() {
+    let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "1")]);
+    let long = corbie.file("long.txt", long_text());
+    let running = corbie.begin(&long);
+    let path = uploaded(&corbie, "crows.txt", CROWS);
+    let first = corbie.begin(&path);
+    let begun = corbie.call("knowledge-add", json!({ "file_path": path, "knowledge_base": "other" }));
+    let second = begun["task_id"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned();
+    // Both wait by now, and are done one after the other.
+    corbie.request("tools/cancel", json!({ "taskId": running }));
+    for task in [&first, &second] {
+        let told = corbie.ended(task);
+        assert_eq!(told["status"], "completed", "{told}");
+    }
+    wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
+}
+
+#[test]
 fn k38_a09_an_upload_outlives_its_process_as_long_as_its_task_does() {
     let storage = tempfile::tempdir().unwrap();
     let settings = [("STORAGE_PATH", storage.path().to_str().unwrap()), ("MAX_CONCURRENT_TASKS", "1")];

@@ -193,6 +193,26 @@ fn k43_what_was_deleted_while_nobody_looked_is_removed() {
 }
 
 #[test]
+fn k43_a_document_whose_file_nobody_remembers_goes_with_it() {
+    let place = Place::new(&["docs"]);
+    place.write("docs/bees.txt", BEES);
+    place.write("docs/crows.txt", CROWS);
+    let mut corbie = place.start();
+    let before = wait_until(&mut corbie, &["bees.txt", "crows.txt"]);
+    place.settled(2);
+    end(corbie);
+    // As a repair may leave it.
+    let store = Connection::open(place.storage.path().join("knowledge.db")).unwrap();
+    store.execute_batch("DELETE FROM watched; DELETE FROM watched_folders;").unwrap();
+    drop(store);
+    place.remove("docs/crows.txt");
+    let mut corbie = place.start();
+    let after = wait_until(&mut corbie, &["bees.txt"]);
+    assert_eq!(after[0]["id"], before[0]["id"]);
+    place.settled(1);
+}
+
+#[test]
 fn k43_a_file_with_an_older_time_has_changed() {
     let place = Place::new(&["docs"]);
     place.write("docs/birds.txt", CROWS);

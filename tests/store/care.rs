@@ -246,6 +246,24 @@ async fn a_file_that_cannot_be_read_at_all_is_set_aside() {
     assert!(error.to_string().contains("restore a backup"), "{error}");
     let repaired = Store::repair(folder.path()).unwrap();
     assert!(repaired.set_aside.unwrap().exists());
-    assert_eq!((repaired.documents, repaired.problems.len()), (0, 1));
+    assert_eq!((repaired.documents, repaired.problems.len(), repaired.unreadable), (0, 1, true));
     put(&open(folder.path()), document("new.pdf", 2)).await;
+}
+
+#[tokio::test]
+async fn what_belongs_to_tasks_and_documents_that_are_gone_goes_with_them() {
+    let folder = folder();
+    filled(folder.path(), 1).await;
+    Connection::open(database(folder.path()))
+        .unwrap()
+        .execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             INSERT INTO imported (task, document, replaced) VALUES (99, x'01', 0);
+             INSERT INTO copies (document, path) VALUES (99, '/gone.pdf');",
+        )
+        .unwrap();
+    assert!(!open(folder.path()).check().await.unwrap().is_sound());
+    let repaired = Store::repair(folder.path()).unwrap();
+    assert_eq!((repaired.set_aside, repaired.documents, repaired.unreadable), (None, 1, false));
+    assert!(open(folder.path()).check().await.unwrap().is_sound());
 }

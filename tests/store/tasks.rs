@@ -31,7 +31,7 @@ async fn k114_a_task_goes_from_queued_to_running_to_its_end() {
     store.add_task(&new).await.unwrap();
     assert!(store.start_task(new.id).await.unwrap());
     assert!(!store.start_task(new.id).await.unwrap(), "once");
-    let progress = Progress { step: "Processing page 5 of 10".to_owned(), done: 5, total: 10 };
+    let progress = Progress { step: "Processing page 5 of 10".to_owned(), done: 5, total: 10, share: 450 };
     assert!(store.note_progress(new.id, progress.clone()).await.unwrap());
     let running = store.task(new.id).await.unwrap().unwrap();
     assert_eq!((running.state, running.attempts), (TaskState::Running(progress), 1));

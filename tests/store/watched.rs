@@ -1,15 +1,15 @@
 //! What is remembered of the files of watched folders.
 
 use corbie::knowledge::document::{Claim, DocumentId, Origin};
-use corbie::knowledge::store::{Look, Place, Standing, Store, Turn, Watched};
-use corbie::knowledge::task::{TaskEnd, TaskId, Work};
+use corbie::knowledge::store::{Listing, Look, Place, Standing, Store, Turn, Watched};
+use corbie::knowledge::task::{TaskEnd, TaskId, TaskState, Work};
 use serde_json::json;
 
 use crate::fixture::{base, document, folder, metadata, named, open, put, task};
 
 fn watched(path: &str, standing: Standing) -> Watched {
     let look = Look { modified: Some(-5), size: 7 };
-    Watched { path: path.to_owned(), look, device: u64::MAX, standing }
+    Watched { path: path.to_owned(), look, device: u64::MAX, inode: u64::MAX - 1, changed: Some(-3), standing }
 }
 
 /// Notes a file that nobody has noted yet.
@@ -93,6 +93,48 @@ async fn a_task_that_is_dismissed_is_not_begun_again_and_one_that_is_cancelled_m
     store.end_task(TaskEnd::cancelled(cancelled.id)).await.unwrap();
     assert_eq!(standing(&store, "/w/a.txt").await, Standing::Settled(None));
     assert_eq!(standing(&store, "/w/b.txt").await, Standing::Going(cancelled.id));
+}
+
+#[tokio::test]
+async fn an_attempt_that_failed_is_listed_until_it_is_forgotten() {
+    let folder = folder();
+    let store = open(folder.path());
+    let (failed, waiting) = (task("a.txt"), task("b.txt"));
+    for task in [&failed, &waiting] {
+        store.add_task(task).await.unwrap();
+    }
+    assert!(store.end_task(TaskEnd::failed(failed.id, "worker_crashed", "it crashed")).await.unwrap());
+    assert_eq!(store.documents(&base(), Listing::default()).await.unwrap().total, 2);
+    store.forget_attempts(vec![failed.id, waiting.id]).await.unwrap();
+    let listed = store.documents(&base(), Listing::default()).await.unwrap();
+    assert_eq!((listed.total, listed.documents[0].task), (1, Some(waiting.id)), "what is not over is listed");
+    let told = store.task(failed.id).await.unwrap().unwrap();
+    assert!(matches!(told.state, TaskState::Failed { .. }), "{told:?}");
+}
+
+#[tokio::test]
+async fn documents_of_watched_folders_are_told_whose_files_nobody_remembers() {
+    let folder = folder();
+    let store = open(folder.path());
+    let (mut known, mut stray, mut nowhere) = (document("known", 1), document("stray", 1), document("nowhere", 1));
+    for new in [&mut known, &mut stray, &mut nowhere] {
+        new.origin = Origin::Watched;
+    }
+    nowhere.path = None;
+    for new in [&known, &stray, &nowhere, &document("added", 1)] {
+        put(&store, new.clone()).await;
+    }
+    note(&store, known.path.as_deref().unwrap(), Standing::Settled(Some(known.id))).await;
+    let expected = Watched {
+        path: stray.path.clone().unwrap(),
+        look: Look { modified: None, size: stray.size_bytes },
+        device: 0,
+        inode: 0,
+        changed: None,
+        standing: Standing::Settled(Some(stray.id)),
+    };
+    assert_eq!(store.unremembered(&base()).await.unwrap(), [expected]);
+    assert_eq!(store.unremembered(&named("other")).await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -21,7 +21,8 @@ use crate::knowledge::store::{self, Options, Report, Store};
 pub(in crate::cli) enum Command {
     /// Read everything and tell what is wrong with it; exits with 1 if anything is
     Check(Format),
-    /// Mend what is damaged; no server may have it open. A file that has to be replaced is kept
+    /// Mend what is damaged; no server may have it open. A file that has to be replaced is kept; exits with 1 if nothing
+    /// of it could be read
     Repair(Format),
     /// Copy everything into a new file; servers may go on meanwhile
     Backup {
@@ -65,7 +66,7 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
                 true => writeln!(out, "{}", repaired::described(&repaired))?,
                 false => repaired::write(&repaired, out)?,
             }
-            Ok(ExitCode::SUCCESS)
+            Ok(if repaired.unreadable { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         Command::Backup { file, format } => {
             there()?;

@@ -109,7 +109,7 @@ async fn progress(task: &Task, server: Option<&LineClient>) -> Option<f64> {
     match &task.state {
         TaskState::Completed(_) => return Some(1.0),
         TaskState::Running(noted) if noted.total > 0 => {
-            return Some(f64::from(noted.done) / f64::from(noted.total));
+            return Some(f64::from(noted.share) / 1000.0);
         }
         TaskState::Running(_) => {}
         _ => return None,

@@ -13,6 +13,7 @@ mod check;
 mod chunks;
 mod clear;
 mod connection;
+mod copies;
 mod documents;
 mod error;
 mod files;

@@ -27,6 +27,8 @@ pub struct Repaired {
     pub chunks: u64,
     /// Documents that are not what they were, or are gone.
     pub loss: Loss,
+    /// Nothing of the file could be read, so that nobody knows what is lost. What is there now is empty.
+    pub unreadable: bool,
 }
 
 /// Said of documents that have lost something.
@@ -54,10 +56,10 @@ impl Store {
         let new = backup::unused(&files, "repairing");
         files::create_private(&new)?;
         let replaced = rebuild(&files, &new)
-            .and_then(|loss| Ok((loss, backup::replace(&files, &new, "damaged")?)))
+            .and_then(|rebuilt| Ok((rebuilt, backup::replace(&files, &new, "damaged")?)))
             .inspect_err(|_| backup::discard(&new));
-        let (loss, set_aside) = replaced?;
-        report(&files, Repaired { problems, loss, set_aside, ..Repaired::default() })
+        let (Rebuilt { loss, unreadable }, set_aside) = replaced?;
+        report(&files, Repaired { problems, loss, unreadable, set_aside, ..Repaired::default() })
     }
 }
 
@@ -66,6 +68,13 @@ struct Found {
     problems: Vec<String>,
     /// Only rows do not agree.
     well_formed: bool,
+}
+
+/// What a damaged file gave.
+struct Rebuilt {
+    loss: Loss,
+    /// Nothing.
+    unreadable: bool,
 }
 
 fn examine(files: &Files) -> Result<Found, Error> {
@@ -92,6 +101,8 @@ fn mend_rows(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss, Error
          DELETE FROM pages WHERE document NOT IN (SELECT key FROM documents);
          DELETE FROM vectors WHERE chunk NOT IN (SELECT key FROM chunks);
          DELETE FROM watched WHERE base NOT IN (SELECT key FROM bases);
+         DELETE FROM imported WHERE task NOT IN (SELECT key FROM tasks);
+         DELETE FROM copies WHERE document NOT IN (SELECT key FROM documents);
          -- Documents that were lost come back where their files are followed; those a user removed are not named any more.
          UPDATE watched SET state = 'waiting', document = NULL
              WHERE state = 'settled' AND document NOT IN (SELECT id FROM documents);",
@@ -125,22 +136,29 @@ fn drop_unreadable(transaction: &Transaction<'_>) -> Result<(), Error> {
 }
 
 /// Copies what can be read into a new file. Tells which documents have lost something.
-fn rebuild(files: &Files, new: &Path) -> Result<Loss, Error> {
+fn rebuild(files: &Files, new: &Path) -> Result<Rebuilt, Error> {
     let mut target = connection::writer(new, PATIENCE)?;
     schema::migrate(&mut target)?;
     target.pragma_update(None, "foreign_keys", "OFF")?;
-    let loss = writer::transact(&mut target, |transaction| {
+    let rebuilt = writer::transact(&mut target, |transaction| {
         // A file of which not even the beginning can be read has nothing to give.
-        let mut paths = Paths::new();
+        let (mut paths, mut unreadable) = (Paths::new(), true);
         if let Ok(source) = connection::salvager(&files.database, PATIENCE) {
             salvage::salvage(&source, transaction)?;
             paths = loss::indexed(&source);
+            unreadable = !has_tables(&source);
         }
-        mend_rows(transaction, &paths)
+        Ok(Rebuilt { loss: mend_rows(transaction, &paths)?, unreadable })
     })?;
     target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     target.close().map_err(|(_, error)| Error::from(error))?;
-    Ok(loss)
+    Ok(rebuilt)
+}
+
+/// Whether the list of tables can be read, without which nothing is found in a file.
+fn has_tables(source: &Connection) -> bool {
+    let count = source.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
+    count.is_ok_and(|tables| tables > 0)
 }
 
 fn report(files: &Files, repaired: Repaired) -> Result<Repaired, Error> {

@@ -9,14 +9,16 @@ use rusqlite::{Connection, Statement, params_from_iter};
 use super::error::Error;
 
 /// The tables with their keys, parents first.
-const TABLES: [(&str, &str); 9] = [
+const TABLES: [(&str, &str); 11] = [
     ("bases", "key"),
     ("documents", "key"),
     ("pages", "rowid"),
     ("chunks", "key"),
     ("vectors", "chunk"),
+    ("copies", "rowid"),
     ("changes", "sequence"),
     ("tasks", "key"),
+    ("imported", "rowid"),
     ("watched", "key"),
     ("watched_folders", "rowid"),
 ];

@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_progress.sql"),
     include_str!("migrations/0003_watched.sql"),
     include_str!("migrations/0004_imports.sql"),
+    include_str!("migrations/0005_copies.sql"),
 ];
 
 /// The version this program writes.

@@ -88,12 +88,13 @@ impl Store {
         .await
     }
 
-    /// Cancels a task, or forgets that it failed: its document is not listed any more.
+    /// Cancels a task; where it has failed, its document is not listed any more.
     pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
         self.write(move |transaction, pen| {
             end_one(transaction, pen, &TaskEnd::cancelled(id), rows::now())?;
             watched::settle_task(transaction, id)?;
-            transaction.prepare_cached("DELETE FROM tasks WHERE id = ?1 AND state = 'failed'")?.execute([id])?;
+            let sql = "UPDATE tasks SET document = NULL WHERE id = ?1 AND state = 'failed'";
+            transaction.prepare_cached(sql)?.execute([id])?;
             Ok(())
         })
         .await
@@ -104,7 +105,7 @@ impl Store {
         self.write(move |transaction, pen| {
             let mut statement = transaction.prepare_cached(
                 "UPDATE tasks SET state = 'running', started = ?3, updated = ?3, attempts = attempts + 1, step = '', \
-                 done = 0, total = 0 WHERE id = ?1 AND state = 'queued' AND runner = ?2",
+                 done = 0, total = 0, share = 0 WHERE id = ?1 AND state = 'queued' AND runner = ?2",
             )?;
             Ok(statement.execute(params![id, pen.instance, rows::now()])? > 0)
         })
@@ -115,11 +116,11 @@ impl Store {
     pub async fn note_progress(&self, id: TaskId, progress: Progress) -> Result<bool, Error> {
         self.write(move |transaction, pen| {
             let mut statement = transaction.prepare_cached(
-                "UPDATE tasks SET step = ?3, done = ?4, total = ?5, updated = ?6 \
+                "UPDATE tasks SET step = ?3, done = ?4, total = ?5, updated = ?6, share = ?7 \
                  WHERE id = ?1 AND state = 'running' AND runner = ?2",
             )?;
-            let Progress { step, done, total } = progress;
-            Ok(statement.execute(params![id, pen.instance, step, done, total, rows::now()])? > 0)
+            let Progress { step, done, total, share } = progress;
+            Ok(statement.execute(params![id, pen.instance, step, done, total, rows::now(), share])? > 0)
         })
         .await
     }
@@ -303,13 +304,18 @@ fn adopt(connection: &Connection, pen: &Pen, living: &Living) -> Result<Vec<Task
 
 /// The columns of [`read`], and where they are.
 const TASK: &str = "t.id, b.name, t.owner, t.kind, t.request, t.document, t.filename, t.format, t.size_bytes, t.state, t.step, \
-     t.done, t.total, t.result, t.error_code, t.error_message, t.created, t.started, t.ended, t.updated, t.attempts, t.runner \
+     t.done, t.total, t.result, t.error_code, t.error_message, t.created, t.started, t.ended, t.updated, t.attempts, t.runner, t.share \
      FROM tasks AS t JOIN bases AS b ON b.key = t.base";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
     let state = match row.get_ref(9)?.as_str()? {
         "queued" => TaskState::Queued,
-        "running" => TaskState::Running(Progress { step: row.get(10)?, done: row.get(11)?, total: row.get(12)? }),
+        "running" => TaskState::Running(Progress {
+            step: row.get(10)?,
+            done: row.get(11)?,
+            total: row.get(12)?,
+            share: row.get(22)?,
+        }),
         "completed" => TaskState::Completed(rows::json(row, 13)?),
         "failed" => TaskState::Failed { code: row.get(14)?, message: row.get(15)? },
         "cancelled" => TaskState::Cancelled,

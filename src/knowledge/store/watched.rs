@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::error::Error;
 use super::{Store, rows};
-use crate::knowledge::document::{BaseName, DocumentId};
+use crate::knowledge::document::{BaseName, DocumentId, Origin};
 use crate::knowledge::task::TaskId;
 
 /// A file of a watched folder, as it is remembered.
@@ -19,6 +19,10 @@ pub struct Watched {
     pub look: Look,
     /// The device that its folder was on.
     pub device: u64,
+    /// Its inode when it was taken up; 0 where files have none.
+    pub inode: u64,
+    /// When anything about it had last changed then, in nanoseconds since 1970. Nobody can set that, so a copy differs.
+    pub changed: Option<i64>,
     pub standing: Standing,
 }
 
@@ -68,6 +72,31 @@ impl Store {
         .await
     }
 
+    /// Documents of watched folders whose files nobody remembers, as after a repair or from an older version: as files that
+    /// are settled. How those looked is not known, nor the device, which is 0.
+    pub async fn unremembered(&self, base: &BaseName) -> Result<Vec<Watched>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(
+                "SELECT d.path, d.size_bytes, d.id FROM documents AS d JOIN bases AS b ON b.key = d.base \
+                 WHERE b.name = ?1 AND d.origin = ?2 AND d.path IS NOT NULL \
+                 AND NOT EXISTS (SELECT 1 FROM watched AS w WHERE w.base = d.base AND w.path = d.path)",
+            )?;
+            let rows = statement.query_map((base, Origin::Watched), |row| {
+                Ok(Watched {
+                    path: row.get(0)?,
+                    look: Look { modified: None, size: row.get(1)? },
+                    device: 0,
+                    inode: 0,
+                    changed: None,
+                    standing: Standing::Settled(Some(row.get(2)?)),
+                })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
     /// Changes rows. Tells which: the others were changed by somebody else, and are left so.
     pub async fn turn_watched(&self, base: &BaseName, turns: Vec<Turn>) -> Result<Vec<bool>, Error> {
         let base = base.clone();
@@ -86,6 +115,19 @@ impl Store {
             let mut statement = transaction.prepare_cached("DELETE FROM watched WHERE base = ?1 AND path = ?2")?;
             for path in paths {
                 statement.execute((base, path))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Has tasks that failed listed no more among the documents: their files are tried again, by other tasks.
+    pub async fn forget_attempts(&self, tasks: Vec<TaskId>) -> Result<(), Error> {
+        self.write(move |transaction, _| {
+            let mut statement =
+                transaction.prepare_cached("UPDATE tasks SET document = NULL WHERE id = ?1 AND state = 'failed'")?;
+            for task in tasks {
+                statement.execute([task])?;
             }
             Ok(())
         })
@@ -151,30 +193,45 @@ fn turn(connection: &Connection, base: i64, turn: &Turn) -> Result<bool, Error> 
         Standing::Settled(document) => ("settled", None, document),
     };
     let mut statement = connection.prepare_cached(
-        "INSERT INTO watched (base, path, modified, size_bytes, device, state, task, document) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (base, path) DO UPDATE SET modified = excluded.modified, \
-         size_bytes = excluded.size_bytes, device = excluded.device, state = excluded.state, task = excluded.task, \
-         document = excluded.document",
+        "INSERT INTO watched (base, path, modified, size_bytes, device, inode, changed, state, task, document) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (base, path) DO UPDATE SET \
+         modified = excluded.modified, size_bytes = excluded.size_bytes, device = excluded.device, inode = excluded.inode, \
+         changed = excluded.changed, state = excluded.state, task = excluded.task, document = excluded.document",
     )?;
     let Look { modified, size } = after.look;
-    statement.execute(params![base, after.path, modified, size, after.device.cast_signed(), state, task, document])?;
+    let (device, inode) = (after.device.cast_signed(), after.inode.cast_signed());
+    statement.execute(params![
+        base,
+        after.path,
+        modified,
+        size,
+        device,
+        inode,
+        after.changed,
+        state,
+        task,
+        document
+    ])?;
     Ok(true)
 }
 
 /// The columns of [`read`], and where they are.
-const WATCHED: &str = "w.path, w.modified, w.size_bytes, w.device, w.state, w.task, w.document FROM watched AS w";
+const WATCHED: &str = "w.path, w.modified, w.size_bytes, w.device, w.inode, w.changed, w.state, w.task, w.document \
+     FROM watched AS w";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Watched> {
-    let standing = match row.get_ref(4)?.as_str()? {
+    let standing = match row.get_ref(6)?.as_str()? {
         "waiting" => Standing::Waiting,
-        "going" => Standing::Going(row.get(5)?),
-        "settled" => Standing::Settled(row.get(6)?),
-        other => return Err(rusqlite::Error::InvalidColumnType(4, other.to_owned(), Type::Text)),
+        "going" => Standing::Going(row.get(7)?),
+        "settled" => Standing::Settled(row.get(8)?),
+        other => return Err(rusqlite::Error::InvalidColumnType(6, other.to_owned(), Type::Text)),
     };
     Ok(Watched {
         path: row.get(0)?,
         look: Look { modified: row.get(1)?, size: row.get(2)? },
         device: unsigned(row, 3)?,
+        inode: unsigned(row, 4)?,
+        changed: row.get(5)?,
         standing,
     })
 }

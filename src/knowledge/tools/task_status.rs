@@ -120,14 +120,18 @@ fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String
                 })
             }
             // Another process has it, which notes how far it is now and then.
-            None => json!({
-                "progress": far::rounded(f64::from(noted.done) / f64::from(noted.total.max(1))),
-                "current_step": if noted.step.is_empty() { "Processing".into() } else { noted.step },
-                "completed_steps": noted.done,
-                "total_steps": noted.total.max(noted.done).max(1),
-                "elapsed_time_seconds": took,
-                "estimated_remaining_seconds": 0.0,
-            }),
+            None => {
+                let share = f64::from(noted.share) / 1000.0;
+                let rest = if noted.share == 0 { 0.0 } else { took * (1.0 - share) / share };
+                json!({
+                    "progress": share,
+                    "current_step": if noted.step.is_empty() { "Processing".into() } else { noted.step },
+                    "completed_steps": noted.done,
+                    "total_steps": noted.total.max(noted.done).max(1),
+                    "elapsed_time_seconds": took,
+                    "estimated_remaining_seconds": far::rounded(rest),
+                })
+            }
         },
         TaskState::Completed(result) => {
             json!({ "progress": 1.0, "result": result, "total_time_seconds": took })

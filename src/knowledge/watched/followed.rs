@@ -26,6 +26,8 @@ pub(super) struct Followed {
     pub(super) is_current: bool,
     /// The store took no more tasks the last time, which was told.
     pub(super) is_full: bool,
+    /// Documents whose files nobody remembers, and that have not been placed yet; none before the store was asked.
+    pub(super) strays: Option<Vec<Watched>>,
     /// How files looked the last time.
     last: HashMap<String, Look>,
     /// For how many looks a file has not been there.
@@ -83,6 +85,7 @@ impl Followed {
             rows: HashMap::new(),
             is_current: false,
             is_full: false,
+            strays: None,
             last: HashMap::new(),
             missed: HashMap::new(),
             again: HashMap::new(),
@@ -101,25 +104,11 @@ impl Followed {
                 _ if self.last.get(path) == Some(&file.look) => Standing::Waiting,
                 _ => return None,
             };
-            let after = Watched { path: path.clone(), look: file.look, device: file.device, standing };
+            let File { look, device, inode, changed, .. } = *file;
+            let after = Watched { path: path.clone(), look, device, inode, changed, standing };
             Some(Turn { before: before.cloned(), after })
         };
         files.iter().filter_map(change).chain(self.renumbered(files)).collect()
-    }
-
-    /// Devices may have other numbers after a start. Files that are as they were tell which is which, also for those that
-    /// are not there.
-    fn renumbered(&self, files: &HashMap<String, File>) -> Vec<Turn> {
-        let number = |(path, file): (&String, &File)| {
-            let row = self.rows.get(path)?;
-            (row.look == file.look && row.device != file.device).then_some((row.device, file.device))
-        };
-        let numbers: HashMap<u64, u64> = files.iter().filter_map(number).collect();
-        let renumber = |row: &Watched| {
-            let after = Watched { device: *numbers.get(&row.device)?, ..row.clone() };
-            Some(Turn { before: Some(row.clone()), after })
-        };
-        self.rows.values().filter(|row| !files.contains_key(&row.path)).filter_map(renumber).collect()
     }
 
     /// The files that are to be added now, in the order of their names.
@@ -180,7 +169,7 @@ impl Followed {
     }
 
     /// All folders that a file belongs to say that it is not there.
-    fn is_vouched(&self, path: &Path) -> bool {
+    pub(super) fn is_vouched(&self, path: &Path) -> bool {
         let mut covering = self.folders.iter().filter(|folder| folder.covers(path)).peekable();
         covering.peek().is_some() && covering.all(|folder| folder.vouches)
     }
@@ -239,15 +228,14 @@ mod tests {
     /// Folders of which one file is remembered.
     fn followed(folders: Vec<Folder>, path: &str, standing: Standing) -> Followed {
         let mut followed = Followed::new(BaseName::default(), folders);
-        followed.rows.insert(path.into(), Watched { path: path.into(), look: LOOK, device: 1, standing });
+        let row = Watched { path: path.into(), look: LOOK, device: 1, inode: 9, changed: Some(1), standing };
+        followed.rows.insert(path.into(), row);
         followed
     }
 
     fn files(files: &[(&str, Look)]) -> HashMap<String, File> {
-        files
-            .iter()
-            .map(|(path, look)| (path.to_string(), File { path: path.into(), look: *look, device: 1 }))
-            .collect()
+        let file = |path: &str, look| File { path: path.into(), look, device: 1, inode: 9, changed: Some(1) };
+        files.iter().map(|&(path, look)| (path.to_owned(), file(path, look))).collect()
     }
 
     /// How many are missing in each of some looks that show the same.
@@ -312,19 +300,6 @@ mod tests {
         assert_eq!(followed.changes(&changed), []);
         followed.looked(&changed, Instant::now());
         assert_eq!(followed.changes(&changed)[0].after.standing, Standing::Waiting);
-    }
-
-    #[test]
-    fn files_that_are_there_tell_the_new_number_of_a_device_for_those_that_are_not() {
-        let mut followed = followed(vec![folder("/w", true, true)], "/w/a.txt", Standing::Settled(None));
-        let gone = Watched { path: "/w/gone.txt".into(), ..followed.rows["/w/a.txt"].clone() };
-        let elsewhere = Watched { path: "/w/disk/b.txt".into(), device: 7, ..gone.clone() };
-        followed.rows.extend([gone, elsewhere].map(|row| (row.path.clone(), row)));
-        let mut there = files(&[("/w/a.txt", LOOK)]);
-        assert_eq!(followed.changes(&there), []);
-        there.get_mut("/w/a.txt").unwrap().device = 2;
-        let changes = followed.changes(&there).into_iter().map(|turn| (turn.after.path, turn.after.device));
-        assert_eq!(changes.collect::<Vec<_>>(), [("/w/a.txt".into(), 2), ("/w/gone.txt".into(), 2)]);
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub(super) struct File {
     pub(super) look: Look,
     /// The device of the folder it stands in.
     pub(super) device: u64,
+    /// 0 where files have none.
+    pub(super) inode: u64,
+    /// When anything about it last changed, in nanoseconds since 1970, where the system tells.
+    pub(super) changed: Option<i64>,
 }
 
 pub(super) fn list(watch: &Watch, rules: &Rules, stop: &CancellationToken) -> Result<Listing, Error> {
@@ -55,7 +59,8 @@ pub(super) fn list(watch: &Watch, rules: &Rules, stop: &CancellationToken) -> Re
             }
         };
         let look = Look { modified: metadata.modified().ok().map(nanoseconds), size: metadata.len() };
-        files.entry(followed.to_string_lossy().into_owned()).or_insert(File { path, look, device });
+        let (inode, changed) = (self::place(&metadata).inode, changed(&metadata));
+        files.entry(followed.to_string_lossy().into_owned()).or_insert(File { path, look, device, inode, changed });
     }
     Ok(Listing { root, place, files })
 }
@@ -87,6 +92,17 @@ fn place(metadata: &Metadata) -> Place {
 #[cfg(not(unix))]
 fn place(_: &Metadata) -> Place {
     Place { device: 0, inode: 0 }
+}
+
+#[cfg(unix)]
+fn changed(metadata: &Metadata) -> Option<i64> {
+    use std::os::unix::fs::MetadataExt;
+    metadata.ctime().checked_mul(1_000_000_000)?.checked_add(metadata.ctime_nsec())
+}
+
+#[cfg(not(unix))]
+fn changed(_: &Metadata) -> Option<i64> {
+    None
 }
 
 fn nanoseconds(time: SystemTime) -> i64 {

@@ -1,12 +1,13 @@
 //! How tasks end: by themselves, because they are cancelled, or because somebody else has them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Work;
 use super::job::Job;
 use crate::knowledge::task::{Outcome, TaskEnd, TaskId, TaskState};
-use crate::knowledge::{Error, upload};
+use crate::knowledge::{Error, blocking, upload};
 use crate::locked::locked;
 
 /// How long to wait before the end of a task is written once more.
@@ -21,20 +22,35 @@ impl Work {
         }
     }
 
-    /// Cancels a task whose caller never heard of it.
-    pub(super) async fn give_back(&self, id: TaskId) {
+    /// Cancels a task whose caller never heard of it. Whether it is cancelled, or has ended.
+    pub(super) async fn give_back(&self, id: TaskId) -> bool {
         match self.0.store.cancel_task(id).await {
-            Ok(_) => self.drop_task(id),
-            Err(error) => tracing::warn!(task = %id, %error, "a task that nobody waits for could not be cancelled"),
+            Ok(_) => {
+                self.drop_task(id);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(task = %id, %error, "a task that nobody waits for could not be cancelled");
+                false
+            }
         }
     }
 
-    /// Removes the upload of a task, where it has one, once the store knows how the task ended (K-38).
+    /// Removes the upload of a task, where it has one, once the store knows how the task ended (K-38). One that another
+    /// task waits for stays.
     pub(super) fn discard_upload(&self, job: &Job) {
-        if let Some(path) = job.request.upload() {
-            let (folder, path) = (self.0.store.folder().to_owned(), path.to_owned());
-            self.0.going.spawn_blocking(move || upload::discard(&folder, &path));
-        }
+        let Some(path) = job.request.upload().map(Path::to_owned) else { return };
+        let store = self.0.store.clone();
+        self.0.going.spawn(async move {
+            let discarded = async {
+                let (folder, named) = (store.folder().to_owned(), store.uploads().await?);
+                blocking(move || upload::discard(&folder, &path, &named)).await
+            };
+            // Whoever looks for uploads that are left over finds it later.
+            if let Err(error) = discarded.await {
+                tracing::debug!(%error, "an upload could not be removed yet");
+            }
+        });
     }
 
     /// Stops the work on a task that another process goes on with, or the next start.

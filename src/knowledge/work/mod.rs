@@ -101,13 +101,14 @@ impl Work {
         let (work, taken) = (self.clone(), job.clone());
         self.0.going.spawn(async move {
             let added = work.0.store.add_task(&task).await;
-            let is_wanted = !answer.is_closed();
-            if added.is_ok() && is_wanted {
-                work.enqueue(taken);
+            let (is_added, is_wanted) = (added.is_ok(), !answer.is_closed());
+            if is_added && is_wanted {
+                work.enqueue(taken.clone());
             }
-            // Whoever was to hear of it has given it up.
-            if answer.send(added).is_err() {
-                work.give_back(task.id).await;
+            // Whoever was to hear of it has given it up. What cannot be given back is done: nobody else takes up a task
+            // of a process that lives.
+            if answer.send(added).is_err() && is_added && !work.give_back(taken.id).await && !is_wanted {
+                work.enqueue(taken);
             }
         });
         answered.await.map_err(|_| Error::Internal("a task was not taken".into()))??;
@@ -125,7 +126,7 @@ impl Work {
     /// How long so many files may take, as far as they are known.
     async fn guess<P: AsRef<Path> + Send + 'static>(&self, paths: Vec<P>) -> Result<Guess, Error> {
         let work = self.clone();
-        blocking(move || work.0.estimates.guess_all(&paths, work.0.together)).await
+        blocking(move || work.0.estimates.guess_all(&paths, work.0.together, &work.0.reader.rules)).await
     }
 
     /// Goes on with what other processes have left behind, when they ended without finishing it.
@@ -177,8 +178,9 @@ impl Work {
                 Some(task) if task.state.is_finished() => {}
                 Some(task) if task.runner.as_deref() != Some(self.0.store.instance()) => self.let_go(&job),
                 Some(_) if job.began().is_some_and(|began| began.elapsed() > NOTED) => {
-                    let Far { step, completed, total, .. } = job.far().borrow().clone();
-                    self.0.store.note_progress(id, Progress { step, done: completed, total }).await?;
+                    let Far { step, completed, total, share } = job.far().borrow().clone();
+                    let share = (share.clamp(0.0, 1.0) * 1000.0) as u32;
+                    self.0.store.note_progress(id, Progress { step, done: completed, total, share }).await?;
                 }
                 Some(_) => {}
             }

@@ -8,14 +8,18 @@ use super::super::counted;
 use crate::cli::one_line;
 use crate::knowledge::store::{Loss, LostDocument, Repaired};
 
+/// What to do where nothing could be read.
+const UNREADABLE: &str = "nothing of the file could be read, and the knowledge base is empty now; restore a backup with \
+    `corbie knowledge restore FILE`, or add the documents again";
+
 /// For programs.
 pub(super) fn described(repaired: &Repaired) -> Value {
     let Loss { incomplete, lost, unnamed } = &repaired.loss;
     let documents = |documents: &[LostDocument]| -> Vec<Value> {
         documents.iter().map(|document| json!({ "filename": document.filename, "file_path": document.path })).collect()
     };
-    json!({
-        "success": true,
+    let mut told = json!({
+        "success": !repaired.unreadable,
         "problems": repaired.problems,
         "set_aside": repaired.set_aside,
         "documents": repaired.documents,
@@ -23,16 +27,22 @@ pub(super) fn described(repaired: &Repaired) -> Value {
         "incomplete": documents(incomplete),
         "lost": documents(lost),
         "lost_unnamed": unnamed,
-    })
+    });
+    if repaired.unreadable {
+        told["error"] = "storage_corrupt".into();
+        told["message"] = UNREADABLE.into();
+    }
+    told
 }
 
 /// For people: each document that lost something has a line.
 pub(super) fn write(repaired: &Repaired, out: &mut dyn Write) -> io::Result<()> {
     super::write_problems(&repaired.problems, out)?;
     let (documents, chunks) = (counted(repaired.documents, "document"), counted(repaired.chunks, "chunk"));
-    match repaired.problems.is_empty() {
-        true => writeln!(out, "nothing is wrong: {documents}, {chunks}")?,
-        false => writeln!(out, "repaired: {documents}, {chunks}")?,
+    match (repaired.unreadable, repaired.problems.is_empty()) {
+        (true, _) => writeln!(out, "{UNREADABLE}")?,
+        (false, true) => writeln!(out, "nothing is wrong: {documents}, {chunks}")?,
+        (false, false) => writeln!(out, "repaired: {documents}, {chunks}")?,
     }
     let Loss { incomplete, lost, unnamed } = &repaired.loss;
     for (what, documents) in [("lost", lost), ("incomplete", incomplete)] {

@@ -9,6 +9,10 @@ CREATE TABLE watched (
     size_bytes INTEGER NOT NULL,
     -- The device that its folder was on.
     device INTEGER NOT NULL,
+    -- Its inode, or 0, and when anything about it last changed, in nanoseconds since 1970. Nobody can set that, so a copy of
+    -- the file differs.
+    inode INTEGER NOT NULL,
+    changed INTEGER,
     state TEXT NOT NULL,
     task BLOB,
     document BLOB,

@@ -4,4 +4,4 @@ CREATE TABLE imported (
     document BLOB NOT NULL,
     replaced INTEGER NOT NULL,
     PRIMARY KEY (task, document)
-) STRICT, WITHOUT ROWID;
+) STRICT;

@@ -1,0 +1,153 @@
+//! On which devices files were that are not there. Only what is known of others tells; nothing here waits.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use super::followed::Followed;
+use super::look::File;
+use crate::knowledge::store::{Turn, Watched};
+
+impl Followed {
+    /// Devices may have other numbers after a start. Files that are the same as ever tell which is which, also for those
+    /// that are not there. A copy tells nothing: a disk that is being restored is another one, and has not all files yet.
+    pub(super) fn renumbered(&self, files: &HashMap<String, File>) -> Vec<Turn> {
+        let present: HashSet<u64> = files.values().map(|file| file.device).collect();
+        let number = |(path, file): (&String, &File)| {
+            let row = self.rows.get(path)?;
+            let tells = is_same(row, file) && !present.contains(&row.device);
+            tells.then_some((row.device, file.device))
+        };
+        let numbers: HashMap<u64, u64> = files.iter().filter_map(number).collect();
+        let renumber = |row: &Watched| {
+            let after = Watched { device: *numbers.get(&row.device)?, ..row.clone() };
+            Some(Turn { before: Some(row.clone()), after })
+        };
+        self.rows.values().filter(|row| !files.contains_key(&row.path)).filter_map(renumber).collect()
+    }
+
+    /// What is to be remembered of files of which only the documents are known, and those that are left. A file that is not
+    /// there is remembered once its folder is there for sure, which is so if that shows other files or is the watched one.
+    pub(super) fn placed(&self, strays: Vec<Watched>, files: &HashMap<String, File>) -> (Vec<Turn>, Vec<Watched>) {
+        let (mut turns, mut left) = (Vec::new(), Vec::new());
+        if strays.is_empty() {
+            return (turns, left);
+        }
+        let mut devices: HashMap<&Path, u64> = HashMap::new();
+        for folder in self.folders.iter().filter(|folder| folder.vouches) {
+            devices.extend(folder.recorded.map(|place| (folder.root.as_path(), place.device)));
+        }
+        for (path, file) in files {
+            devices.extend(Path::new(path).parent().map(|folder| (folder, file.device)));
+        }
+        // A file that is there is looked at anew, and remembered by that.
+        for stray in strays.into_iter().filter(|stray| !self.rows.contains_key(&stray.path)) {
+            let path = Path::new(&stray.path);
+            let is_missing = !files.contains_key(&stray.path) && self.is_vouched(path);
+            let device = path.parent().filter(|_| is_missing).and_then(|folder| devices.get(folder).copied());
+            match device {
+                Some(device) => turns.push(Turn { before: None, after: Watched { device, ..stray } }),
+                None => left.push(stray),
+            }
+        }
+        (turns, left)
+    }
+}
+
+/// Whether a file is the one that was taken up. A copy may have its time and size, but is a file that was made later.
+fn is_same(row: &Watched, file: &File) -> bool {
+    let is_known = row.inode != 0;
+    is_known && row.look == file.look && row.inode == file.inode && row.changed == file.changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::knowledge::Watch;
+    use crate::knowledge::document::DocumentId;
+    use crate::knowledge::store::{Look, Place, Standing};
+
+    const LOOK: Look = Look { modified: Some(1), size: 10 };
+
+    /// A folder that shows what there is, and nothing is remembered of.
+    fn followed() -> Followed {
+        let watch = Watch { path: "/w".into(), recursive: true, knowledge_base: "default".into() };
+        let mut followed = Followed::all(vec![watch]).remove(0);
+        followed.folders[0].vouches = true;
+        followed.folders[0].recorded = Some(Place { device: 1, inode: 2 });
+        followed
+    }
+
+    fn row(path: &str, device: u64) -> Watched {
+        let standing = Standing::Settled(Some(DocumentId::random()));
+        Watched { path: path.into(), look: LOOK, device, inode: 9, changed: Some(5), standing }
+    }
+
+    fn file(path: &str, device: u64) -> (String, File) {
+        (path.into(), File { path: path.into(), look: LOOK, device, inode: 9, changed: Some(5) })
+    }
+
+    /// Files that get another device, by their names.
+    fn renumbered(followed: &Followed, files: &HashMap<String, File>) -> Vec<(String, u64)> {
+        followed.renumbered(files).into_iter().map(|turn| (turn.after.path, turn.after.device)).collect()
+    }
+
+    #[test]
+    fn files_that_are_there_tell_the_new_number_of_a_device_for_those_that_are_not() {
+        let mut followed = followed();
+        let rows = [row("/w/a.txt", 1), row("/w/gone.txt", 1), row("/w/disk/b.txt", 7)];
+        followed.rows.extend(rows.map(|row| (row.path.clone(), row)));
+        assert!(renumbered(&followed, &HashMap::from([file("/w/a.txt", 1)])).is_empty());
+        let there = HashMap::from([file("/w/a.txt", 2)]);
+        assert_eq!(renumbered(&followed, &there), [("/w/gone.txt".to_owned(), 2)]);
+        let changes = followed.changes(&there).into_iter().map(|turn| (turn.after.path, turn.after.device));
+        assert_eq!(changes.collect::<Vec<_>>(), [("/w/a.txt".to_owned(), 2), ("/w/gone.txt".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn a_disk_that_is_being_restored_tells_nothing_of_the_one_it_stands_for() {
+        let mut followed = followed();
+        let rows = [row("/w/a.txt", 1), row("/w/b.txt", 1), row("/w/not-yet.txt", 1)];
+        followed.rows.extend(rows.map(|row| (row.path.clone(), row)));
+        let (path, restored) = file("/w/a.txt", 2);
+        for copy in [
+            File { inode: 10, ..restored.clone() },
+            File { changed: Some(6), ..restored.clone() },
+            File { look: Look { size: 11, ..LOOK }, ..restored.clone() },
+        ] {
+            let there = HashMap::from([(path.clone(), copy)]);
+            assert!(renumbered(&followed, &there).is_empty(), "{there:?}");
+        }
+        let there = HashMap::from([(path.clone(), restored.clone()), file("/w/b.txt", 1)]);
+        assert!(renumbered(&followed, &there).is_empty(), "the old number is in use");
+        for row in followed.rows.values_mut() {
+            row.inode = 0;
+        }
+        let there = HashMap::from([(path, File { inode: 0, ..restored })]);
+        assert!(renumbered(&followed, &there).is_empty(), "nobody knows which file it is");
+    }
+
+    #[test]
+    fn a_document_that_nobody_remembers_is_placed_where_its_folder_is_there_for_sure() {
+        let mut followed = followed();
+        followed.rows.insert("/w/known.txt".into(), row("/w/known.txt", 1));
+        let files = HashMap::from([file("/w/there.txt", 1), file("/w/deep/there.txt", 3)]);
+        let names = [
+            "/w/known.txt",
+            "/w/gone.txt",
+            "/w/there.txt",
+            "/w/deep/gone.txt",
+            // A disk may belong there that is not mounted.
+            "/w/disk/gone.txt",
+            "/elsewhere/gone.txt",
+        ];
+        let strays = || Vec::from(names.map(|name| row(name, 0)));
+        let (turns, left) = followed.placed(strays(), &files);
+        let placed: Vec<(&str, u64)> = turns.iter().map(|turn| (turn.after.path.as_str(), turn.after.device)).collect();
+        assert_eq!(placed, [("/w/gone.txt", 1), ("/w/deep/gone.txt", 3)]);
+        assert!(turns.iter().all(|turn| turn.before.is_none()));
+        let left: Vec<&str> = left.iter().map(|stray| stray.path.as_str()).collect();
+        assert_eq!(left, ["/w/there.txt", "/w/disk/gone.txt", "/elsewhere/gone.txt"]);
+        followed.folders[0].vouches = false;
+        assert_eq!(followed.placed(strays(), &files).0, []);
+    }
+}
