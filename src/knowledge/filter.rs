@@ -31,6 +31,7 @@ pub(super) fn read(filters: &Map<String, Value>) -> Result<Option<Filter>, Error
             (DATES, Value::Object(range)) => dates(range, &mut filter)?,
             (DATES, _) => return Err(malformed(DATES, "must be an object with `start`, `end` or both")),
             (FORMAT, wanted) => filter.all.push((FORMAT.into(), formats(wanted)?)),
+            (TAGS, Value::Object(_)) => return Err(malformed(TAGS, "must be a tag, or a list of tags")),
             (TAGS, Value::Array(tags)) => filter.all.push((TAGS.into(), any_of(TAGS, tags)?)),
             (_, wanted) => filter.all.push((user_key(key), vec![facet_value(wanted)])),
         }

@@ -70,7 +70,7 @@ impl Knowledge {
                 }
             }
             Err(error) => {
-                issues.push(error.to_string());
+                issues.push(format!("Storage directory not accessible: {error}"));
                 (false, false)
             }
         };
@@ -83,7 +83,7 @@ impl Knowledge {
             }
         };
         let foreign = self.opened().map_or(0, |open| open.library.foreign(base));
-        if foreign > 0 {
+        if foreign > 0 && model_loaded {
             issues.push(format!(
                 "{foreign} documents have vectors of another embedding model and are found by their words alone; \
                  add them again"

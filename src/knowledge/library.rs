@@ -82,7 +82,10 @@ impl Library {
         library.build().await?;
         drop(turn);
         let folder = library.0.folder.clone();
-        blocking(move || files::sweep_others(&folder)).await?;
+        // Without a model, what was made with one waits for it.
+        if dimension > 0 {
+            blocking(move || files::sweep_others(&folder)).await?;
+        }
         Ok(library)
     }
 

@@ -222,12 +222,19 @@ impl Knowledge {
             Ok::<_, Error>(store)
         })
         .await??;
-        let (model, dimension) = shared.inference.shape().await?;
+        // Without a model, what is there is found by its words; what was made with one waits for it.
+        let (model, dimension) = match shared.inference.shape().await {
+            Ok((model, dimension)) => (model.to_string(), dimension),
+            Err(error) => {
+                tracing::error!(%error, "the embedding model cannot be used; documents are found by their words alone");
+                (format!("without {}", shared.inference.planned()), 0)
+            }
+        };
         // A restored store numbers its chunks anew, and vectors of another model say nothing: what was derived from either is
         // of no use.
         let made_for = Sha256::digest(format!("{} {model}", store.history()));
         let index = shared.settings.index(&storage).join(hex(&made_for[..8]));
-        let library = Library::open(store.clone(), index, model.to_string(), dimension).await?;
+        let library = Library::open(store.clone(), index, model, dimension).await?;
         let reader = Reader {
             pool: shared.pool.clone(),
             inference: shared.inference.clone(),

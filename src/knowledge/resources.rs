@@ -27,7 +27,16 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder 
         move || counting.opened().map_or(0, |open| open.library.documents()),
         move |_, wanted| {
             let knowledge = listing.clone();
-            async move { Ok(list(&knowledge, wanted).await?) }
+            async move {
+                match list(&knowledge, wanted).await {
+                    // What else there is to list is listed all the same.
+                    Err(error @ (Error::Storage { .. } | Error::Model(_) | Error::Internal(_))) => {
+                        tracing::warn!(%error, "documents cannot be listed as resources");
+                        Ok(ResourcePage::default())
+                    }
+                    listed => Ok(listed?),
+                }
+            }
         },
     );
     let document = ResourceTemplate::new(DOCUMENTS, "document", move |_, uri, variables| {

@@ -31,6 +31,9 @@ pub struct Passage {
 /// More vectors than this are searched aside, so that nobody else waits.
 const QUICK: usize = 20_000;
 
+/// So often is looked where chunks change meanwhile.
+const LOOKS: usize = 2;
+
 impl Knowledge {
     /// The passages that answer a question best, best first.
     pub async fn search(&self, question: Question) -> Result<Vec<Passage>, Error> {
@@ -45,20 +48,36 @@ impl Knowledge {
                 None
             }
         };
-        let relevances = match snapshot.vectors() > QUICK {
-            true => {
-                let (snapshot, question) = (snapshot.clone(), question.clone());
-                blocking(move || find(&snapshot, &question, vector.as_deref())).await?
+        let (mut snapshot, mut looked) = (snapshot, 0);
+        let (relevances, chunks) = loop {
+            let relevances = self.find_in(&snapshot, &question, vector.as_deref()).await?;
+            let keys: Vec<u64> = relevances.iter().map(|(key, _)| *key).collect();
+            let chunks = open.store.chunks(&keys).await?;
+            looked += 1;
+            // What is missing was removed meanwhile, or has other keys now, which the index has to hear of.
+            if chunks.len() == keys.len() || looked == LOOKS {
+                break (relevances.into_iter().collect::<HashMap<u64, f32>>(), chunks);
             }
-            false => find(&snapshot, &question, vector.as_deref()),
+            open.library.catch_up().await?;
+            let Some(newer) = open.library.base(&question.base).await? else { return Ok(Vec::new()) };
+            snapshot = newer;
         };
-        let keys: Vec<u64> = relevances.iter().map(|(key, _)| *key).collect();
-        let relevances: HashMap<u64, f32> = relevances.into_iter().collect();
-        // One that was removed meanwhile is not among them.
-        let chunks = open.store.chunks(&keys).await?;
         let passage =
             |chunk: FoundChunk| Passage { relevance: relevances.get(&chunk.key).copied().unwrap_or(0.0), chunk };
         Ok(chunks.into_iter().map(passage).collect())
+    }
+
+    async fn find_in(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        question: &Question,
+        vector: Option<&[f32]>,
+    ) -> Result<Vec<(u64, f32)>, Error> {
+        if snapshot.vectors() <= QUICK {
+            return Ok(find(snapshot, question, vector));
+        }
+        let (snapshot, question, vector) = (snapshot.clone(), question.clone(), vector.map(<[f32]>::to_vec));
+        blocking(move || find(&snapshot, &question, vector.as_deref())).await
     }
 }
 

@@ -97,6 +97,7 @@ fn k53_a_filter_that_is_malformed_names_its_member() {
             (json!({ "date_range": { "until": "2025-01-01" } }), "filters.date_range.until"),
             (json!({ "date_range": { "start": "2025-02-01", "end": "2025-01-01" } }), "filters.date_range"),
             (json!({ "tags": [] }), "filters.tags"),
+            (json!({ "tags": {} }), "filters.tags"),
         ] {
             corbie.invalid(SEARCH, json!({ "query": "crows", "filters": filters }), parameter);
         }

@@ -99,6 +99,8 @@ fn a16_x25_a_storage_that_cannot_be_opened_stops_nothing_else() {
     let classified =
         corbie.request("tools/call", json!({ "name": "classify_text", "arguments": { "text": "two plus two" } }));
     assert_eq!(classified.get("error"), None, "{classified}");
+    let listed = corbie.request("resources/list", json!({}));
+    assert!(listed["result"]["resources"].as_array().is_some_and(|all| !all.is_empty()), "{listed}");
     let health = corbie.client.get("/health");
     assert_eq!((health.status, &health.json()["status"]), (200, &json!("degraded")));
     assert!(health.body.contains("knowledge"), "{health:?}");
@@ -111,6 +113,26 @@ fn a16_a_model_that_is_missing_is_told_and_stops_nothing_else() {
     let status = corbie.status();
     let health = &status["health"];
     assert_eq!((&health["status"], &health["embedding_model_loaded"]), (&json!("degraded"), &json!(false)), "{status}");
+    assert_eq!(
+        (&health["vector_db_connected"], &health["storage_accessible"]),
+        (&json!(true), &json!(true)),
+        "{status}"
+    );
     let issues: Vec<&Value> = health["issues"].as_array().unwrap().iter().collect();
     assert!(issues.iter().any(|issue| issue.as_str().unwrap().to_lowercase().contains("model")), "{status}");
+}
+
+#[test]
+fn a16_without_its_model_what_is_there_is_found_by_its_words() {
+    let storage = tempfile::tempdir().unwrap();
+    let settings = [("STORAGE_PATH", storage.path().to_str().unwrap())];
+    let added = Corbie::with(&settings).add("crows.txt", CROWS);
+    let mut corbie = Corbie::of(setup(&settings).variable("CORBIE_INFERENCE__EMBEDDING__PATH", "/nowhere/model"));
+    let found = corbie.search("clever birds");
+    assert_eq!(found["results"][0]["document_id"], added["document_id"], "{found}");
+    assert_eq!(corbie.show()["total_count"], 1);
+    let bees = corbie.file("bees.txt", "Bees make honey.");
+    corbie.refused("knowledge-add", json!({ "file_path": bees, "async": false }), "embedding_failed");
+    let removed = corbie.call("knowledge-remove", json!({ "document_id": added["document_id"], "confirm": true }));
+    assert_eq!(removed["success"], true, "{removed}");
 }
