@@ -1,5 +1,6 @@
 //! `knowledge`: the documents that are kept and searched.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -134,6 +135,19 @@ impl Knowledge {
     /// Where what makes searching fast is kept.
     pub fn index(&self, storage: &Path) -> PathBuf {
         self.vector_db_path.clone().unwrap_or_else(|| storage.join("index"))
+    }
+
+    /// Puts the user's home in the place of a `~` that a path begins with, as a shell does. Others' homes are not known.
+    pub(super) fn find_home(&mut self, variables: &BTreeMap<String, String>) {
+        let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+        let Some(home) = variables.get(name).map(Path::new).filter(|home| home.is_absolute()) else { return };
+        let watched = self.watch.iter_mut().map(|watch| &mut watch.path);
+        let kept = self.storage_path.iter_mut().chain(&mut self.vector_db_path);
+        for path in kept.chain(&mut self.allowed_roots).chain(watched) {
+            if let Ok(rest) = path.strip_prefix("~") {
+                *path = home.join(rest);
+            }
+        }
     }
 
     /// What does not fit together: a model that is not the one in use.

@@ -107,12 +107,13 @@ impl Config {
         }
         // The schema is made from the types and checks with their parsers, so this does not fail. The
         // text of serde's error is left out because it may quote a value.
-        let config = Config::deserialize(tree.to_json()).map_err(|_| Problem {
+        let mut config = Config::deserialize(tree.to_json()).map_err(|_| Problem {
             origin: None,
             path: KeyPath::default(),
             message: "the settings fit the schema but cannot be read; please report this".into(),
             suggestion: None,
         })?;
+        config.knowledge.find_home(&sources.variables);
         let loaded = Loaded { config, warnings, layers, tree };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.providers.mistakes());

@@ -1,4 +1,7 @@
-//! S-02: `${VAR}` in the values of files.
+//! S-02: `${VAR}` in the values of files, and `~` in paths.
+
+#[cfg(unix)]
+use std::path::PathBuf;
 
 use crate::Machine;
 
@@ -97,4 +100,23 @@ fn s02_a_header_of_the_classification_server_takes_its_token_from_a_variable() {
     );
     let config = machine.variable("MCP_API_KEY", "sk-1").load();
     assert_eq!(config.classification.mcp_server.headers["Authorization"].expose(), "Bearer sk-1");
+}
+
+/// A path of the user's home means the same in a file as in a shell.
+#[cfg(unix)]
+#[test]
+fn s02_a_path_that_begins_with_a_tilde_is_in_the_users_home() {
+    let machine = Machine::new().project(
+        "knowledge:\n  storage_path: ~/data\n  allowed_roots: ['~/a', '/srv/~/b', '~other/c', 'd~', '~']\n  watch:\n    \
+         - path: ~/notes\n",
+    );
+    let without = machine.load().knowledge;
+    assert_eq!(without.storage_path, Some(PathBuf::from("~/data")), "nobody knows where it is");
+    let machine = machine.variable("HOME", "/home/ada").variable("CORBIE_KNOWLEDGE__VECTOR_DB_PATH", "~/index");
+    let knowledge = machine.load().knowledge;
+    assert_eq!(knowledge.storage_path, Some(PathBuf::from("/home/ada/data")));
+    assert_eq!(knowledge.vector_db_path, Some(PathBuf::from("/home/ada/index")));
+    let roots = ["/home/ada/a", "/srv/~/b", "~other/c", "d~", "/home/ada"].map(PathBuf::from);
+    assert_eq!(knowledge.allowed_roots, roots);
+    assert_eq!(knowledge.watch[0].path, PathBuf::from("/home/ada/notes"));
 }
