@@ -37,6 +37,8 @@ mod busy;
 mod cancel;
 #[path = "knowledge/clear.rs"]
 mod clear;
+#[path = "knowledge/every_tool.rs"]
+mod every_tool;
 #[path = "knowledge/fixture.rs"]
 mod fixture;
 #[path = "knowledge/formats.rs"]
