@@ -4,8 +4,8 @@
 //!
 //! These lists are our own, and not those of tantivy, because words and vectors of a chunk have to appear and go
 //! together: here they are one segment, one file and one snapshot, a filter is one set of chunks for both, and removed
-//! chunks do not count in scores. tantivy keeps its own files, threads, commits and deletions beside that, and brings
-//! about 144 crates. Lists take 1.6 bytes for each word of a chunk, the dictionary among them.
+//! chunks do not count in scores. tantivy keeps its own files, threads, commits and deletions beside that, and
+//! `bench/run knowledge` shows that it is no faster.
 
 use crate::bitmap::Bitmap;
 use crate::dictionary::Dictionary;
