@@ -166,8 +166,8 @@ pub fn http_options(config: &Config, app: &App) -> Options {
         refusals: Some(openai_api::refuse),
         allowed_hosts: config.server.allowed_hosts.iter().map(|host| host.as_str().to_owned()).collect(),
         allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
-        trust_loopback: trust(config, config::trust::Via::Loopback),
-        trust_remote: trust(config, config::trust::Via::Remote),
+        trust_loopback: trust(config, config::trust::Via::Loopback).into(),
+        trust_remote: trust(config, config::trust::Via::Remote).into(),
         ..Options::default()
     }
 }
@@ -187,7 +187,7 @@ pub fn auth(config: &Config, authentication: Authentication<'_>) -> Auth {
         Authentication::None => Auth::None,
         Authentication::Bearer(token) => {
             let trust = config.trust.all.or(config.trust.token).map(level);
-            Auth::Bearer(vec![Token::new("operator", token.expose(), trust)])
+            Auth::tokens([Token::new("operator", token.expose(), trust)])
         }
     }
 }

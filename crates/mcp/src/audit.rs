@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn m98_the_log_is_bounded_and_hides_arguments() {
         let log = AuditLog::new(2);
-        let caller = Caller { via: Via::Stdio, identity: "stdio".into(), trust: TrustLevel::Trusted };
+        let caller = Caller::new(Via::Stdio, "stdio", TrustLevel::Trusted);
         for text in ["first", "second", "second"] {
             log.record(&"echo".into(), text, &caller, AuditOutcome::Success, Duration::from_micros(7));
         }

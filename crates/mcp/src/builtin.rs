@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::builder::ServerBuilder;
 use crate::content::ResourceContents;
 use crate::context::Context;
-use crate::error::RegistrationError;
+use crate::error::{Error, RegistrationError};
 use crate::outcome::{CallResult, ToolError};
 use crate::resource::Resource;
 use crate::server::Server;
@@ -41,7 +41,9 @@ fn list_registered_tools() -> Result<Tool, RegistrationError> {
         .run(async |context: Context, arguments: Arguments| {
             let force = arguments.value()["refresh"].as_bool().unwrap_or_default();
             context.server().discover(force);
-            let tools = context.server().registry().list_registered_tools();
+            let (registry, caller) = (context.server().registry(), context.caller());
+            let tools: Vec<Value> =
+                registry.iter().filter(|tool| caller.may_use(tool.name())).map(|tool| tool.listing()).collect();
             CallResult::json(json!({ "count": tools.len(), "tools": tools }))
         })
 }
@@ -65,6 +67,10 @@ fn get_tool_schema() -> Result<Tool, RegistrationError> {
             let name = arguments.value()["name"].as_str().unwrap_or_default();
             let registry = context.server().registry();
             match registry.find(name) {
+                Ok(tool) if !context.caller().may_use(tool.name()) => {
+                    let error = Error::NotGranted { tool: tool.name().to_owned() };
+                    Err(ToolError::new(error.error_type(), error.to_string()))
+                }
                 Ok(tool) => Ok(CallResult::json(json!({ "name": tool.name(), "inputSchema": tool.input_schema().json() }))),
                 Err(error) => Err(ToolError::new(error.error_type(), error.to_string())),
             }
@@ -106,6 +112,7 @@ fn inspect(context: &Context) -> Value {
         "resources_count": server.resources_count(),
         "prompts_count": server.prompts().len(),
         "trust": context.caller().trust,
+        "caller": context.caller().identity,
         "via": context.caller().via,
         "uptime_seconds": server.uptime().as_secs_f64(),
         "discovery": server.discover(false),

@@ -44,6 +44,10 @@ pub enum Error {
     TaskNotFound { id: String },
     #[error("tool `{tool}` {} and needs trust `{needed}`, but this caller is `{trust}`; the operator can raise it with `--trust {needed}` or `trust` in the configuration", .effect.verb())]
     TrustDenied { tool: String, effect: Effect, trust: TrustLevel, needed: TrustLevel },
+    #[error(
+        "this caller's token does not let it use `{tool}`; the operator can make one that does with `corbie tokens create`"
+    )]
+    NotGranted { tool: String },
     #[error("the request was cancelled")]
     Cancelled,
     #[error("the server is shutting down and takes no new requests; connect again when it is back")]
@@ -126,7 +130,7 @@ impl Error {
             Error::Parse(_) => Code::Parse,
             Error::InvalidRequest(_) => Code::InvalidRequest,
             Error::MethodNotFound { .. } => Code::MethodNotFound,
-            Error::TrustDenied { .. } => Code::TrustDenied,
+            Error::TrustDenied { .. } | Error::NotGranted { .. } => Code::TrustDenied,
             Error::Cancelled => Code::Cancelled,
             Error::ShuttingDown => Code::ShuttingDown,
             Error::Authentication(_) => Code::Authentication,
@@ -156,6 +160,7 @@ impl Error {
             Error::PromptNotFound { .. } => "PromptNotFound",
             Error::TaskNotFound { .. } => "TaskNotFound",
             Error::TrustDenied { .. } => "TrustDenied",
+            Error::NotGranted { .. } => "NotGranted",
             Error::Cancelled => "Cancelled",
             Error::ShuttingDown => "ShuttingDown",
             Error::Authentication(_) => "AuthenticationError",

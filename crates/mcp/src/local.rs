@@ -19,7 +19,7 @@ impl Server {
     /// Sends one request and waits for its result, as a peer that never said its version.
     pub async fn request(&self, trust: TrustLevel, method: &str, params: &Value) -> Result<Value, Error> {
         let exchange = Exchange {
-            caller: Caller { via: Via::Internal, identity: "internal".into(), trust },
+            caller: Caller::new(Via::Internal, "internal", trust),
             session: Arc::new(Session::new()),
             style: Style::Standard,
             opening: Opening::JsonRpc,

@@ -5,10 +5,12 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::grant::Grant;
 
 /// How far the operator trusts a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -49,17 +51,39 @@ pub enum Via {
 pub struct Caller {
     pub via: Via,
     /// A name for logs, limits and sealed state: a token's name, or the kind of connection.
-    pub identity: std::sync::Arc<str>,
+    pub identity: Arc<str>,
     pub trust: TrustLevel,
+    /// What it may use; all, if none.
+    pub grant: Option<Arc<Grant>>,
 }
 
 /// Lets a call through, or says what is missing. Pure.
 pub(crate) fn gate(tool: &str, effect: Effect, caller: &Caller) -> Result<(), Error> {
+    if !caller.may_use(tool) {
+        return Err(Error::NotGranted { tool: tool.to_owned() });
+    }
     let needed = effect.needs();
     if caller.trust >= needed {
         return Ok(());
     }
     Err(Error::TrustDenied { tool: tool.to_owned(), effect, trust: caller.trust, needed })
+}
+
+impl Caller {
+    /// One who may use all that its trust allows.
+    pub fn new(via: Via, identity: impl Into<Arc<str>>, trust: TrustLevel) -> Caller {
+        Caller { via, identity: identity.into(), trust, grant: None }
+    }
+
+    /// Whether the operator lets this caller use a tool, its trust aside.
+    pub fn may_use(&self, tool: &str) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.tools.allows(tool))
+    }
+
+    /// Whether the operator lets this caller see a collection of the program's data.
+    pub fn may_see(&self, collection: &str) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.collections.allows(collection))
+    }
 }
 
 impl Effect {
@@ -116,7 +140,7 @@ mod tests {
     fn m95_each_effect_needs_its_level_and_no_less() {
         for trust in [TrustLevel::Untrusted, TrustLevel::Verified, TrustLevel::Trusted] {
             for effect in [Effect::Reads, Effect::Changes, Effect::Destroys] {
-                let caller = Caller { via: Via::Stdio, identity: "test".into(), trust };
+                let caller = Caller::new(Via::Stdio, "test", trust);
                 assert_eq!(gate("t", effect, &caller).is_ok(), trust as u8 >= effect as u8);
             }
         }
@@ -124,7 +148,7 @@ mod tests {
 
     #[test]
     fn m97_a_refusal_names_the_tool_the_state_and_the_way_out() {
-        let caller = Caller { via: Via::Http, identity: "test".into(), trust: TrustLevel::Verified };
+        let caller = Caller::new(Via::Http, "test", TrustLevel::Verified);
         let text = gate("wipe", Effect::Destroys, &caller).expect_err("refused").to_string();
         assert_eq!(
             text,

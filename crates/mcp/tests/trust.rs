@@ -209,7 +209,7 @@ async fn x16_loopback_is_trusted_and_other_addresses_are_verified_unless_said_ot
     let token = || Options { auth: Auth::bearer(["secret"]), ..Options::default() };
     assert_eq!(trust_of("127.0.0.1", Options::default()).await, "TRUSTED");
     assert_eq!(trust_of("0.0.0.0", token()).await, "VERIFIED");
-    let raised = Options { trust_remote: TrustLevel::Trusted, ..token() };
+    let raised = Options { trust_remote: TrustLevel::Trusted.into(), ..token() };
     assert_eq!(trust_of("0.0.0.0", raised).await, "TRUSTED");
 }
 
@@ -231,7 +231,7 @@ async fn x16_f35_a_token_can_be_trusted_further_than_its_listener() {
         Token::new("guest", "guest-secret", None),
         Token::new("operator", "operator-secret", Some(TrustLevel::Trusted)),
     ];
-    let options = Options { auth: Auth::Bearer(tokens), ..fixture::with_trust(TrustLevel::Untrusted) };
+    let options = Options { auth: Auth::tokens(tokens), ..fixture::with_trust(TrustLevel::Untrusted) };
     let port = fixture::listen(&server, options).await;
     let wipe = peer::call(1, "wipe", json!({})).to_string();
     let guest = peer::http(port, "POST", "/mcp", &[JSON, ("authorization", "Bearer guest-secret")], &wipe).await;

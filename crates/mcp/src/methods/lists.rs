@@ -36,6 +36,13 @@ pub(crate) fn tools(call: &Call) -> Result<Reply, Error> {
     let tools = call.server.tools();
     let with_output_schemas = call.version >= Version::V2025_06_18;
     let Params { cursor } = call.params.parse()?;
+    let caller = &call.exchange.caller;
+    if caller.grant.as_ref().is_some_and(|grant| !grant.tools.is_all()) {
+        // What it may not use it need not see; the list is its own, and nobody else's cache may have it.
+        let granted = tools.iter().filter(|tool| caller.may_use(tool.name()));
+        let granted: Vec<Value> = granted.map(|tool| tool.listing_for(with_output_schemas)).collect();
+        return page(call, "tools", granted.into_iter(), OWN);
+    }
     if cursor.is_none() && tools.len() <= call.server.limits().page_size {
         let written = tools.written(with_output_schemas).clone();
         return Ok(Reply::from(Body::Written("tools", written)).cached(shared(call)));

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::message::{self, Bounds, Id, Incoming, Message, Rejection, Request};
 use crate::outcome::Style;
+use crate::party::Party;
 use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
@@ -28,7 +29,7 @@ use crate::version::{Era, Opening};
 pub(crate) struct Connection {
     server: Server,
     session: Arc<Session>,
-    caller: Caller,
+    party: Party,
     out: Sender,
     running: TaskTracker,
     in_flight: Arc<Semaphore>,
@@ -56,13 +57,13 @@ struct Started {
 
 impl Connection {
     /// Messages for the peer come out of the receiver, one frame each.
-    pub(crate) fn new(server: Server, caller: Caller, bucket: Option<Arc<Bucket>>) -> (Connection, queue::Receiver) {
+    pub(crate) fn new(server: Server, party: Party, bucket: Option<Arc<Bucket>>) -> (Connection, queue::Receiver) {
         let (out, outgoing) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
         let session = Arc::new(Session::new());
         session.take_over_news(out.clone());
         let gone = CancellationToken::new();
         // Subscribed here, so that nothing that happens from now on is missed.
-        server.spawn(tell_news(server.events(), session.clone(), caller.identity.clone(), out.clone(), gone.clone()));
+        server.spawn(tell_news(server.events(), session.clone(), party.clone(), out.clone(), gone.clone()));
         let running = TaskTracker::new();
         running.close();
         let in_flight = Arc::new(Semaphore::new(server.limits().max_in_flight));
@@ -70,7 +71,7 @@ impl Connection {
             Connection {
                 server,
                 session,
-                caller,
+                party,
                 out,
                 running,
                 in_flight,
@@ -109,6 +110,11 @@ impl Connection {
     /// Waits until every request in flight has been answered.
     pub(crate) async fn finished(&self) {
         self.running.wait().await;
+    }
+
+    /// Whether its token is not valid any more, so that the connection is of no use.
+    pub(crate) fn is_over(&self) -> bool {
+        self.party.is_gone()
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -167,6 +173,10 @@ impl Connection {
     fn begin(&self, request: Request) -> Result<Started, Refused> {
         let meta = RequestMeta::of(&request.params);
         let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
+        let Some(caller) = self.party.caller() else {
+            let error = Error::Authentication("the token of this connection is not valid any more".into());
+            return Err(Refused { rejection: Rejection { id: Some(request.id), error }, era });
+        };
         let Ok(place) = self.in_flight.clone().try_acquire_owned() else {
             let most = self.server.limits().max_in_flight;
             let error = Error::RateLimited(format!(
@@ -180,7 +190,7 @@ impl Connection {
             Era::Legacy => CancellationToken::new(),
         };
         let id = request.id.clone();
-        let (server, exchange) = (self.server.clone(), self.exchange(cancel.clone()));
+        let (server, exchange) = (self.server.clone(), self.exchange(caller, cancel.clone()));
         let work = Box::pin(async move { server.answer(request, meta, exchange).await });
         Ok(Started { id, cancel, work, _place: place })
     }
@@ -190,12 +200,14 @@ impl Connection {
         self.requests.child_token()
     }
 
+    /// What needs no answer; of somebody who is not known any more it is dropped.
     fn take(&self, message: Message) {
+        let Some(caller) = self.party.caller() else { return };
         match message {
             Message::Notification(notification) => {
-                self.server.notified(&notification, &self.exchange(CancellationToken::new()));
+                self.server.notified(&notification, &self.exchange(caller, CancellationToken::new()));
             }
-            Message::Response(response) => self.server.answered(response, &self.caller),
+            Message::Response(response) => self.server.answered(response, &caller),
             Message::Request(_) => {}
         }
     }
@@ -206,9 +218,9 @@ impl Connection {
         self.out.send(frame).await;
     }
 
-    fn exchange(&self, cancel: CancellationToken) -> Exchange {
+    fn exchange(&self, caller: Caller, cancel: CancellationToken) -> Exchange {
         Exchange {
-            caller: self.caller.clone(),
+            caller,
             session: self.session.clone(),
             style: Style::Standard,
             opening: Opening::JsonRpc,
@@ -264,7 +276,7 @@ pub(crate) fn reject(rejection: &Rejection) -> Vec<u8> {
 async fn tell_news(
     mut events: Receiver<Event>,
     session: Arc<Session>,
-    caller: Arc<str>,
+    party: Party,
     out: Sender,
     gone: CancellationToken,
 ) {
@@ -274,8 +286,9 @@ async fn tell_news(
             () = gone.cancelled() => return,
         };
         match event {
+            Ok(_) if party.is_gone() => return,
             Ok(event) if session.version().is_some() => {
-                let notification = event.for_legacy(&session.subscriptions(), &caller);
+                let notification = event.for_legacy(&session.subscriptions(), &party.identity);
                 if let Some(notification) = notification {
                     out.offer(notification);
                 }

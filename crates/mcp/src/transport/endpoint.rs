@@ -19,7 +19,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{array, reject};
-use super::http::{Endpoint, Place, json, refuse};
+use super::guard::{Endpoint, json, refuse};
+use super::listener::Place;
 use super::modern_headers;
 use super::queue::{Queued, Unopened, queue};
 use super::{sse, websocket};
@@ -78,10 +79,10 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
     if head.headers.contains_key(UPGRADE) {
         return match WebSocketUpgrade::from_request_parts(&mut head, &endpoint).await {
             Ok(upgrade) => {
-                let bucket = endpoint.bucket(&head.extensions);
+                let bucket = endpoint.bucket(head.extensions.get(), &head.extensions);
                 let place = head.extensions.get::<Place>().cloned();
-                let caller = endpoint.caller(Via::WebSocket, &head.extensions);
-                websocket::accept(endpoint.server.clone(), caller, bucket, place, upgrade)
+                let party = endpoint.party(Via::WebSocket, &head.extensions);
+                websocket::accept(endpoint.server.clone(), party, bucket, place, upgrade)
             }
             Err(rejection) => rejection.into_response(),
         };
@@ -92,10 +93,10 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
     if is_modern(&head.headers) || !accepts_events(&head.headers) {
         return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, HeaderValue::from_static("POST"))]).into_response();
     }
-    let caller = endpoint.caller(Via::Http, &head.extensions);
+    let party = endpoint.party(Via::Http, &head.extensions);
     let session = match head.headers.get(SESSION) {
         None => Arc::new(Session::new()),
-        Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id, &caller.identity)) {
+        Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id, &party.identity)) {
             Some(session) => session,
             None => return no_session(),
         },
@@ -109,23 +110,25 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
     // One stream a session: the newest takes over, so that no message is told twice.
     let (out, own) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
     let replaced = session.take_over_news(out);
-    let state = (server.events(), own.open(), server, session, caller, replaced, place);
-    let news = stream::unfold(state, |(mut events, mut own, server, session, caller, replaced, place)| async move {
+    let state = (server.events(), own.open(), server, session, party, replaced, place);
+    let news = stream::unfold(state, |(mut events, mut own, server, session, party, replaced, place)| async move {
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,
                 Some(mut message) = own.recv() => {
                     let bytes = std::mem::take(&mut message.bytes);
-                    return Some((bytes, (events, own, server, session, caller, replaced, place)));
+                    return Some((bytes, (events, own, server, session, party, replaced, place)));
                 }
                 () = replaced.cancelled() => return None,
                 () = server.inner().draining.cancelled() => return None,
             };
             match event {
+                // News are for who may still ask.
+                Ok(_) if party.is_gone() => return None,
                 Ok(event) => {
-                    let notification = event.for_legacy(&session.subscriptions(), &caller.identity);
+                    let notification = event.for_legacy(&session.subscriptions(), &party.identity);
                     if let Some(notification) = notification {
-                        return Some((notification, (events, own, server, session, caller, replaced, place)));
+                        return Some((notification, (events, own, server, session, party, replaced, place)));
                     }
                 }
                 Err(RecvError::Lagged(_)) => {}
@@ -235,7 +238,7 @@ impl<'a> Peer<'a> {
             is_known,
             accepts_events: accepts_events(headers),
             caller,
-            bucket: endpoint.bucket(extensions),
+            bucket: endpoint.bucket(extensions.get(), extensions),
         })
     }
 

@@ -3,8 +3,10 @@
 mod auth;
 mod connection;
 mod endpoint;
+mod guard;
 pub mod http;
 mod lines;
+mod listener;
 mod modern_headers;
 mod origin;
 mod os_streams;
@@ -21,7 +23,7 @@ pub mod stdio;
 pub mod unix;
 mod websocket;
 
-pub use auth::{Auth, Token};
+pub use auth::{Auth, Authority, Holder, Token, Tokens, Verdict};
 pub(crate) use lines::{Line, Lines};
 pub(crate) use queue::Sender;
 pub(crate) use rate::Bucket;

@@ -27,11 +27,17 @@ struct Level {
     at: Instant,
 }
 
-/// The buckets of all callers of a server, by the address they come from.
-#[derive(Debug)]
-pub(crate) struct Buckets {
-    limit: RateLimit,
-    by_address: Mutex<HashMap<IpAddr, Arc<Bucket>>>,
+/// The buckets of all callers of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Buckets(Mutex<HashMap<Whose, Arc<Bucket>>>);
+
+/// Whom a request is charged to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Whose {
+    /// Who has proved who they are, wherever they come from.
+    Holder(Arc<str>),
+    /// Everybody else behind one address.
+    Address(IpAddr),
 }
 
 /// Past this, buckets that have filled up again are forgotten: they say nothing a new one would not.
@@ -70,17 +76,21 @@ impl Bucket {
 }
 
 impl Buckets {
-    pub(crate) fn new(limit: RateLimit) -> Buckets {
-        Buckets { limit, by_address: Mutex::default() }
-    }
-
-    pub(crate) fn of(&self, address: IpAddr) -> Arc<Bucket> {
-        let mut buckets = self.by_address.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(&address) {
-            let now = Instant::now();
-            buckets.retain(|_, bucket| !bucket.is_full(now));
+    pub(crate) fn of(&self, whose: Whose, limit: RateLimit) -> Arc<Bucket> {
+        let mut buckets = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match buckets.get(&whose) {
+            Some(bucket) if bucket.limit == limit => return bucket.clone(),
+            // The operator has changed the limit since.
+            Some(_) => {}
+            None if buckets.len() >= MAX_BUCKETS => {
+                let now = Instant::now();
+                buckets.retain(|_, bucket| !bucket.is_full(now));
+            }
+            None => {}
         }
-        buckets.entry(address).or_insert_with(|| Arc::new(Bucket::new(self.limit))).clone()
+        let bucket = Arc::new(Bucket::new(limit));
+        buckets.insert(whose, bucket.clone());
+        bucket
     }
 }
 

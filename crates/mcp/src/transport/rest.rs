@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::endpoint::{Running, is_modern, read_body};
-use super::http::{Endpoint, json, refuse};
+use super::guard::{Endpoint, json, refuse};
 use crate::client::RequestMeta;
 use crate::dispatch::Exchange;
 use crate::error::Error;

@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::http::{Endpoint, json as reply};
+use super::guard::{Endpoint, json as reply};
 use crate::server::Health;
 use crate::version::Version;
 

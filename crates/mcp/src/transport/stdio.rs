@@ -16,50 +16,53 @@ use super::lines::{Line, Lines, Spare};
 use super::os_streams;
 use super::queue::Receiver;
 use crate::error::Error;
+use crate::party::Party;
 use crate::server::Server;
-use crate::trust::{Caller, TrustLevel, Via};
+use crate::standing::Standing;
+use crate::trust::Via;
 
 /// Serves the process's own stdin and stdout until the input ends or the server is drained.
 ///
 /// Takes stdout for itself: what anything else in the process prints goes to stderr from then on.
-pub async fn serve(server: &Server, trust: TrustLevel) -> io::Result<()> {
+pub async fn serve(server: &Server, trust: impl Into<Standing>) -> io::Result<()> {
+    let party = local(trust.into());
     let (server, input, output) = (server.clone(), os_streams::stdin()?, os_streams::stdout()?);
     // On a worker, which waits for the pipe itself. The thread that blocks on `main` would have to be woken by one for
     // every message: 20 µs each, more than half of a round trip.
-    tokio::spawn(async move { converse_over(&server, input, output, local(trust), LINGER).await }).await?
+    tokio::spawn(async move { converse_over(&server, input, output, party, LINGER).await }).await?
 }
 
 /// Serves one peer over any byte streams: a pipe, a test.
 ///
 /// End of input and [`Server::drain`] both let what is in flight finish and be answered, within the grace time.
-pub async fn serve_streams<R, W>(server: &Server, reader: R, writer: W, trust: TrustLevel) -> io::Result<()>
+pub async fn serve_streams<R, W>(server: &Server, reader: R, writer: W, trust: impl Into<Standing>) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    serve_caller(server, reader, writer, local(trust)).await
+    serve_party(server, reader, writer, local(trust.into())).await
 }
 
 /// The same for a peer that another transport has found out about.
-pub(crate) async fn serve_caller<R, W>(server: &Server, reader: R, writer: W, caller: Caller) -> io::Result<()>
+pub(crate) async fn serve_party<R, W>(server: &Server, reader: R, writer: W, party: Party) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    converse_over(server, reader, writer, caller, Duration::ZERO).await
+    converse_over(server, reader, writer, party, Duration::ZERO).await
 }
 
 /// The one peer of a process's own streams.
-fn local(trust: TrustLevel) -> Caller {
-    Caller { via: Via::Stdio, identity: "stdio".into(), trust }
+fn local(trust: Standing) -> Party {
+    Party::new(Via::Stdio, "stdio".into(), trust)
 }
 
-async fn converse_over<R, W>(server: &Server, reader: R, writer: W, caller: Caller, linger: Duration) -> io::Result<()>
+async fn converse_over<R, W>(server: &Server, reader: R, writer: W, party: Party, linger: Duration) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let (connection, outgoing) = Connection::new(server.clone(), caller, None);
+    let (connection, outgoing) = Connection::new(server.clone(), party, None);
     let mut line = Wire {
         lines: Lines::new(reader, server.limits().max_message_bytes),
         writer,

@@ -18,15 +18,17 @@ use super::slow_reader::WriteDeadline;
 use super::stdio;
 use crate::error::Error;
 use crate::message::Rejection;
+use crate::party::Party;
 use crate::server::Server;
-use crate::trust::{Caller, TrustLevel, Via};
+use crate::standing::Standing;
+use crate::trust::Via;
 
 /// Serves one listener until the server is drained and its last request answered.
 ///
 /// At most `max_connections` peers are served at once, beside those of other transports; more are told so and closed.
-pub async fn serve(server: &Server, listener: UnixListener, trust: TrustLevel) -> io::Result<()> {
+pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Standing>) -> io::Result<()> {
     let own_user = own_user()?;
-    let caller = Caller { via: Via::Unix, identity: "unix".into(), trust };
+    let party = Party::new(Via::Unix, "unix".into(), trust.into());
     let places = Arc::new(Semaphore::new(server.limits().max_connections));
     let open = TaskTracker::new();
     loop {
@@ -50,7 +52,7 @@ pub async fn serve(server: &Server, listener: UnixListener, trust: TrustLevel) -
             continue;
         }
         match places.clone().try_acquire_owned() {
-            Ok(place) => drop(open.spawn(serve_peer(server.clone(), stream, caller.clone(), place))),
+            Ok(place) => drop(open.spawn(serve_peer(server.clone(), stream, party.clone(), place))),
             Err(_) => {
                 server.inner().metrics.rejected_connections.inc();
                 let most = server.limits().max_connections;
@@ -69,10 +71,10 @@ pub async fn serve(server: &Server, listener: UnixListener, trust: TrustLevel) -
     Ok(())
 }
 
-async fn serve_peer(server: Server, stream: UnixStream, caller: Caller, _place: OwnedSemaphorePermit) {
+async fn serve_peer(server: Server, stream: UnixStream, party: Party, _place: OwnedSemaphorePermit) {
     let (reader, writer) = stream.into_split();
     let writer = WriteDeadline::new(writer, server.limits().write_timeout);
-    if let Err(error) = stdio::serve_caller(&server, reader, writer, caller).await {
+    if let Err(error) = stdio::serve_party(&server, reader, writer, party).await {
         tracing::debug!(%error, "connection ended early");
     }
 }

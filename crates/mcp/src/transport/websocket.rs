@@ -12,15 +12,15 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, sleep_until, timeout, timeout_at};
 
 use super::connection::Connection;
-use super::http::Place;
+use super::listener::Place;
 use super::queue::Receiver;
+use crate::party::Party;
 use crate::server::Server;
 use crate::transport::Bucket;
-use crate::trust::Caller;
 
 pub(crate) fn accept(
     server: Server,
-    caller: Caller,
+    party: Party,
     bucket: Option<Arc<Bucket>>,
     place: Option<Place>,
     upgrade: WebSocketUpgrade,
@@ -28,14 +28,14 @@ pub(crate) fn accept(
     let max = server.limits().max_message_bytes;
     upgrade.protocols([Cow::Borrowed("mcp")]).max_message_size(max).max_frame_size(max).on_upgrade(
         async move |socket| {
-            serve(server, caller, bucket, socket).await;
+            serve(server, party, bucket, socket).await;
             drop(place);
         },
     )
 }
 
-async fn serve(server: Server, caller: Caller, bucket: Option<Arc<Bucket>>, socket: WebSocket) {
-    let (connection, outgoing) = Connection::new(server.clone(), caller, bucket);
+async fn serve(server: Server, party: Party, bucket: Option<Arc<Bucket>>, socket: WebSocket) {
+    let (connection, outgoing) = Connection::new(server.clone(), party, bucket);
     let (sink, stream) = socket.split();
     let (close, closing) = mpsc::channel(1);
     let mut writer = tokio::spawn(write(server.clone(), sink, outgoing, closing));
@@ -97,6 +97,10 @@ async fn read(server: &Server, connection: &Connection, mut frames: SplitStream<
                     close_frame(close_code::SIZE, "the frame is too large or not valid")
                 };
             }
+        }
+        // Pongs come here too, so that one who only listens is told within a keep-alive.
+        if connection.is_over() {
+            return close_frame(close_code::POLICY, "the token is not valid any more");
         }
     }
 }

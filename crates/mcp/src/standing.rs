@@ -1,0 +1,106 @@
+//! How a caller stands with the operator, who may change it while the caller is connected.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::SystemTime;
+
+use crate::trust::TrustLevel;
+
+/// Shared by all connections of one caller, or of one kind of caller: a change counts from the next request on.
+#[derive(Debug, Clone)]
+pub struct Standing(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// One of the numbers below.
+    level: AtomicU8,
+    /// From then on it is as if revoked.
+    until: Option<SystemTime>,
+}
+
+const REVOKED: u8 = 0;
+/// As any caller who comes the same way.
+const AS_OTHERS: u8 = 1;
+const UNTRUSTED: u8 = 2;
+const VERIFIED: u8 = 3;
+const TRUSTED: u8 = 4;
+
+impl Standing {
+    /// `None` leaves the level to the listener.
+    pub fn new(trust: Option<TrustLevel>) -> Standing {
+        Standing::until(trust, None)
+    }
+
+    pub fn until(trust: Option<TrustLevel>, until: Option<SystemTime>) -> Standing {
+        Standing(Arc::new(Inner { level: AtomicU8::new(number(trust)), until }))
+    }
+
+    /// Changes the level of everybody who shares this.
+    pub fn set(&self, trust: Option<TrustLevel>) {
+        self.0.level.store(number(trust), Ordering::Relaxed);
+    }
+
+    /// Its holders are strangers from now on, also on connections that are open.
+    pub fn revoke(&self) {
+        self.0.level.store(REVOKED, Ordering::Relaxed);
+    }
+
+    pub fn is_revoked(&self) -> bool {
+        self.now(TrustLevel::Untrusted).is_none()
+    }
+
+    /// The level at this moment, where `others` is that of the listener; none for who is not known any more.
+    pub fn now(&self, others: TrustLevel) -> Option<TrustLevel> {
+        if self.0.until.is_some_and(|until| SystemTime::now() >= until) {
+            return None;
+        }
+        match self.0.level.load(Ordering::Relaxed) {
+            REVOKED => None,
+            UNTRUSTED => Some(TrustLevel::Untrusted),
+            VERIFIED => Some(TrustLevel::Verified),
+            TRUSTED => Some(TrustLevel::Trusted),
+            _ => Some(others),
+        }
+    }
+}
+
+fn number(trust: Option<TrustLevel>) -> u8 {
+    match trust {
+        None => AS_OTHERS,
+        Some(TrustLevel::Untrusted) => UNTRUSTED,
+        Some(TrustLevel::Verified) => VERIFIED,
+        Some(TrustLevel::Trusted) => TRUSTED,
+    }
+}
+
+impl From<TrustLevel> for Standing {
+    fn from(trust: TrustLevel) -> Standing {
+        Standing::new(Some(trust))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn m96_a_change_counts_for_everybody_who_shares_it() {
+        let standing = Standing::new(None);
+        let shared = standing.clone();
+        assert_eq!(shared.now(TrustLevel::Verified), Some(TrustLevel::Verified));
+        standing.set(Some(TrustLevel::Untrusted));
+        assert_eq!(shared.now(TrustLevel::Trusted), Some(TrustLevel::Untrusted));
+        standing.revoke();
+        assert!(shared.is_revoked());
+    }
+
+    #[test]
+    fn one_that_is_over_is_none() {
+        let over = Standing::until(Some(TrustLevel::Trusted), Some(SystemTime::now() - Duration::from_secs(1)));
+        assert_eq!(over.now(TrustLevel::Trusted), None);
+        let later = Standing::until(Some(TrustLevel::Trusted), Some(SystemTime::now() + Duration::from_secs(60)));
+        assert_eq!(later.now(TrustLevel::Untrusted), Some(TrustLevel::Trusted));
+    }
+}

@@ -1,0 +1,110 @@
+//! Secrets that name their bearers, kept as digests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::{Authority, Holder, NOT_VALID, Verdict};
+use crate::grant::Grant;
+use crate::standing::Standing;
+use crate::transport::RateLimit;
+use crate::trust::TrustLevel;
+
+/// A secret that names its bearer. Only its digest is kept: secrets are long and random, so one round of a fast hash
+/// cannot be undone, and every request can afford it.
+#[derive(Clone)]
+pub struct Token {
+    digest: [u8; 32],
+    holder: Holder,
+}
+
+/// A fixed set of tokens.
+pub struct Tokens {
+    by_digest: HashMap<[u8; 32], Holder, foldhash::quality::RandomState>,
+}
+
+impl Token {
+    /// `name` is what logs and the audit call the bearer. Its trust counts wherever the call comes from; `None` leaves
+    /// it to the listener.
+    pub fn new(name: &str, secret: &str, trust: Option<TrustLevel>) -> Token {
+        Token::of_digest(name, Sha256::digest(secret).into(), Standing::new(trust))
+    }
+
+    /// For a secret that only its bearer knows any more.
+    pub fn of_digest(name: &str, digest: [u8; 32], standing: Standing) -> Token {
+        let identity = format!("token:{name}").into();
+        Token { digest, holder: Holder { identity, standing, grant: None, rate_limit: None } }
+    }
+
+    pub fn expiring(mut self, trust: Option<TrustLevel>, until: SystemTime) -> Token {
+        self.holder.standing = Standing::until(trust, Some(until));
+        self
+    }
+
+    pub fn grant(mut self, grant: Grant) -> Token {
+        self.holder.grant = Some(Arc::new(grant));
+        self
+    }
+
+    pub fn rate_limit(mut self, limit: RateLimit) -> Token {
+        self.holder.rate_limit = Some(limit);
+        self
+    }
+}
+
+impl Tokens {
+    pub fn new(tokens: impl IntoIterator<Item = Token>) -> Tokens {
+        Tokens { by_digest: tokens.into_iter().map(|token| (token.digest, token.holder)).collect() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_digest.is_empty()
+    }
+}
+
+impl Authority for Tokens {
+    /// Time tells nothing of a secret: it depends on digests alone, and nobody can make one that resembles another.
+    fn look(&self, token: &str) -> Verdict {
+        let presented: [u8; 32] = Sha256::digest(token).into();
+        match self.by_digest.get_key_value(&presented) {
+            Some((digest, holder)) if bool::from(digest.ct_eq(&presented)) => Verdict::Known(holder.clone()),
+            _ => Verdict::Refused(NOT_VALID),
+        }
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Token").field(&self.holder.identity).finish()
+    }
+}
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tokens({})", self.by_digest.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn s01_tokens_cannot_be_printed() {
+        let token = Token::new("laptop", "secret", None);
+        assert_eq!(format!("{token:?}"), r#"Token("token:laptop")"#);
+        assert_eq!(format!("{:?}", Tokens::new([token])), "Tokens(1)");
+    }
+
+    #[test]
+    fn a_token_that_is_over_is_not_known() {
+        let over = Token::new("old", "secret", None).expiring(None, SystemTime::now() - Duration::from_secs(1));
+        let Verdict::Known(holder) = Tokens::new([over]).look("secret") else { panic!("looked up") };
+        assert!(holder.standing.is_revoked());
+    }
+}

@@ -1,0 +1,229 @@
+//! What stands before every path: host, origin, token, rate; and what a refusal looks like.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use http::header::{ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN};
+use http::header::{
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS, CACHE_CONTROL, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ORIGIN, REFERRER_POLICY, RETRY_AFTER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderValue, Method, StatusCode};
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+
+use super::auth::{Auth, Holder, NOT_VALID, Presented};
+use super::endpoint;
+use super::http::Refusals;
+use super::listener::Place;
+use super::origin::Allowed;
+use super::rate::{Bucket, Buckets, RateLimit, Whose};
+use super::sessions::Sessions;
+use crate::error::Error;
+use crate::message;
+use crate::party::Party;
+use crate::server::Server;
+use crate::standing::Standing;
+use crate::trust::{Caller, TrustLevel, Via};
+use crate::version::Era;
+
+/// What the handlers of one listener know.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) server: Server,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(super) allowed: Allowed,
+    pub(super) auth: Auth,
+    /// Of callers whose token says nothing of trust.
+    pub(super) trust: Standing,
+    /// The identity of callers who need no token.
+    pub(super) anonymous: Arc<str>,
+    pub(super) buckets: Arc<Buckets>,
+    /// Of callers whose token says nothing of it.
+    pub(super) rate_limit: Option<RateLimit>,
+    pub(super) refusals: Option<Refusals>,
+}
+
+/// The paths of one listener.
+pub(super) type Routes = TowerToHyperService<Router>;
+
+/// Where the document about this server's authorization is found (RFC 9728), with or without the path of what it guards.
+const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
+
+impl Endpoint {
+    /// Who sent a request, as the guard found out.
+    pub(crate) fn party(&self, via: Via, extensions: &http::Extensions) -> Party {
+        match extensions.get::<Holder>() {
+            Some(holder) => Party::holding(via, holder, self.trust.clone()),
+            None => Party::new(via, self.anonymous.clone(), self.trust.clone()),
+        }
+    }
+
+    /// The same for one request.
+    pub(crate) fn caller(&self, via: Via, extensions: &http::Extensions) -> Caller {
+        let (holder, others) = (extensions.get::<Holder>(), self.trust.now(TrustLevel::Untrusted));
+        let others = others.unwrap_or(TrustLevel::Untrusted);
+        match holder {
+            Some(holder) => Caller {
+                via,
+                identity: holder.identity.clone(),
+                // Revoked since the guard looked, a moment ago.
+                trust: holder.standing.now(others).unwrap_or(TrustLevel::Untrusted),
+                grant: holder.grant.clone(),
+            },
+            None => Caller::new(via, self.anonymous.clone(), others),
+        }
+    }
+
+    /// What the sender of a request may still send: by its name if it has one, else by where it comes from.
+    pub(crate) fn bucket(&self, holder: Option<&Holder>, extensions: &http::Extensions) -> Option<Arc<Bucket>> {
+        let limit = holder.and_then(|holder| holder.rate_limit).or(self.rate_limit)?;
+        let whose = match holder {
+            Some(holder) => Whose::Holder(holder.identity.clone()),
+            None => Whose::Address(extensions.get::<Place>()?.from()),
+        };
+        Some(self.buckets.of(whose, limit))
+    }
+
+    fn charge(&self, holder: Option<&Holder>, extensions: &http::Extensions) -> Result<(), Error> {
+        self.bucket(holder, extensions).map_or(Ok(()), |bucket| bucket.charge())
+    }
+
+    /// The document about this server's authorization, if this is its path.
+    fn resource_metadata(&self, path: &str) -> Option<Arc<str>> {
+        let rest = path.strip_prefix(RESOURCE_METADATA)?;
+        matches!(rest, "" | "/" | "/mcp").then(|| self.auth.authority()?.resource_metadata()).flatten()
+    }
+
+    /// A refusal by the guard, in the form that callers of this path expect.
+    fn refuse(&self, path: &str, status: StatusCode, error: &Error) -> Response {
+        let own = self.refusals.and_then(|refusals| refusals(path, status, error));
+        own.unwrap_or_else(|| refuse(status, error, Era::Legacy))
+    }
+
+    /// Whether the headers carry what this listener asks for.
+    pub(crate) fn is_known(&self, headers: &http::HeaderMap) -> bool {
+        matches!(self.auth.look(headers), Presented::NotAsked | Presented::Valid(_))
+    }
+}
+
+/// A JSON-RPC error as an HTTP reply.
+pub(crate) fn refuse(status: StatusCode, error: &Error, era: Era) -> Response {
+    json(status, message::encode_error(None, &error.to_object(era)))
+}
+
+pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}
+
+/// Stands before every path: host, origin, token, rate; and tells browsers what they may do with the reply.
+pub(super) async fn guard(endpoint: Arc<Endpoint>, routes: Routes, request: Request) -> Response {
+    if let Err(why) = endpoint.allowed.check(request.headers()) {
+        let error = Error::InvalidRequest(why.into());
+        return harmless(endpoint.refuse(request.uri().path(), StatusCode::FORBIDDEN, &error));
+    }
+    let origin = request.headers().get(ORIGIN).cloned();
+    let mut response = harmless(admit(endpoint, routes, request, origin.is_some()).await);
+    if let Some(origin) = origin {
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id, www-authenticate"));
+        headers.append(VARY, HeaderValue::from_static("origin"));
+    }
+    response
+}
+
+/// Lets in whoever may come in, at the pace they may.
+async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is_page: bool) -> Response {
+    // Health pages answer strangers too, in one word (S-05), and load balancers as often as they ask.
+    if matches!(request.uri().path(), "/health" | "/live" | "/ready") {
+        return follow(endpoint, routes, request).await;
+    }
+    let mut presented = endpoint.auth.look(request.headers());
+    let known = if let Presented::Valid(holder) = &presented { Some(holder) } else { None };
+    // Whoever is not known, or not yet, is charged by where they come from: a guess at a token is a request too.
+    if let Err(error) = endpoint.charge(known, request.extensions()) {
+        return too_many(endpoint.refuse(request.uri().path(), StatusCode::TOO_MANY_REQUESTS, &error));
+    }
+    if let Presented::Unsure = presented {
+        presented = endpoint.auth.find_out(request.headers()).await;
+    }
+    if request.method() == Method::OPTIONS && is_page {
+        return preflight(request.headers());
+    }
+    if let Some(document) = endpoint.resource_metadata(request.uri().path()) {
+        return json(StatusCode::OK, document.as_bytes().to_vec());
+    }
+    match presented {
+        Presented::Valid(holder) => drop(request.extensions_mut().insert(holder)),
+        Presented::NotAsked => {}
+        presented => return unauthorized(&endpoint, request.uri().path(), &presented),
+    }
+    let is_mcp = request.uri().path().starts_with("/mcp");
+    let response = follow(endpoint, routes, request).await;
+    // What further paths answer is theirs.
+    if response.status() == StatusCode::TOO_MANY_REQUESTS && is_mcp { too_many(response) } else { response }
+}
+
+fn too_many(mut response: Response) -> Response {
+    // Whole seconds are all this header can say; the message has the milliseconds.
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// Browsers must not guess what a reply is, keep it, frame it, or tell others where it came from.
+fn harmless(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "no-store"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Leads a request to where its path says. Nearly all go to one place, and straight there: the way through the router
+/// and its layers cost a tenth of a call.
+async fn follow(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) -> Response {
+    if request.uri().path() == "/mcp" && request.method() == Method::POST {
+        return endpoint::post(State(endpoint), request).await;
+    }
+    let caller = endpoint.caller(Via::Http, request.extensions());
+    request.extensions_mut().insert(caller);
+    let Ok(response) = routes.call(request).await;
+    response
+}
+
+fn preflight(requested: &http::HeaderMap) -> Response {
+    let mut allowed = String::from(
+        "content-type, accept, authorization, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name",
+    );
+    // A tool's mirrored parameters have names of their own.
+    let asked = requested.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    for name in asked.split(',').map(str::trim).filter(|name| name.to_ascii_lowercase().starts_with("mcp-param-")) {
+        allowed.push_str(", ");
+        allowed.push_str(name);
+    }
+    let headers = [(ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"), (ACCESS_CONTROL_ALLOW_HEADERS, &allowed)];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+fn unauthorized(endpoint: &Endpoint, path: &str, presented: &Presented) -> Response {
+    let (why, error) = match presented {
+        Presented::Missing => ("this server needs a token; send `Authorization: Bearer <token>`", None),
+        Presented::Wrong(why) => (*why, Some("error=\"invalid_token\"")),
+        _ => (NOT_VALID, Some("error=\"invalid_token\"")),
+    };
+    let about = endpoint.auth.authority().and_then(|authority| authority.challenge());
+    let parameters: Vec<&str> = error.into_iter().chain(about.as_deref()).collect();
+    let challenge = format!("Bearer {}", parameters.join(", "));
+    let mut response = endpoint.refuse(path, StatusCode::UNAUTHORIZED, &Error::Authentication(why.into()));
+    let challenge = HeaderValue::from_str(challenge.trim_end()).unwrap_or(HeaderValue::from_static("Bearer"));
+    response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    response
+}
