@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use corbie_mcp::transport::RateLimit;
 use corbie_mcp::transport::http::Options;
-use corbie_mcp::transport::{Auth, RateLimit, Token};
-use corbie_mcp::{Health, Limits, RegistrationError, Server, TrustLevel};
+use corbie_mcp::{Health, Limits, RegistrationError, Server};
 
+use crate::access::{Access, TokenFileError};
 use crate::classify::{self, Classification};
-use crate::config::server::Authentication;
-use crate::config::{self, Config, ConfigError};
+use crate::config::{Config, ConfigError};
 use crate::describe::Describer;
 use crate::inference::Inference;
 use crate::knowledge::tasks_view::Tasks;
@@ -39,6 +39,7 @@ pub struct App {
     pub classification: Classification,
     pub inference: Inference,
     pub router: Router,
+    pub access: Access,
     /// None where the settings switch it off.
     pub knowledge: Option<Knowledge>,
 }
@@ -56,6 +57,9 @@ pub enum Error {
     UnknownCategory(String),
     #[error("`providers.required` is set, and {0}; one that is found on this machine does not count")]
     NoProvider(route::Error),
+    /// Nobody may be let in, or kept out, by a file that cannot be read.
+    #[error(transparent)]
+    Tokens(#[from] TokenFileError),
 }
 
 /// Makes the server: everything registered before anything is read.
@@ -99,6 +103,7 @@ pub fn build(config: &Config) -> Result<App, Error> {
         .limits(limits(config))
         .discovery_ttl(config.registry.cache_ttl.get())
         .quiet_flags()
+        .ask_person(config.trust.ask_person)
         .health(health)
         .builtins();
     let builder = classify::tools::register(builder, &classification);
@@ -118,7 +123,7 @@ pub fn build(config: &Config) -> Result<App, Error> {
         classification.register(registry);
         router.register(registry);
     });
-    Ok(App { server, classification, inference, router, knowledge })
+    Ok(App { server, classification, inference, router, access: Access::new(config, None)?, knowledge })
 }
 
 /// The router over the providers of the settings. Without any it is there all the same, as most of corbie needs none
@@ -166,8 +171,8 @@ pub fn http_options(config: &Config, app: &App) -> Options {
         refusals: Some(openai_api::refuse),
         allowed_hosts: config.server.allowed_hosts.iter().map(|host| host.as_str().to_owned()).collect(),
         allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
-        trust_loopback: trust(config, config::trust::Via::Loopback).into(),
-        trust_remote: trust(config, config::trust::Via::Remote).into(),
+        trust_loopback: app.access.loopback.clone(),
+        trust_remote: app.access.remote.clone(),
         ..Options::default()
     }
 }
@@ -181,33 +186,10 @@ fn routes(app: &App) -> axum::Router {
     }
 }
 
-/// What one listener asks of its callers.
-pub fn auth(config: &Config, authentication: Authentication<'_>) -> Auth {
-    match authentication {
-        Authentication::None => Auth::None,
-        Authentication::Bearer(token) => {
-            let trust = config.trust.all.or(config.trust.token).map(level);
-            Auth::tokens([Token::new("operator", token.expose(), trust)])
-        }
-    }
-}
-
-/// How many requests one address may send to a listener.
+/// How many requests one caller may send to a listener.
 pub fn rate_limit(config: &Config, loopback: bool) -> Option<RateLimit> {
     let limit = config.server.rate_limit(loopback)?;
     Some(RateLimit { per_second: limit.per_second, burst: limit.burst })
-}
-
-pub fn trust(config: &Config, via: config::trust::Via) -> TrustLevel {
-    level(config.trust.level(via))
-}
-
-fn level(level: config::trust::Level) -> TrustLevel {
-    match level {
-        config::trust::Level::Untrusted => TrustLevel::Untrusted,
-        config::trust::Level::Verified => TrustLevel::Verified,
-        config::trust::Level::Trusted => TrustLevel::Trusted,
-    }
 }
 
 /// The bounds the settings ask for.

@@ -68,7 +68,7 @@ impl Describer {
         let parts = vec![Part::Image { image }, Part::Text { text: PROMPT.into() }];
         let messages = vec![Message { role: Role::User, parts }];
         let chat = Chat { messages, max_tokens: Some(MOST_TOKENS), ..Chat::default() };
-        let ask = Ask { question: chat.into(), model: Some(self.model.clone()), caller: None, known: None };
+        let ask = Ask { question: chat.into(), model: Some(self.model.clone()), ..Ask::default() };
         let answer = self.router.ask(ask).await?.completion.text();
         Ok(answer.trim().chars().take(MOST_CHARACTERS).collect())
     }

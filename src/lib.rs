@@ -2,7 +2,9 @@
 //!
 //! The library exists so that tests can reach in; the product is the binary.
 
+pub mod access;
 pub mod app;
+mod changes;
 pub mod classify;
 pub mod cli;
 pub mod config;
@@ -13,6 +15,7 @@ pub mod knowledge;
 mod locked;
 pub mod openai_api;
 pub mod providers;
+pub mod reload;
 pub mod route;
 pub mod telemetry;
 pub mod upstream;

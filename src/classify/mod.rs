@@ -28,13 +28,13 @@ pub use published::Published;
 pub use taxonomy::Taxonomy;
 pub use text::Unfit;
 
+use crate::changes::Stamp;
 use crate::config::ConfigError;
 use crate::config::classification as config;
 use crate::inference::{self, Inference};
 use crate::locked::locked;
 use method::With;
 use metrics::Metrics;
-use reload::Stamp;
 
 /// The classifier of one program. Cheap to clone; all clones are the same.
 #[derive(Debug, Clone)]

@@ -3,20 +3,16 @@
 //! A new version is read, checked and learned beside the old one and then takes its place in one step. A file with
 //! mistakes changes nothing but the log.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use corbie_mcp::{Event, Server};
 
 use super::{Classification, Published, Taxonomy};
+use crate::changes::{EVERY, Hangups, Stamp};
 use crate::config::ConfigError;
 use crate::config::classification as config;
 use crate::locked::locked;
-
-/// How often the file is looked at. Looking is one system call, sees files that are swapped by links (as in containers),
-/// and works on every file system; notices of the operating system do neither.
-const EVERY: Duration = Duration::from_secs(1);
 
 /// How often something that does not work is tried again.
 const RETRY: Duration = Duration::from_secs(60);
@@ -131,65 +127,4 @@ async fn reload(classification: &Classification, server: &Server) {
 fn announce(server: &Server) {
     server.publish(Event::ToolsChanged);
     server.publish(Event::ResourceUpdated(RESOURCE.into()));
-}
-
-/// What tells one version of a file from another without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
-    modified: Option<SystemTime>,
-    bytes: u64,
-    inode: u64,
-}
-
-impl Stamp {
-    /// None where there is no file to look at, for the moment or at all.
-    pub(super) fn of(path: Option<&Path>) -> Option<Stamp> {
-        let facts = std::fs::metadata(path?).ok()?;
-        Some(Stamp { modified: facts.modified().ok(), bytes: facts.len(), inode: inode(&facts) })
-    }
-}
-
-#[cfg(unix)]
-fn inode(facts: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(facts)
-}
-
-#[cfg(not(unix))]
-fn inode(_: &std::fs::Metadata) -> u64 {
-    0
-}
-
-/// The signal that asks daemons to read their files again. From a terminal it means that the terminal is gone, and is
-/// left to end the program.
-struct Hangups {
-    #[cfg(unix)]
-    signal: Option<tokio::signal::unix::Signal>,
-}
-
-#[cfg(unix)]
-impl Hangups {
-    fn listen() -> Hangups {
-        use std::io::IsTerminal;
-        use tokio::signal::unix::{SignalKind, signal};
-        let attended = std::io::stdin().is_terminal();
-        Hangups { signal: (!attended).then(|| signal(SignalKind::hangup()).ok()).flatten() }
-    }
-
-    async fn next(&mut self) {
-        match &mut self.signal {
-            Some(signal) => drop(signal.recv().await),
-            None => std::future::pending().await,
-        }
-    }
-}
-
-#[cfg(not(unix))]
-impl Hangups {
-    fn listen() -> Hangups {
-        Hangups {}
-    }
-
-    async fn next(&mut self) {
-        std::future::pending().await
-    }
 }

@@ -13,7 +13,9 @@ mod models;
 mod progress;
 mod providers;
 mod serve;
+mod table;
 mod taxonomy;
+mod tokens;
 mod tools;
 
 use std::borrow::Cow;
@@ -82,6 +84,9 @@ enum Command {
     /// List tools and call them
     #[command(subcommand)]
     Tools(tools::Command),
+    /// Make, list and revoke tokens for callers
+    #[command(subcommand)]
+    Tokens(tokens::Command),
     /// Make, check and train the categories
     #[command(subcommand)]
     Taxonomy(taxonomy::Command),
@@ -144,6 +149,9 @@ pub fn run(cli: Cli) -> End {
             providers::run(&command, &load_for(sources, providers::TOLD)?, &mut std::io::stdout().lock())
         }
         Some(Command::Tools(command)) => tools::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Tokens(command)) => {
+            tokens::run(&command, trust, &load_for(sources, &[])?, &mut std::io::stdout().lock())
+        }
         Some(Command::Taxonomy(command)) => taxonomy::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Classify(command)) => classify::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
         Some(Command::Eval(command)) => eval::run(&command, &load(sources)?, &mut std::io::stdout().lock()),

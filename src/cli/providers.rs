@@ -36,7 +36,7 @@ pub(super) struct Providers {
 struct Told<'a> {
     providers: Vec<&'a Listed>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    default_provider: Option<&'a str>,
+    default_provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     default_model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::End;
+use crate::access::Access;
 use crate::app::{self, App};
 use crate::classify::reload;
 use crate::config::address::HostPort;
@@ -20,7 +21,7 @@ use crate::config::server::NoAuthentication;
 use crate::config::trust::Via;
 use crate::config::{ConfigError, Loaded};
 use crate::knowledge::local;
-use crate::route;
+use crate::{reload as settings, route};
 
 /// Which ways in are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,11 +60,11 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
     let app = app::build(config)?;
     let http_options = app::http_options(config, &app);
-    let App { server, classification, router, knowledge, .. } = app;
+    let App { server, classification, router, access, knowledge, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.
     let stopping = stop_on_signal(server.clone());
     let following = reload::follow(classification.clone(), server.clone());
-    let listeners = if with == With::Stdio { Vec::new() } else { listeners(loaded, ports).await? };
+    let listeners = if with == With::Stdio { Vec::new() } else { listeners(loaded, ports, &access).await? };
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), http_options);
     for Listening { listener, address, auth } in listeners {
@@ -71,16 +72,16 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         if let Some(knowledge) = knowledge.as_ref().filter(|_| !loopback) {
             knowledge.reachable_by_others();
         }
-        let trust = app::trust(config, if loopback { Via::Loopback } else { Via::Remote });
-        tracing::info!(url = %format_args!("http://{address}/mcp"), %trust, "listening");
+        let trust = config.trust.level(if loopback { Via::Loopback } else { Via::Remote }).as_str();
+        tracing::info!(url = %format_args!("http://{address}/mcp"), trust, "listening");
         let http = http.asking(auth, app::rate_limit(config, loopback));
         serving.spawn(async move { http.serve(listener).await });
     }
     if with != With::Http {
-        let (server, trust) = (server.clone(), app::trust(config, Via::Stdio));
-        tracing::info!(%trust, tools = server.registry().len(), "serving stdin and stdout");
+        let (server, standing, trust) = (server.clone(), access.stdio.clone(), config.trust.level(Via::Stdio).as_str());
+        tracing::info!(trust, tools = server.registry().len(), "serving stdin and stdout");
         serving.spawn(async move {
-            let ended = stdio::serve(&server, trust).await;
+            let ended = stdio::serve(&server, standing).await;
             // The client that started us is gone; other listeners end with it only if it was the only way in.
             if with == With::Stdio {
                 server.drain();
@@ -90,6 +91,8 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     }
     tokio::spawn(stopping);
     let _following = AbortOnDropHandle::new(tokio::spawn(following));
+    let settings = settings::follow(loaded.clone(), access, router.pool().clone(), server.clone());
+    let _settings = AbortOnDropHandle::new(tokio::spawn(settings));
     let _models = AbortOnDropHandle::new(tokio::spawn(route::follow(router, server.clone())));
     let mut keeping = Vec::new();
     if let Some(knowledge) = &knowledge {
@@ -131,15 +134,15 @@ async fn finish(server: &Server) {
 
 /// Opens every address, after all of them were found fit to be opened. A default port that is taken is passed over as
 /// long as another could be opened.
-async fn listeners(loaded: &Loaded, ports: &[u16]) -> Result<Vec<Listening>, ConfigError> {
+async fn listeners(loaded: &Loaded, ports: &[u16], access: &Access) -> Result<Vec<Listening>, ConfigError> {
     let key = if ports.is_empty() { "server.listen" } else { "--port" };
     let unfit = |address: &dyn std::fmt::Display, error: NoAuthentication| match loaded.config.server.auth {
         Some(_) => loaded.mistake("server.auth", format!("{error} (for {address})")),
         None => loaded.mistake(key, format!("asks for {address}, and `server.auth` {error}")),
     };
-    let wanted = wanted(loaded, ports);
+    let (wanted, anybody) = (wanted(loaded, ports), !access.callers.is_empty());
     for Wanted { address, .. } in &wanted {
-        loaded.config.server.authentication(address.is_loopback()).map_err(|error| unfit(address, error))?;
+        loaded.config.server.authentication(address.is_loopback(), anybody).map_err(|error| unfit(address, error))?;
     }
     let mut open = Vec::new();
     let mut last_failure = None;
@@ -164,9 +167,9 @@ async fn listeners(loaded: &Loaded, ports: &[u16]) -> Result<Vec<Listening>, Con
     }
     // A name may have turned out to be another kind of address than it looked like, so each is asked for again.
     let ask = |(listener, address): (TcpListener, SocketAddr)| {
-        let authentication = loaded.config.server.authentication(address.ip().is_loopback());
+        let authentication = loaded.config.server.authentication(address.ip().is_loopback(), anybody);
         let authentication = authentication.map_err(|error| unfit(&address, error))?;
-        Ok(Listening { listener, address, auth: app::auth(&loaded.config, authentication) })
+        Ok(Listening { listener, address, auth: access.auth(authentication) })
     };
     open.into_iter().map(ask).collect()
 }

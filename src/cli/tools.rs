@@ -39,7 +39,7 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
     runtime.block_on(async {
         let App { server, knowledge, .. } = app::build(&loaded.config)?;
         // Whoever may start the program may do what its stdio client may.
-        let trust = app::trust(&loaded.config, Via::Stdio);
+        let trust = loaded.config.trust.level(Via::Stdio).into();
         match command {
             Command::List { json } => {
                 let tools = server.registry().list_registered_tools();

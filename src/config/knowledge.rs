@@ -176,7 +176,7 @@ impl Knowledge {
 }
 
 /// The user's folder for data, as the system has it.
-fn data_folder() -> Option<PathBuf> {
+pub(super) fn data_folder() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || named("HOME");
     if cfg!(target_os = "macos") {

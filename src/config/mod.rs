@@ -43,6 +43,8 @@ mod typed;
 mod validate;
 mod wording;
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -90,6 +92,8 @@ pub struct Loaded {
     pub warnings: Vec<Problem>,
     /// Every place a file was looked for, strongest first.
     pub layers: Vec<Layer>,
+    /// What it was made from, to make it again.
+    pub sources: Sources,
     tree: Node,
 }
 
@@ -114,7 +118,7 @@ impl Config {
             suggestion: None,
         })?;
         config.knowledge.find_home(&sources.variables);
-        let loaded = Loaded { config, warnings, layers, tree };
+        let loaded = Loaded { config, warnings, layers, sources, tree };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.providers.mistakes());
         mistakes.extend(loaded.config.knowledge.mistakes(&loaded.config.inference));
@@ -126,10 +130,36 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Where tokens are kept; none where nobody knows the user's folders.
+    pub fn tokens_file(&self) -> Option<PathBuf> {
+        self.server.tokens_file.clone().or_else(|| Some(knowledge::data_folder()?.join("corbie").join("tokens.json")))
+    }
+}
+
 impl Loaded {
     /// Whether any source names a setting, such as `log.level`.
     pub fn is_set(&self, key: &str) -> bool {
         self.tree.get(&KeyPath::dotted(key).0).is_some()
+    }
+
+    /// Whether a setting, or a section of them, is the same as in another configuration.
+    pub fn same(&self, other: &Loaded, key: &str) -> bool {
+        let written = |loaded: &Loaded| loaded.tree.get(&KeyPath::dotted(key).0).map(Node::to_json);
+        written(self) == written(other)
+    }
+
+    /// The sections in which two configurations differ.
+    pub fn differing(&self, other: &Loaded) -> Vec<String> {
+        let names = |loaded: &Loaded| match loaded.tree.to_json() {
+            Value::Object(sections) => sections.into_iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            _ => Vec::new(),
+        };
+        let mut all = [names(self), names(other)].concat();
+        all.sort();
+        all.dedup();
+        all.retain(|name| !self.same(other, name));
+        all
     }
 
     /// A mistake that shows only when a setting is used, such as a port that is taken: names the key

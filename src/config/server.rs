@@ -1,6 +1,7 @@
 //! `server`: where it listens, who may call, and how long things may take.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,10 @@ pub struct Server {
     /// `${MCP_API_KEY}` rather than the token itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<Secret>,
+    /// The file that `corbie tokens` keeps, with what each token allows. `corbie/tokens.json` in the user's folder for
+    /// data, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_file: Option<PathBuf>,
     /// Web pages that may call, besides those of this machine, as a list such as `https://example.org`.
     pub allowed_origins: Vec<WebOrigin>,
     /// Host names callers may use for this server, besides those of this machine.
@@ -70,10 +75,10 @@ pub struct RateLimit {
 }
 
 /// What a listener asks of its callers.
-#[derive(Debug, Clone, Copy)]
-pub enum Authentication<'a> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authentication {
     None,
-    Bearer(&'a Secret),
+    Bearer,
 }
 
 /// Why a listener must not be opened.
@@ -81,19 +86,20 @@ pub enum Authentication<'a> {
 pub enum NoAuthentication {
     #[error("is `none`, which is refused on an address that other machines can reach; use `bearer`")]
     OpenToOthers,
-    #[error("needs a token; set `server.token` or the variable `MCP_API_KEY`")]
+    #[error("needs a token; make one with `corbie tokens create`, or set `server.token` or the variable `MCP_API_KEY`")]
     NoToken,
 }
 
 impl Server {
-    /// What a listener asks of its callers; an error means that it must not be opened.
-    pub fn authentication(&self, loopback: bool) -> Result<Authentication<'_>, NoAuthentication> {
-        match (self.auth, &self.token) {
-            (Some(Auth::None), _) if !loopback => Err(NoAuthentication::OpenToOthers),
-            (Some(Auth::None), _) => Ok(Authentication::None),
-            (None, _) if loopback => Ok(Authentication::None),
-            (_, Some(token)) => Ok(Authentication::Bearer(token)),
-            (_, None) => Err(NoAuthentication::NoToken),
+    /// What a listener asks of its callers; an error means that it must not be opened. `anybody` tells whether there is
+    /// a token that would be let in.
+    pub fn authentication(&self, loopback: bool, anybody: bool) -> Result<Authentication, NoAuthentication> {
+        match self.auth {
+            Some(Auth::None) if !loopback => Err(NoAuthentication::OpenToOthers),
+            Some(Auth::None) => Ok(Authentication::None),
+            None if loopback => Ok(Authentication::None),
+            _ if anybody => Ok(Authentication::Bearer),
+            _ => Err(NoAuthentication::NoToken),
         }
     }
 
@@ -111,6 +117,7 @@ impl Default for Server {
             name: "corbie".into(),
             auth: None,
             token: None,
+            tokens_file: None,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             limits: Limits::default(),

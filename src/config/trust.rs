@@ -1,5 +1,6 @@
 //! `trust`: what a caller may do, by the way it came.
 
+use corbie_mcp::TrustLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,10 @@ pub struct Trust {
     /// Callers who send the token, wherever they come from. Left out, it is as for any caller from there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<Level>,
-    /// Overrides all of the above for every caller. The flag `--trust` sets it.
+    /// Whether a caller who is verified and asks for something to be destroyed gets it if the person at the client
+    /// agrees. The client must be able to ask (elicitation); where it is not, the call is refused as it is without this.
+    pub ask_person: bool,
+    /// Overrides all of the levels above for every caller. The flag `--trust` sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<Level>,
 }
@@ -52,8 +56,41 @@ impl Trust {
     }
 }
 
+impl Level {
+    pub fn as_str(self) -> &'static str {
+        TrustLevel::from(self).as_str()
+    }
+}
+
+impl From<Level> for TrustLevel {
+    fn from(level: Level) -> TrustLevel {
+        match level {
+            Level::Untrusted => TrustLevel::Untrusted,
+            Level::Verified => TrustLevel::Verified,
+            Level::Trusted => TrustLevel::Trusted,
+        }
+    }
+}
+
+impl From<TrustLevel> for Level {
+    fn from(level: TrustLevel) -> Level {
+        match level {
+            TrustLevel::Untrusted => Level::Untrusted,
+            TrustLevel::Verified => Level::Verified,
+            TrustLevel::Trusted => Level::Trusted,
+        }
+    }
+}
+
 impl Default for Trust {
     fn default() -> Self {
-        Self { stdio: Level::Trusted, loopback: Level::Trusted, remote: Level::Verified, token: None, all: None }
+        Self {
+            stdio: Level::Trusted,
+            loopback: Level::Trusted,
+            remote: Level::Verified,
+            token: None,
+            ask_person: false,
+            all: None,
+        }
     }
 }

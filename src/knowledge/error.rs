@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 use super::store;
 use crate::{inference, workers};
 
+use super::document::BaseName;
+
 /// A situation, with what a program needs to act on it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
@@ -40,6 +42,8 @@ pub enum Error {
     ConfirmRemoval { id: String, filename: String, chunks: u64 },
     #[error("This action will delete ALL documents. Set confirm=true and confirmation_phrase='DELETE ALL' to proceed")]
     ConfirmClear { documents: u64 },
+    #[error("the knowledge base `{0}`")]
+    NotGranted(BaseName),
     #[error("Knowledge base is empty. Add documents with knowledge-add first")]
     Empty,
     #[error("{0} tasks are waiting, and no more may; try again when some have ended")]
@@ -70,6 +74,7 @@ impl Error {
     pub fn code(&self) -> &str {
         match self {
             Error::InvalidParameter { .. } => "invalid_parameter",
+            Error::NotGranted(_) => "not_granted",
             Error::UnsupportedFormat { .. } => "unsupported_format",
             Error::FileNotFound(_) | Error::NothingFits(_) => "file_not_found",
             Error::FileNotReadable { .. } => "file_not_readable",

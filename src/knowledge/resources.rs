@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use corbie_mcp::{
-    Code, Content, Context, Error as Refusal, Prompt, PromptArguments, PromptMessage, PromptResult, ResourceContents,
-    ResourceLister, ResourceListing, ResourcePage, ResourceTemplate, Role, ServerBuilder, WantedPage,
+    Caller, Code, Content, Context, Error as Refusal, Prompt, PromptArguments, PromptMessage, PromptResult,
+    ResourceContents, ResourceLister, ResourceListing, ResourcePage, ResourceTemplate, Role, ServerBuilder, WantedPage,
 };
 
 use super::document::{BaseName, DocumentId};
@@ -19,16 +19,20 @@ const LONGEST: usize = 4 << 20;
 const WHOLE: Wanted = Wanted { from: 1, pages: u32::MAX, bytes: LONGEST };
 const PROMPT: &str = "answer_from_documents";
 
+/// Whoever may not use these tools may not go around them.
+const READING: &str = "knowledge-get";
+const SEARCHING: &str = "knowledge-search";
+
 /// Adds them to a server.
 pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder {
     let (counting, listing) = (knowledge.clone(), knowledge.clone());
     let (documents, chunks, prompting) = (knowledge.clone(), knowledge.clone(), knowledge.clone());
     let lister = ResourceLister::new(
         move || counting.opened().map_or(0, |open| open.library.documents()),
-        move |_, wanted| {
+        move |context: Context, wanted| {
             let knowledge = listing.clone();
             async move {
-                match list(&knowledge, wanted).await {
+                match list(&knowledge, context.caller(), wanted).await {
                     // What else there is to list is listed all the same.
                     Err(error @ (Error::Storage { .. } | Error::Model(_) | Error::Internal(_))) => {
                         tracing::warn!(%error, "documents cannot be listed as resources");
@@ -39,18 +43,18 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder 
             }
         },
     );
-    let document = ResourceTemplate::new(DOCUMENTS, "document", move |_, uri, variables| {
+    let document = ResourceTemplate::new(DOCUMENTS, "document", move |context: Context, uri, variables| {
         let knowledge = documents.clone();
         async move {
             let id = variables.get("id").cloned().unwrap_or_default();
-            read_document(&knowledge, &uri, &id).await
+            read_document(&knowledge, context.caller(), &uri, &id).await
         }
     });
-    let chunk = ResourceTemplate::new(CHUNKS, "chunk", move |_, uri, variables| {
+    let chunk = ResourceTemplate::new(CHUNKS, "chunk", move |context: Context, uri, variables| {
         let knowledge = chunks.clone();
         async move {
             let id = variables.get("id").cloned().unwrap_or_default();
-            read_chunk(&knowledge, &uri, &id).await
+            read_chunk(&knowledge, context.caller(), &uri, &id).await
         }
     });
     builder
@@ -65,18 +69,22 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder 
 }
 
 /// The documents of all bases, base by base, the last added first. A cursor is a base and how many of it were shown.
-async fn list(knowledge: &Knowledge, wanted: WantedPage) -> Result<ResourcePage, Error> {
+async fn list(knowledge: &Knowledge, caller: &Caller, wanted: WantedPage) -> Result<ResourcePage, Error> {
+    if !caller.may_use(READING) {
+        return Ok(ResourcePage::default());
+    }
     let open = knowledge.open().await?;
     let mut bases = open.store.bases().await?;
+    bases.retain(|base| caller.may_see(base.as_str()));
     bases.sort();
     let cursor = wanted.cursor.as_deref().and_then(|cursor| cursor.split_once('/'));
     let (mut base, mut offset) =
         match cursor.and_then(|(name, offset)| Some((name.parse().ok()?, offset.parse().ok()?))) {
-            Some((base, offset)) => (base, offset),
-            None if wanted.cursor.is_some() => {
+            Some((base, offset)) if bases.contains(&base) => (base, offset),
+            _ if wanted.cursor.is_some() => {
                 return Err(Error::invalid("cursor", "the cursor is none that this server gave"));
             }
-            None => match bases.first() {
+            _ => match bases.first() {
                 Some(first) => (first.clone(), 0),
                 None => return Ok(ResourcePage::default()),
             },
@@ -111,11 +119,17 @@ async fn list(knowledge: &Knowledge, wanted: WantedPage) -> Result<ResourcePage,
     }
 }
 
-async fn read_document(knowledge: &Knowledge, uri: &str, id: &str) -> Result<Vec<ResourceContents>, Refusal> {
+async fn read_document(
+    knowledge: &Knowledge,
+    caller: &Caller,
+    uri: &str,
+    id: &str,
+) -> Result<Vec<ResourceContents>, Refusal> {
     let missing = || Refusal::ResourceNotFound { uri: uri.to_owned() };
     let id: DocumentId = id.parse().map_err(|_| missing())?;
     let open = knowledge.open().await?;
-    for base in open.store.bases().await.map_err(Error::from)? {
+    let bases = open.store.bases().await.map_err(Error::from)?;
+    for base in bases.into_iter().filter(|base| may_read(caller, base)) {
         let found = open.store.text(&base, id, WHOLE).await.map_err(Error::from)?;
         let Some((_, pages)) = found else { continue };
         let mut text = String::new();
@@ -132,11 +146,21 @@ async fn read_document(knowledge: &Knowledge, uri: &str, id: &str) -> Result<Vec
     Err(missing())
 }
 
-async fn read_chunk(knowledge: &Knowledge, uri: &str, id: &str) -> Result<Vec<ResourceContents>, Refusal> {
+async fn read_chunk(
+    knowledge: &Knowledge,
+    caller: &Caller,
+    uri: &str,
+    id: &str,
+) -> Result<Vec<ResourceContents>, Refusal> {
     let missing = || Refusal::ResourceNotFound { uri: uri.to_owned() };
     let id = id.parse().map_err(|_| missing())?;
-    let chunk = knowledge.open().await?.store.chunk(id).await.map_err(Error::from)?.ok_or_else(missing)?;
+    let found = knowledge.open().await?.store.chunk(id).await.map_err(Error::from)?;
+    let chunk = found.filter(|chunk| may_read(caller, &chunk.base)).ok_or_else(missing)?;
     Ok(vec![ResourceContents::text(uri, "text/plain", chunk.text)])
+}
+
+fn may_read(caller: &Caller, base: &BaseName) -> bool {
+    caller.may_use(READING) && caller.may_see(base.as_str())
 }
 
 /// How many passages the prompt brings.
@@ -148,7 +172,7 @@ fn prompt(knowledge: Knowledge) -> Prompt {
     Prompt::new(
         PROMPT,
         "Answer from my documents: a question with the passages of the knowledge base that may answer it, numbered for citation",
-        move |_: Context, arguments: PromptArguments| {
+        move |context: Context, arguments: PromptArguments| {
             let knowledge = knowledge.clone();
             async move {
                 let question = arguments.get("question").cloned().unwrap_or_default();
@@ -156,6 +180,9 @@ fn prompt(knowledge: Knowledge) -> Prompt {
                     Some(name) => name.parse::<BaseName>().map_err(|error| Refusal::invalid_params(error.to_string()))?,
                     None => BaseName::default(),
                 };
+                if !context.caller().may_use(SEARCHING) || !context.caller().may_see(base.as_str()) {
+                    return Err(Refusal::NotGranted { what: Error::NotGranted(base).to_string() });
+                }
                 let asked = Question {
                     base,
                     query: question.chars().take(500).collect::<String>().trim().to_owned(),

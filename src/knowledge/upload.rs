@@ -30,6 +30,8 @@ use super::store::Uploads;
 use super::{Error, Knowledge, UPLOADS, blocking};
 use room::Room;
 
+/// Whoever may not use this tool has nothing to send files for.
+const ADDING: &str = "knowledge-add";
 /// How long the next piece of a body may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A body that comes with fewer bytes a second than this, all in all, is given up: it keeps room from others.
@@ -51,6 +53,10 @@ async fn receive(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
+    if !caller.may_use(ADDING) {
+        let message = "This caller's token does not let it add documents".into();
+        return refuse(StatusCode::FORBIDDEN, &Error::Storage { code: "not_granted", message });
+    }
     if caller.trust < TrustLevel::Verified {
         let error = Error::Storage {
             code: "not_trusted",

@@ -30,7 +30,7 @@ pub(super) async fn post(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
-    let body = face.admit(&caller, body).await?;
+    let body = face.admit(&caller, "chat_completion", body).await?;
     let received = Received::read(body).map_err(|not_received| {
         let parameter = match &not_received {
             NotReceived::Member(name) => Some(*name),
@@ -51,9 +51,10 @@ pub(super) async fn post(
     }
 }
 
-fn ask(received: Received, caller: Caller) -> Ask {
+fn ask(face: &Face, received: Received, caller: Caller) -> Ask {
     let model = received.model.clone();
-    Ask { question: received.into(), model, caller: Some(caller.identity), known: None }
+    let documents = face.router.documents_for(&caller);
+    Ask { question: received.into(), model, caller: Some(caller.identity), documents }
 }
 
 /// An answer that was given before.
@@ -72,7 +73,7 @@ fn again(face: &Face, received: &Received, kept: &Kept, by: By) -> Response {
 }
 
 async fn whole(face: &Face, received: Received, caller: Caller, place: Option<Place>) -> Result<Response, Failure> {
-    let (answered, record) = face.router.pass_on(ask(received, caller)).await?;
+    let (answered, record) = face.router.pass_on(ask(face, received, caller)).await?;
     let (provider, model) = record.answered_by();
     let body = match answered {
         Answered::AsItCame { body, .. } => body,
@@ -103,7 +104,7 @@ fn missed(response: &mut Response, looked: bool) {
 /// The head is sent with the first piece, so that failover works until then.
 async fn pieces(face: &Face, received: Received, caller: Caller, place: Option<Place>) -> Result<Response, Failure> {
     let Received { with_usage, several, .. } = received;
-    let mut answering = face.router.stream(ask(received, caller)).await?;
+    let mut answering = face.router.stream(ask(face, received, caller)).await?;
     // Whether several answers are complete is known only to those who read them all.
     if !several {
         answering.pass_on();

@@ -61,6 +61,11 @@ impl Failure {
         Failure::new(StatusCode::FORBIDDEN, "permission_error", message)
     }
 
+    pub(super) fn not_granted(tool: &str) -> Failure {
+        let message = format!("this caller's token does not let it use `{tool}`; the operator can make one that does");
+        Failure::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
     pub(super) fn no_such_model(model: &str) -> Failure {
         let message = format!("there is no model `{model}`; `GET /v1/models` shows those there are");
         let code = Some("model_not_found".to_owned());

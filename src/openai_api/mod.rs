@@ -51,10 +51,13 @@ pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
 }
 
 impl Face {
-    /// Lets in who may spend money, while the server takes requests, and takes what they send.
-    async fn admit(&self, caller: &Caller, body: Body) -> Result<Bytes, Failure> {
+    /// Lets in who may spend money, and use the tool that does the same, while the server takes requests, and takes what they send.
+    async fn admit(&self, caller: &Caller, tool: &str, body: Body) -> Result<Bytes, Failure> {
         if self.server.is_draining() {
             return Err(Failure::shutting_down());
+        }
+        if !caller.may_use(tool) {
+            return Err(Failure::not_granted(tool));
         }
         if caller.trust < TrustLevel::Verified {
             return Err(Failure::not_trusted());

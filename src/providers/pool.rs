@@ -12,8 +12,9 @@ use url::Url;
 
 use super::catalog::Offer;
 use super::client::Client;
-use super::provider::Provider;
+use super::provider::{Provider, Unusable};
 use super::{Error, Head, ModelInfo, call};
+use crate::config::providers as config;
 use crate::config::providers::{Defaults, Providers};
 
 /// The providers of one program. Cheap to clone; all clones are the same.
@@ -24,9 +25,7 @@ pub struct Pool(Arc<Shared>);
 struct Shared {
     /// In the order they are asked: the default one, the others by their names, those that were found.
     providers: ArcSwap<Vec<Arc<Provider>>>,
-    detect_ports: Vec<u16>,
-    default_provider: Option<String>,
-    default_model: Option<String>,
+    wishes: ArcSwap<Wishes>,
     client: Client,
     /// Counts up when the models that are known become others.
     changes: watch::Sender<u64>,
@@ -34,6 +33,14 @@ struct Shared {
     listing: tokio::sync::Mutex<Option<Asked>>,
     /// One looks for local servers at a time.
     detecting: tokio::sync::Mutex<()>,
+}
+
+/// What the operator wants of all of them together.
+#[derive(Debug)]
+struct Wishes {
+    detect_ports: Vec<u16>,
+    default_provider: Option<String>,
+    default_model: Option<String>,
 }
 
 /// When everybody was asked for their models, and whether everybody answered.
@@ -79,31 +86,40 @@ impl Pool {
     /// Those of the settings. Who cannot be asked is told about and left out.
     pub fn new(settings: &Providers, defaults: &Defaults) -> Pool {
         let client = Client::new();
-        let mut providers = Vec::new();
-        for (name, settings) in &settings.named {
-            match Provider::new(name, settings, &client) {
-                Ok(provider) => providers.push(Arc::new(provider)),
-                Err(unusable) => tracing::warn!("provider `{name}` {unusable}; it is not used"),
-            }
-        }
-        if let Some(default) = &defaults.provider {
-            // The others stay in their order.
-            providers.sort_by_key(|provider| provider.name != *default);
-            let found_later = settings.detect_ports.iter().any(|port| name_of(*port) == *default);
-            if providers.first().is_none_or(|first| first.name != *default) && !found_later {
-                tracing::warn!("the default provider `{default}` is not configured; see `providers`");
-            }
-        }
+        let providers =
+            configured(settings, defaults, |name, settings| Provider::new(name, settings, &client).map(Arc::new));
         Pool(Arc::new(Shared {
             providers: ArcSwap::from_pointee(providers),
-            detect_ports: settings.detect_ports.clone(),
-            default_provider: defaults.provider.clone(),
-            default_model: defaults.model.clone(),
+            wishes: ArcSwap::from_pointee(Wishes::new(settings, defaults)),
             client,
             changes: watch::Sender::new(0),
             listing: tokio::sync::Mutex::default(),
             detecting: tokio::sync::Mutex::default(),
         }))
+    }
+
+    /// Takes over other settings while the program runs. Those of whom `is_same` says that nothing has changed
+    /// stay as they are, with what is known of them; requests that are under way go on with whom they began.
+    pub async fn replace(&self, settings: &Providers, defaults: &Defaults, is_same: impl Fn(&str) -> bool) {
+        let _detecting = self.0.detecting.lock().await;
+        let mut last_listing = self.0.listing.lock().await;
+        let before = self.providers();
+        let kept =
+            |name: &str| before.iter().find(|provider| provider.name == name && !provider.detected && is_same(name));
+        let mut now = configured(settings, defaults, |name, settings| match kept(name) {
+            Some(provider) => Ok(provider.clone()),
+            None => Provider::new(name, settings, &self.0.client).map(Arc::new),
+        });
+        let found = before.iter().filter(|provider| provider.detected);
+        let found: Vec<_> = found.filter(|found| now.iter().all(|other| other.name != found.name)).cloned().collect();
+        now.extend(found);
+        self.0.wishes.store(Arc::new(Wishes::new(settings, defaults)));
+        self.0.providers.store(Arc::new(now));
+        // Who is new is asked for their models with the next list.
+        if let Some(asked) = last_listing.as_mut() {
+            asked.all_answered = false;
+        }
+        self.0.changes.send_modify(|count| *count += 1);
     }
 
     pub fn providers(&self) -> Arc<Vec<Arc<Provider>>> {
@@ -115,14 +131,14 @@ impl Pool {
         &self.0.client
     }
 
-    pub fn default_provider(&self) -> Option<&str> {
-        self.0.default_provider.as_deref()
+    pub fn default_provider(&self) -> Option<String> {
+        self.0.wishes.load().default_provider.clone()
     }
 
     /// The model where nobody names one that is served: the operator's, or else that of the first provider that has one.
     pub fn default_model(&self) -> Option<String> {
         let of_provider = |provider: &Arc<Provider>| Some(format!("{}/{}", provider.name, provider.default_model()?));
-        self.0.default_model.clone().or_else(|| self.providers().iter().find_map(of_provider))
+        self.0.wishes.load().default_model.clone().or_else(|| self.providers().iter().find_map(of_provider))
     }
 
     /// Why nobody can be asked, if there are providers and all of them fail.
@@ -189,7 +205,8 @@ impl Pool {
         let before = self.providers();
         let configured: Vec<_> = before.iter().filter(|provider| !provider.detected).cloned().collect();
         let taken = |port: u16| configured.iter().any(|provider| is_local(provider.address().as_deref(), port));
-        let ports = self.0.detect_ports.iter().copied().filter(|port| !taken(*port));
+        let wishes = self.0.wishes.load_full();
+        let ports = wishes.detect_ports.iter().copied().filter(|port| !taken(*port));
         let answers = join_all(ports.map(|port| async move { (port, look(port, &self.0.client).await) })).await;
         let mut now = configured.clone();
         let mut changed = false;
@@ -223,6 +240,40 @@ impl Pool {
             self.0.changes.send_modify(|count| *count += 1);
         }
     }
+}
+
+impl Wishes {
+    fn new(settings: &Providers, defaults: &Defaults) -> Wishes {
+        Wishes {
+            detect_ports: settings.detect_ports.clone(),
+            default_provider: defaults.provider.clone(),
+            default_model: defaults.model.clone(),
+        }
+    }
+}
+
+/// The providers that settings name, the default one first.
+fn configured(
+    settings: &Providers,
+    defaults: &Defaults,
+    make: impl Fn(&str, &config::Provider) -> Result<Arc<Provider>, Unusable>,
+) -> Vec<Arc<Provider>> {
+    let mut providers = Vec::new();
+    for (name, settings) in &settings.named {
+        match make(name, settings) {
+            Ok(provider) => providers.push(provider),
+            Err(unusable) => tracing::warn!("provider `{name}` {unusable}; it is not used"),
+        }
+    }
+    if let Some(default) = &defaults.provider {
+        // The others stay in their order.
+        providers.sort_by_key(|provider| provider.name != *default);
+        let found_later = settings.detect_ports.iter().any(|port| name_of(*port) == *default);
+        if providers.first().is_none_or(|first| first.name != *default) && !found_later {
+            tracing::warn!("the default provider `{default}` is not configured; see `providers`");
+        }
+    }
+    providers
 }
 
 /// What providers offer, for choosing.

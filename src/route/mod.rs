@@ -24,6 +24,6 @@ pub use decide::{Decision, Policy, Seen, Why, decide};
 pub use error::Error;
 pub use follow::follow;
 pub use record::Record;
-pub use router::{Ask, Plan, Routed, Router};
+pub use router::{Ask, Documents, Plan, Routed, Router};
 pub use stream::Answering;
 pub use wish::AUTO;

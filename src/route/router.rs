@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
 
+use corbie_mcp::Caller;
 use prometheus_client::registry::Registry;
 use tokio::time::{Instant, timeout_at};
 
@@ -66,8 +67,19 @@ pub struct Ask {
     pub model: Option<String>,
     /// Who asks, and pays; nobody does on the command line.
     pub caller: Option<Arc<str>>,
-    /// How relevant the passages of documents are that it already comes with.
-    pub known: Option<f32>,
+    /// What documents may say about it.
+    pub documents: Documents,
+}
+
+/// What the documents of the knowledge base may say about a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Documents {
+    #[default]
+    Asked,
+    /// It already comes with passages, and so relevant are they.
+    Brought(f32),
+    /// Whoever asks may not see them.
+    Hidden,
 }
 
 /// An answer, and how it came about.
@@ -130,6 +142,14 @@ impl Router {
         let _ = self.0.knowledge.set(knowledge);
     }
 
+    /// What documents may say about the prompts of a caller: its token may keep it from the base they are in.
+    pub fn documents_for(&self, caller: &Caller) -> Documents {
+        match caller.may_see(&self.0.settings.grounding.knowledge_base) {
+            true => Documents::Asked,
+            false => Documents::Hidden,
+        }
+    }
+
     pub fn pool(&self) -> &Pool {
         &self.0.pool
     }
@@ -152,23 +172,23 @@ impl Router {
     }
 
     /// Says what would be done with a prompt, without asking any model.
-    pub async fn plan(&self, prompt: &str, model: Option<&str>) -> Plan {
+    pub async fn plan(&self, prompt: &str, model: Option<&str>, documents: Documents) -> Plan {
         let deadline = Instant::now() + self.0.settings.timeout.get();
         let Ok(wish) = self.wish(model) else { return Plan::unserved(model) };
-        let seen = self.see(prompt, wish, None, deadline).await;
+        let seen = self.see(prompt, wish, documents, deadline).await;
         self.plan_for(seen, wish)
     }
 
     /// The same, after asking for lists of models where asking the prompt would; and why nobody can be asked, if so.
-    pub async fn explain(&self, prompt: &str, model: Option<&str>) -> (Plan, Option<Error>) {
+    pub async fn explain(&self, prompt: &str, model: Option<&str>, documents: Documents) -> (Plan, Option<Error>) {
         let deadline = Instant::now() + self.0.settings.timeout.get();
         let wish = match self.wish(model) {
             Ok(wish) => wish,
             Err(error) => return (Plan::unserved(model), Some(error)),
         };
-        let plan = match self.settle(prompt, wish, None, deadline).await {
+        let plan = match self.settle(prompt, wish, documents, deadline).await {
             Ok(plan) => plan,
-            Err(_) => self.plan(prompt, model).await,
+            Err(_) => self.plan(prompt, model, documents).await,
         };
         let nobody = plan.candidates.is_empty().then(|| self.nobody(plan.clone(), wish.model));
         (plan, nobody)
@@ -230,7 +250,7 @@ impl Router {
     /// Asks one after the other until somebody answers.
     async fn answer<B: Bring>(&self, ask: Ask, journey: &mut Journey) -> Result<(B::Answer, Option<Price>), Error> {
         let deadline = Instant::now() + self.0.settings.timeout.get();
-        let Ask { mut question, model, caller, known } = ask;
+        let Ask { mut question, model, caller, documents } = ask;
         if let Some(caller) = caller {
             let today = today();
             self.0.budgets.check(&caller, today).map_err(|used_up| Error::OverBudget { used_up, left: today.left })?;
@@ -250,7 +270,7 @@ impl Router {
                 prompt
             }
         };
-        let plan = self.resolve(&prompt, wish, known, deadline).await?;
+        let plan = self.resolve(&prompt, wish, documents, deadline).await?;
         journey.planned(&plan);
         let mut asked_reasoning = None;
         if let Question::Read(chat) = &mut question {
@@ -324,13 +344,13 @@ impl Router {
         &self,
         question: &str,
         wish: Wish<'_>,
-        known: Option<f32>,
+        documents: Documents,
         deadline: Instant,
     ) -> Result<Plan, Error> {
         if let Some(model) = wish.model.filter(|model| model.len() > LONGEST_NAME) {
             return Err(Error::UnknownModel { model: clip(model), near: Vec::new(), unlisted: Vec::new() });
         }
-        let plan = self.settle(question, wish, known, deadline).await?;
+        let plan = self.settle(question, wish, documents, deadline).await?;
         if plan.candidates.is_empty() { Err(self.nobody(plan, wish.model)) } else { Ok(plan) }
     }
 
@@ -339,10 +359,10 @@ impl Router {
         &self,
         question: &str,
         wish: Wish<'_>,
-        known: Option<f32>,
+        documents: Documents,
         deadline: Instant,
     ) -> Result<Plan, Error> {
-        let seen = self.see(question, wish, known, deadline).await;
+        let seen = self.see(question, wish, documents, deadline).await;
         let plan = self.plan_for(seen, wish);
         if self.is_certain(&plan) {
             return Ok(plan);
@@ -408,18 +428,18 @@ impl Router {
         &self,
         prompt: &str,
         wish: Wish<'_>,
-        known: Option<f32>,
+        documents: Documents,
         deadline: Instant,
     ) -> (Option<Looked>, Option<Grounds>) {
         let looked = self.look(prompt, wish, deadline).await;
         let settings = &self.0.settings.grounding;
         let stays = || self.decide(looked.as_ref(), None, wish).stays();
-        let grounds = match (self.0.knowledge.get(), known) {
+        let grounds = match (self.0.knowledge.get(), documents) {
             // What must stay where it is takes no documents along, nor another way.
             _ if wish.model.is_some() || !settings.enabled || stays() => None,
-            (_, Some(relevance)) => Some(Grounds { relevance, passages: Vec::new() }),
-            (Some(knowledge), None) => ground::look(knowledge, settings, prompt).await,
-            (None, None) => None,
+            (_, Documents::Brought(relevance)) => Some(Grounds { relevance, passages: Vec::new() }),
+            (Some(knowledge), Documents::Asked) => ground::look(knowledge, settings, prompt).await,
+            (_, Documents::Hidden) | (None, Documents::Asked) => None,
         };
         (looked, grounds)
     }
@@ -441,7 +461,8 @@ impl Router {
         let now = Clock::now();
         let lacks = |provider: usize, model: &str| providers[provider].lacks(model, now);
         let default = self.0.pool.default_provider();
-        let Candidates { asked, unserved } = candidates(&decision.models, &offers(&providers), lacks, default);
+        let Candidates { asked, unserved } =
+            candidates(&decision.models, &offers(&providers), lacks, default.as_deref());
         let candidates = asked.into_iter().map(|candidate| {
             let provider = providers[candidate.provider].clone();
             Contender { price: provider.price(&candidate.model), provider, candidate }

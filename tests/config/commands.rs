@@ -59,6 +59,7 @@ trust:
   stdio: trusted
   loopback: trusted
   remote: verified
+  ask_person: false
 registry:
   cache_ttl: 300
 inference:

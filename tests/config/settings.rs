@@ -87,28 +87,28 @@ fn s06_only_loopback_addresses_count_as_loopback() {
 #[test]
 fn x45_loopback_needs_no_token_and_other_addresses_do() {
     let open = Machine::new().load().server;
-    assert!(matches!(open.authentication(true), Ok(Authentication::None)));
-    assert!(matches!(open.authentication(false), Err(NoAuthentication::NoToken)));
+    assert!(matches!(open.authentication(true, false), Ok(Authentication::None)));
+    assert!(matches!(open.authentication(false, false), Err(NoAuthentication::NoToken)));
 
     // A token alone does not switch authentication on for loopback.
     let with_token = Machine::new().variable("MCP_API_KEY", "key").load().server;
-    assert!(matches!(with_token.authentication(true), Ok(Authentication::None)));
-    assert!(matches!(with_token.authentication(false), Ok(Authentication::Bearer(token)) if token.expose() == "key"));
+    assert!(matches!(with_token.authentication(true, true), Ok(Authentication::None)));
+    assert!(matches!(with_token.authentication(false, true), Ok(Authentication::Bearer)));
 }
 
 #[test]
 fn s05_bearer_asks_for_the_token_everywhere() {
     let server = Machine::new().project("server: {auth: bearer, token: key}").load().server;
-    assert!(matches!(server.authentication(true), Ok(Authentication::Bearer(_))));
+    assert!(matches!(server.authentication(true, true), Ok(Authentication::Bearer)));
     let server = Machine::new().project("server: {auth: bearer}").load().server;
-    assert!(matches!(server.authentication(true), Err(NoAuthentication::NoToken)));
+    assert!(matches!(server.authentication(true, false), Err(NoAuthentication::NoToken)));
 }
 
 #[test]
 fn s06_none_is_refused_where_other_machines_can_reach() {
     let server = Machine::new().project("server: {auth: none, token: key}").load().server;
-    assert!(matches!(server.authentication(true), Ok(Authentication::None)));
-    assert!(matches!(server.authentication(false), Err(NoAuthentication::OpenToOthers)));
+    assert!(matches!(server.authentication(true, true), Ok(Authentication::None)));
+    assert!(matches!(server.authentication(false, true), Err(NoAuthentication::OpenToOthers)));
 }
 
 #[test]

@@ -24,6 +24,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, broadcast};
@@ -48,6 +49,7 @@ pub struct ServerBuilder {
     methods: HashMap<String, Method>,
     capabilities: Map<String, Value>,
     quiet_flags: bool,
+    ask_person: bool,
     tasks: Option<Arc<dyn TaskStore>>,
     state_key: Option<StateKey>,
     health: Option<HealthCheck>,
@@ -125,11 +127,20 @@ impl ServerBuilder {
         F: Fn(Context, Params) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Value, Error>> + Send + 'static,
     {
-        self.gated_method(name, Effect::Reads, run)
+        self.add_method(name.into(), Effect::Reads, None, run)
     }
 
-    /// Serves a method beyond the protocol's own, for callers who are trusted with its effect.
-    pub fn gated_method<F, Fut>(mut self, name: impl Into<String>, effect: Effect, run: F) -> Self
+    /// Serves a method beyond the protocol's own that does what a tool does: for callers who are trusted with its effect,
+    /// and whose token lets them use the tool.
+    pub fn gated_method<F, Fut>(self, name: impl Into<String>, tool: &str, effect: Effect, run: F) -> Self
+    where
+        F: Fn(Context, Params) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, Error>> + Send + 'static,
+    {
+        self.add_method(name.into(), effect, Some(tool.to_owned()), run)
+    }
+
+    fn add_method<F, Fut>(mut self, name: String, effect: Effect, tool: Option<String>, run: F) -> Self
     where
         F: Fn(Context, Params) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Value, Error>> + Send + 'static,
@@ -139,7 +150,7 @@ impl ServerBuilder {
             let run = run.clone();
             Box::pin(async move { run(context, params).await })
         });
-        self.methods.insert(name.into(), Method { effect, run });
+        self.methods.insert(name, Method { effect, tool, run });
         self
     }
 
@@ -153,6 +164,12 @@ impl ServerBuilder {
     /// served: some published contracts want the flags so.
     pub fn quiet_flags(mut self) -> Self {
         self.quiet_flags = true;
+        self
+    }
+
+    /// Puts destructive calls of verified callers to the person at the client instead of refusing them.
+    pub fn ask_person(mut self, ask: bool) -> Self {
+        self.ask_person = ask;
         self
     }
 
@@ -219,6 +236,7 @@ impl ServerBuilder {
             completers: self.completers,
             capabilities: self.capabilities,
             quiet_flags: self.quiet_flags,
+            ask_person: AtomicBool::new(self.ask_person),
             events: broadcast::channel(EVENT_BACKLOG).0,
             expected: Mutex::default(),
             tasks: self.tasks.unwrap_or_else(|| Arc::new(MemoryTasks::new(self.limits.max_tasks))),

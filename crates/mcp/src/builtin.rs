@@ -68,7 +68,7 @@ fn get_tool_schema() -> Result<Tool, RegistrationError> {
             let registry = context.server().registry();
             match registry.find(name) {
                 Ok(tool) if !context.caller().may_use(tool.name()) => {
-                    let error = Error::NotGranted { tool: tool.name().to_owned() };
+                    let error = Error::NotGranted { what: format!("`{}`", tool.name()) };
                     Err(ToolError::new(error.error_type(), error.to_string()))
                 }
                 Ok(tool) => Ok(CallResult::json(json!({ "name": tool.name(), "inputSchema": tool.input_schema().json() }))),

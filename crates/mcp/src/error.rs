@@ -44,10 +44,9 @@ pub enum Error {
     TaskNotFound { id: String },
     #[error("tool `{tool}` {} and needs trust `{needed}`, but this caller is `{trust}`; the operator can raise it with `--trust {needed}` or `trust` in the configuration", .effect.verb())]
     TrustDenied { tool: String, effect: Effect, trust: TrustLevel, needed: TrustLevel },
-    #[error(
-        "this caller's token does not let it use `{tool}`; the operator can make one that does with `corbie tokens create`"
-    )]
-    NotGranted { tool: String },
+    /// `what` is a tool or a collection, in backticks where it has a name.
+    #[error("this caller's token does not let it use {what}; the operator can make one that does")]
+    NotGranted { what: String },
     #[error("the request was cancelled")]
     Cancelled,
     #[error("the server is shutting down and takes no new requests; connect again when it is back")]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,7 @@ pub(crate) struct Inner {
     pub(crate) methods: HashMap<String, Method>,
     pub(crate) capabilities: Map<String, Value>,
     pub(crate) quiet_flags: bool,
+    pub(crate) ask_person: AtomicBool,
     pub(crate) events: broadcast::Sender<Event>,
     pub(crate) expected: Mutex<HashMap<Id, Expected>>,
     pub(crate) tasks: Arc<dyn TaskStore>,
@@ -86,6 +88,8 @@ pub(crate) struct Inner {
 #[derive(Clone)]
 pub(crate) struct Method {
     pub(crate) effect: Effect,
+    /// The tool that does the same; whoever may not use it may not go around it.
+    pub(crate) tool: Option<String>,
     pub(crate) run: Arc<MethodHandler>,
 }
 
@@ -132,6 +136,16 @@ impl Server {
 
     pub fn audit(&self) -> &AuditLog {
         &self.0.audit
+    }
+
+    /// Whether destructive calls of verified callers are put to the person at the client.
+    pub(crate) fn asks_person(&self) -> bool {
+        self.0.ask_person.load(Ordering::Relaxed)
+    }
+
+    /// Changes it while the server runs.
+    pub fn ask_person(&self, ask: bool) {
+        self.0.ask_person.store(ask, Ordering::Relaxed);
     }
 
     pub fn uptime(&self) -> Duration {

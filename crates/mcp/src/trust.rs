@@ -57,11 +57,16 @@ pub struct Caller {
     pub grant: Option<Arc<Grant>>,
 }
 
-/// Lets a call through, or says what is missing. Pure.
+/// Lets a call of a tool through, or says what is missing. Pure.
 pub(crate) fn gate(tool: &str, effect: Effect, caller: &Caller) -> Result<(), Error> {
     if !caller.may_use(tool) {
-        return Err(Error::NotGranted { tool: tool.to_owned() });
+        return Err(Error::NotGranted { what: format!("`{tool}`") });
     }
+    enough(tool, effect, caller)
+}
+
+/// Whether a caller is trusted with an effect. Pure.
+pub(crate) fn enough(tool: &str, effect: Effect, caller: &Caller) -> Result<(), Error> {
     let needed = effect.needs();
     if caller.trust >= needed {
         return Ok(());

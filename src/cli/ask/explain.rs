@@ -10,7 +10,7 @@ use super::grounds::{self, NotAsked};
 use super::{money, why};
 use crate::config::providers::Price;
 use crate::route::tools::{Candidate, Explained};
-use crate::route::{self, Router};
+use crate::route::{self, Documents, Router};
 
 /// How much of a system prompt is shown.
 const SHOWN: usize = 72;
@@ -22,7 +22,7 @@ pub(super) async fn explain(
     json: bool,
     out: &mut dyn Write,
 ) -> End {
-    let (plan, nobody) = router.explain(prompt, model).await;
+    let (plan, nobody) = router.explain(prompt, model, Documents::Asked).await;
     let not_asked = match router.settings().grounding.enabled && plan.grounds.is_none() {
         false => None,
         true if model.is_some() => Some(NotAsked::ModelNamed),

@@ -102,7 +102,7 @@ async fn answer(command: &Ask, prompt: String, router: &Router, out: &mut dyn Wr
         return explain::explain(router, &prompt, command.model.as_deref(), command.json, out).await;
     }
     let (question, model) = (command.chat(prompt).into(), command.model.clone());
-    let ask = route::Ask { question, model, caller: None, known: None };
+    let ask = route::Ask { question, model, ..route::Ask::default() };
     if command.json {
         whole(router, ask, command.thinking, out).await
     } else {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::failure::{EMPTY, Failure};
 use super::peer::Peer;
-use super::{Align, Common, base, id, number, size, text, write_table};
+use super::{Common, base, id, number, size, text};
+use crate::cli::table::{Align, write_table};
 use crate::cli::{End, harmless, one_line};
 
 #[derive(Debug, Args)]

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::tally::Tally;
-use super::{Align, id, keep, peer, text, write_table};
+use super::{id, keep, peer, text};
+use crate::cli::table::{Align, write_table};
 use crate::cli::{End, one_line};
 use crate::config::Loaded;
 use crate::knowledge::date;

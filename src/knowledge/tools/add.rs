@@ -87,7 +87,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 }
 
 async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<Outcome, ToolError> {
-    let base = base(input.knowledge_base.as_deref())?;
+    let base = base(context, input.knowledge_base.as_deref())?;
     let metadata = metadata(input.metadata)?;
     // The program may be started again elsewhere before it comes to this file.
     let path = std::path::absolute(&input.file_path).unwrap_or_else(|_| PathBuf::from(&input.file_path));

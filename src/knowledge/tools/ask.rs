@@ -10,7 +10,7 @@ use crate::knowledge::search::{Passage, Question};
 use crate::knowledge::{Error, Knowledge, filter, grounding};
 use crate::providers::Chat;
 use crate::providers::chat::{Message, Part, Role};
-use crate::route::{self, Ask, Router};
+use crate::route::{self, Ask, Documents, Router};
 
 const DESCRIPTION: &str = "Ask a question about the documents in the knowledge base. The best passages are found and \
 given to a language model, whose answer cites them by number, with file and page. The passages are sent to the provider \
@@ -82,7 +82,7 @@ async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: I
     }
     let passages = knowledge
         .search(Question {
-            base: base(input.knowledge_base.as_deref())?,
+            base: base(context, input.knowledge_base.as_deref())?,
             query: question.to_owned(),
             top: input.top_k,
             least: input.min_relevance,
@@ -114,8 +114,8 @@ async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: I
         ..Chat::default()
     };
     let caller = Some(context.caller().identity.clone());
-    let known = passages.first().map(|best| best.relevance);
-    match router.ask(Ask { question: chat.into(), model: input.model, caller, known }).await {
+    let documents = Documents::Brought(passages.first().map_or(0.0, |best| best.relevance));
+    match router.ask(Ask { question: chat.into(), model: input.model, caller, documents }).await {
         Ok(routed) => {
             let answer = routed.completion.text();
             let cited = grounding::cited(&answer, passages.len());

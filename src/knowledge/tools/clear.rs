@@ -1,7 +1,7 @@
 //! `knowledge-clear`: no documents any more (K-90 to K-94).
 
 use corbie_mcp::{
-    Arguments, CallResult, Cause, Effect, Error as Refusal, Failure, RegistrationError, Style, Tool, ToolError,
+    Arguments, CallResult, Cause, Context, Effect, Error as Refusal, Failure, RegistrationError, Style, Tool, ToolError,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -53,9 +53,9 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         .answers_missing_arguments()
         .effect(Effect::Destroys)
         .dialect(without_missing)
-        .run(move |_, arguments: Arguments| {
+        .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
-            async move { Ok::<_, ToolError>(CallResult::json(clear(&knowledge, &arguments.parse()?).await?)) }
+            async move { Ok::<_, ToolError>(CallResult::json(clear(&knowledge, &context, &arguments.parse()?).await?)) }
         })
 }
 
@@ -67,8 +67,8 @@ fn without_missing(failure: &Failure<'_>, style: Style) -> Result<CallResult, Re
     dialect(&Failure { tool: failure.tool, cause: &cause }, style)
 }
 
-async fn clear(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
-    let base = base(input.knowledge_base.as_deref())?;
+async fn clear(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
+    let base = base(context, input.knowledge_base.as_deref())?;
     if !input.confirm || input.confirmation_phrase != PHRASE {
         let documents = knowledge.open().await?.store.totals(&base).await?.documents;
         return Err(Error::ConfirmClear { documents });

@@ -1,6 +1,6 @@
 //! `knowledge-get`: the text of a document, some pages at a time.
 
-use corbie_mcp::{Arguments, CallResult, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -55,14 +55,14 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "required": ["success", "document", "pages", "page_count"],
         }))
         .dialect(dialect)
-        .run(move |_, arguments: Arguments| {
+        .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
-            async move { Ok::<_, ToolError>(CallResult::json(get(&knowledge, &arguments.parse()?).await?)) }
+            async move { Ok::<_, ToolError>(CallResult::json(get(&knowledge, &context, &arguments.parse()?).await?)) }
         })
 }
 
-async fn get(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
-    let base = base(input.knowledge_base.as_deref())?;
+async fn get(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
+    let base = base(context, input.knowledge_base.as_deref())?;
     let id = document_id(&input.document_id)?;
     let open = knowledge.open().await?;
     // A character has four bytes at most.

@@ -93,7 +93,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 }
 
 async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<Outcome, ToolError> {
-    let base = base(input.knowledge_base.as_deref())?;
+    let base = base(context, input.knowledge_base.as_deref())?;
     let metadata = metadata(input.metadata)?;
     if knowledge.needs_roots(is_from_outside(context)) {
         let message = "folders are imported only from `knowledge.allowed_roots`, which is empty; add folders to it";

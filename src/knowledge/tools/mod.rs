@@ -92,6 +92,9 @@ impl From<Error> for ToolError {
         if let Error::Internal(inward) = &error {
             tracing::error!(%inward, "a knowledge tool failed");
         }
+        if let Error::NotGranted(_) = &error {
+            return ToolError::Protocol(Refusal::NotGranted { what: error.to_string() });
+        }
         ToolError::new(error.code(), error.to_string()).details(Value::Object(error.details()))
     }
 }
@@ -108,12 +111,17 @@ fn base_schema() -> Value {
     })
 }
 
-/// The base that is meant.
-fn base(name: Option<&str>) -> Result<BaseName, Error> {
-    match name {
-        None => Ok(BaseName::default()),
+/// The base that is meant, if the caller may use it.
+fn base(context: &Context, name: Option<&str>) -> Result<BaseName, Error> {
+    let base = match name {
+        None => BaseName::default(),
         Some(name) => BaseName::from_str(name)
-            .map_err(|error| Error::invalid("knowledge_base", format!("`knowledge_base`: {error}"))),
+            .map_err(|error| Error::invalid("knowledge_base", format!("`knowledge_base`: {error}")))?,
+    };
+    // Whether there is such a base is not said either.
+    match context.caller().may_see(base.as_str()) {
+        true => Ok(base),
+        false => Err(Error::NotGranted(base)),
     }
 }
 

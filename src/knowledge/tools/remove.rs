@@ -1,6 +1,6 @@
 //! `knowledge-remove`: one document less (K-70 to K-74).
 
-use corbie_mcp::{Arguments, CallResult, Effect, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, CallResult, Context, Effect, RegistrationError, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -50,14 +50,14 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         }))
         .effect(Effect::Destroys)
         .dialect(dialect)
-        .run(move |_, arguments: Arguments| {
+        .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
-            async move { Ok::<_, ToolError>(CallResult::json(remove(&knowledge, &arguments.parse()?).await?)) }
+            async move { Ok::<_, ToolError>(CallResult::json(remove(&knowledge, &context, &arguments.parse()?).await?)) }
         })
 }
 
-async fn remove(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
-    let base = base(input.knowledge_base.as_deref())?;
+async fn remove(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
+    let base = base(context, input.knowledge_base.as_deref())?;
     let id = document_id(&input.document_id)?;
     let removal = knowledge.removal(&base, id).await?.ok_or_else(|| missing(&input.document_id))?;
     if !input.confirm {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use corbie_mcp::{Arguments, CallResult, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -86,12 +86,12 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "required": ["success", "query", "results", "total_results", "search_time_ms"],
         }))
         .dialect(dialect)
-        .run(move |_, arguments: Arguments| {
+        .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
             async move {
                 let began = Instant::now();
                 let input: Input = arguments.parse()?;
-                let question = input.question()?;
+                let question = input.question(&context)?;
                 let passages = knowledge.search(question).await?;
                 Ok::<_, ToolError>(CallResult::json(reply(&input.query, &passages, began)))
             }
@@ -112,13 +112,13 @@ pub(super) fn filters_schema() -> Value {
 }
 
 impl Input {
-    fn question(&self) -> Result<Question, Error> {
+    fn question(&self, context: &Context) -> Result<Question, Error> {
         let query = self.query.trim();
         if query.is_empty() {
             return Err(Error::invalid("query", "`query` is empty; say what you are looking for"));
         }
         Ok(Question {
-            base: base(self.knowledge_base.as_deref())?,
+            base: base(context, self.knowledge_base.as_deref())?,
             query: query.to_owned(),
             top: self.top_k,
             least: self.min_relevance,

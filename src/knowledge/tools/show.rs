@@ -1,6 +1,6 @@
 //! `knowledge-show`: the documents there are (K-80 to K-85).
 
-use corbie_mcp::{Arguments, CallResult, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -91,14 +91,14 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "required": ["success", "documents", "total_count"],
         }))
         .dialect(dialect)
-        .run(move |_, arguments: Arguments| {
+        .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
-            async move { Ok::<_, ToolError>(CallResult::json(show(&knowledge, &arguments.parse()?).await?)) }
+            async move { Ok::<_, ToolError>(CallResult::json(show(&knowledge, &context, &arguments.parse()?).await?)) }
         })
 }
 
-async fn show(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
-    let base = base(input.knowledge_base.as_deref())?;
+async fn show(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
+    let base = base(context, input.knowledge_base.as_deref())?;
     let listing = Listing {
         limit: input.limit,
         offset: input.offset,

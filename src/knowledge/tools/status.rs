@@ -1,6 +1,6 @@
 //! `knowledge-status`: what there is, and how it is doing (K-100 to K-105).
 
-use corbie_mcp::{Arguments, CallResult, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -38,15 +38,15 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "required": ["success", "knowledge_base", "health", "configuration", "last_updated"],
         }))
         .dialect(dialect)
-        .run(move |_, arguments: Arguments| {
+        .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
-            async move { Ok::<_, ToolError>(CallResult::json(status(&knowledge, &arguments.parse()?).await?)) }
+            async move { Ok::<_, ToolError>(CallResult::json(status(&knowledge, &context, &arguments.parse()?).await?)) }
         })
 }
 
 /// Tells what can be told, also where the store cannot be read.
-async fn status(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
-    let base = base(input.knowledge_base.as_deref())?;
+async fn status(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
+    let base = base(context, input.knowledge_base.as_deref())?;
     let health = knowledge.health(&base).await;
     let (totals, bases, unfinished) = match knowledge.open().await {
         Ok(open) => (
@@ -58,6 +58,7 @@ async fn status(knowledge: &Knowledge, input: &Input) -> Result<Value, Error> {
     };
     let settings = knowledge.settings();
     let mut bases: Vec<BaseName> = bases;
+    bases.retain(|base| context.caller().may_see(base.as_str()));
     bases.sort();
     Ok(json!({
         "success": true,

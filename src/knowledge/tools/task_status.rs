@@ -1,6 +1,6 @@
 //! `knowledge-task-status`: how far a task is, and what became of it (K-110 to K-115).
 
-use corbie_mcp::{Arguments, CallResult, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -55,25 +55,31 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "required": ["success", "task_id", "status"],
         }))
         .dialect(dialect)
-        .run(move |_, arguments: Arguments| {
+        .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
             async move {
                 let Input { task_id } = arguments.parse()?;
-                let status = status(&knowledge, &task_id).await?;
+                let status = status(&knowledge, &context, &task_id).await?;
                 let failed = status.get("success") == Some(&Value::Bool(false));
                 Ok::<_, ToolError>(CallResult { is_error: failed, ..CallResult::json(Value::Object(status)) })
             }
         })
 }
 
-async fn status(knowledge: &Knowledge, id: &str) -> Result<Map<String, Value>, Error> {
+async fn status(knowledge: &Knowledge, context: &Context, id: &str) -> Result<Map<String, Value>, Error> {
     let id: TaskId =
         id.parse().map_err(|_| Error::invalid("task_id", "`task_id` is no UUID; knowledge-add returns one"))?;
     let open = knowledge.open().await?;
     // What runs here is asked first: it knows more, and what it says has ended has ended in the store too.
     let job = open.work.job(id);
     let ended = job.as_ref().and_then(|job| job.ended().borrow().clone());
-    let task = open.store.task(id).await?.ok_or_else(|| Error::TaskNotFound(id.to_string()))?;
+    let task = open
+        .store
+        .task(id)
+        .await?
+        // Of a base that is not shown, nothing is.
+        .filter(|task| context.caller().may_see(task.base.as_str()))
+        .ok_or_else(|| Error::TaskNotFound(id.to_string()))?;
     Ok(members(&task, job.as_deref(), ended))
 }
 

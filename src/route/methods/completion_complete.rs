@@ -29,8 +29,8 @@ pub(super) async fn complete(router: Router, context: Context, params: Params) -
     }
     let max_tokens = max_tokens.filter(|number| !number.is_null()).map(positive).transpose()?;
     let chat = Chat { messages: vec![Message::text(Role::User, prompt)], max_tokens, ..Chat::default() };
-    let caller = Some(context.caller().identity.clone());
-    let Routed { completion, record } = router.ask(Ask { question: chat.into(), model, caller, known: None }).await?;
+    let (caller, documents) = (Some(context.caller().identity.clone()), router.documents_for(context.caller()));
+    let Routed { completion, record } = router.ask(Ask { question: chat.into(), model, caller, documents }).await?;
     Ok(json!({
         "message": { "role": "assistant", "content": completion.text() },
         "usage": Usage::from(completion.usage),

@@ -26,7 +26,7 @@ pub(super) fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder
             async move { Ok(models_list::list(&router).await) }
         })
         // It costs money.
-        .gated_method("completion/complete", Effect::Changes, move |context, params| {
+        .gated_method("completion/complete", "chat_completion", Effect::Changes, move |context, params| {
             completion_complete::complete(completions.clone(), context, params)
         })
 }

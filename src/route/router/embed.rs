@@ -7,7 +7,7 @@ use std::time::Instant as Clock;
 
 use tokio::time::Instant;
 
-use super::{Contender, Error, Journey, Outcome, Plan, Record, Router, Why, Wish, goes_on, hope, today};
+use super::{Contender, Documents, Error, Journey, Outcome, Plan, Record, Router, Why, Wish, goes_on, hope, today};
 use crate::config::providers::Price;
 use crate::providers::call;
 use crate::providers::catalog::By;
@@ -73,7 +73,7 @@ impl Router {
     /// A plan with at least one to ask who makes vectors.
     async fn embedding(&self, model: &str, deadline: Instant) -> Result<Plan, Error> {
         let wish = Wish { model: Some(model), settings: &self.0.settings, default_model: None };
-        let mut plan = self.resolve("", wish, None, deadline).await?;
+        let mut plan = self.resolve("", wish, Documents::Hidden, deadline).await?;
         plan.candidates.retain(|contender| contender.candidate.why == Why::Asked);
         let meant = plan.candidates.first().filter(|first| first.candidate.by != By::Default);
         let meant = meant.map(|first| first.provider.name.clone());

@@ -113,8 +113,9 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
         .run(move |context: Context, arguments: Arguments| {
             let router = router.clone();
             async move {
+                let documents = router.documents_for(context.caller());
                 let caller = Some(context.caller().identity.clone());
-                let routed = router.ask(Ask { caller, ..read(arguments)? }).await?;
+                let routed = router.ask(Ask { caller, documents, ..read(arguments)? }).await?;
                 Ok::<_, ToolError>(result(&routed))
             }
         })
@@ -142,7 +143,7 @@ fn read(arguments: Arguments) -> Result<Ask, ToolError> {
     // Which one it will be is not known yet.
     body.insert("model".into(), model.clone().unwrap_or_default().into());
     let chat = providers::openai::parse(body).map_err(|error| wrong(&unreadable(&error)))?;
-    Ok(Ask { question: chat.into(), model, caller: None, known: None })
+    Ok(Ask { question: chat.into(), model, ..Ask::default() })
 }
 
 fn unreadable(error: &providers::Error) -> String {

@@ -1,6 +1,6 @@
 //! `explain_route`: what would be done with a prompt, without asking anybody.
 
-use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -104,11 +104,12 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
         .idempotent(true)
         .input::<Input>()
         .output::<Json<Explained>>()
-        .run(move |_, arguments: Arguments| {
+        .run(move |context: Context, arguments: Arguments| {
             let router = router.clone();
             async move {
                 let Input { prompt, model } = arguments.parse()?;
-                Ok::<_, ToolError>(Json(Explained::of(router.plan(&prompt, model.as_deref()).await)))
+                let documents = router.documents_for(context.caller());
+                Ok::<_, ToolError>(Json(Explained::of(router.plan(&prompt, model.as_deref(), documents).await)))
             }
         })
 }

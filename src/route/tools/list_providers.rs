@@ -63,7 +63,7 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
             let providers = pool.providers();
             let output = Output {
                 providers: providers.iter().map(|provider| Listed::of(provider)).collect(),
-                default_provider: pool.default_provider().map(str::to_owned),
+                default_provider: pool.default_provider(),
                 default_model: pool.default_model(),
             };
             std::future::ready(Json(output))

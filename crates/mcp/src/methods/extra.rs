@@ -9,7 +9,11 @@ use crate::server::Method;
 use crate::trust;
 
 pub(crate) async fn run(name: String, method: Method, call: Call) -> Result<Reply, Error> {
-    trust::gate(&name, method.effect, &call.exchange.caller)?;
+    let caller = &call.exchange.caller;
+    match &method.tool {
+        Some(tool) if !caller.may_use(tool) => return Err(Error::NotGranted { what: format!("`{tool}`") }),
+        _ => trust::enough(&name, method.effect, caller)?,
+    }
     let asking = if call.exchange.outlet.is_open() { Asking::Wire } else { Asking::Nowhere };
     let context = call.context(asking.clone());
     let limit = Some(call.server.limits().timeout_of(&name, None));

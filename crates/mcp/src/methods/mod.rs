@@ -7,6 +7,7 @@ pub(crate) mod initialize;
 pub(crate) mod lists;
 pub(crate) mod logging;
 mod measure;
+mod permission;
 pub(crate) mod prompts_get;
 pub(crate) mod resources_list;
 pub(crate) mod resources_read;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::measure::Measure;
 use super::rounds::{Brought, Round, Stopped};
-use super::{tasks, tools_call_task};
+use super::{permission, tasks, tools_call_task};
 use crate::client::ClientFeature;
 use crate::dispatch::Call;
 use crate::error::Error;
@@ -56,10 +56,11 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
         let error = Error::Schema { tool: tool.name().to_owned(), violations };
         return finish(&tool, &call, &measure, Err(error));
     }
-    if let Err(denied) = trust::gate(tool.name(), tool.meta().effect, &call.exchange.caller) {
+    let denied = trust::gate(tool.name(), tool.meta().effect, &call.exchange.caller).err();
+    if let Some(denied) = denied.as_ref().filter(|_| !permission::can_be_asked_for(&tool, &call)) {
         measure.blocked(denied.error_type());
         tracing::warn!(tool = tool.name(), trust = %call.exchange.caller.trust, "refused: not enough trust");
-        return Err(denied);
+        return Err(denied.clone());
     }
     if tool.meta().deprecated_in.is_some() {
         tracing::warn!(tool = tool.name(), "deprecated tool called");
@@ -67,8 +68,9 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     let arguments = Arguments::new(arguments);
     if becomes_task(&tool, &call).inspect_err(|error| measure.failed(error.error_type()))? {
         measure.goes_on();
-        let (run, arguments) = (tool.run.clone(), arguments);
-        return tools_call_task::start(&call, tool.clone(), sent, move |context| run(context, arguments));
+        let of_tool = tool.clone();
+        let work = move |context| permission::run(&of_tool, denied, context, arguments);
+        return tools_call_task::start(&call, tool.clone(), sent, work);
     }
 
     let brought = Brought { responses, state };
@@ -76,7 +78,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
         .inspect_err(|error| measure.failed(error.error_type()))?;
     let context = call.context(round.asking.clone());
     let limit = Some(call.server.limits().timeout_of(tool.name(), tool.meta().timeout));
-    let work = (tool.run)(context.clone(), arguments);
+    let work = permission::run(&tool, denied, context.clone(), arguments);
     let mut stopped = round.run(&context, tool.name(), limit, work).await;
     if let Ok(Stopped::Finished(Outcome::Background(work))) = stopped {
         if call.version.era() == Era::Modern && call.client.supports(ClientFeature::Tasks) {
@@ -132,6 +134,7 @@ pub(crate) fn finish(
     };
     match &cause {
         Ok(Cause::Tool { kind, .. }) => measure.failed(kind),
+        Err(error @ Error::TrustDenied { .. }) => measure.blocked(error.error_type()),
         Ok(Cause::Library(error)) | Err(error) => measure.failed(error.error_type()),
     }
     if let Ok(Cause::Library(Error::Internal { inward, .. })) = &cause {

@@ -30,7 +30,12 @@ impl Token {
     /// `name` is what logs and the audit call the bearer. Its trust counts wherever the call comes from; `None` leaves
     /// it to the listener.
     pub fn new(name: &str, secret: &str, trust: Option<TrustLevel>) -> Token {
-        Token::of_digest(name, Sha256::digest(secret).into(), Standing::new(trust))
+        Token::secret(name, secret, Standing::new(trust))
+    }
+
+    /// For one whose standing others share.
+    pub fn secret(name: &str, secret: &str, standing: Standing) -> Token {
+        Token::of_digest(name, Sha256::digest(secret).into(), standing)
     }
 
     /// For a secret that only its bearer knows any more.

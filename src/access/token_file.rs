@@ -1,0 +1,224 @@
+//! The file of tokens: private to its owner, replaced as a whole, changed by one process at a time.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::token::{TokenName, TokenRecord};
+
+/// Where tokens are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenFile(PathBuf);
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    version: u32,
+    tokens: Vec<TokenRecord>,
+}
+
+/// Why tokens cannot be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenFileError {
+    #[error("{path}: {error}", path = .path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{path} is not a file of tokens: {reason}; move it away, or set `server.tokens_file` to another", path = .path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    #[error("{path} was written by a newer version of this program ({version})", path = .path.display())]
+    Newer { path: PathBuf, version: u32 },
+    #[error("a token called `{0}` is there already; revoke it first, or choose another name")]
+    Exists(TokenName),
+    #[error("there is no token called `{0}`; `corbie tokens list` shows those there are")]
+    Unknown(TokenName),
+    #[error("there are {MOST_TOKENS} tokens already; revoke some first")]
+    TooMany,
+}
+
+const VERSION: u32 = 1;
+/// More than anybody hands out, and quick to look through.
+const MOST_TOKENS: usize = 10_000;
+/// The largest file that is read.
+const MOST_BYTES: u64 = 16 << 20;
+
+impl TokenFile {
+    pub fn at(path: impl Into<PathBuf>) -> TokenFile {
+        TokenFile(path.into())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The tokens; none where there is no file.
+    pub fn read(&self) -> Result<Vec<TokenRecord>, TokenFileError> {
+        let file = match File::open(&self.0) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(self.io(error)),
+        };
+        self.warn_of_readers(&file);
+        let mut text = String::new();
+        file.take(MOST_BYTES).read_to_string(&mut text).map_err(|error| self.io(error))?;
+        let unreadable = |reason: String| TokenFileError::Unreadable { path: self.0.clone(), reason };
+        let content: Content = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+        if content.version > VERSION {
+            return Err(TokenFileError::Newer { path: self.0.clone(), version: content.version });
+        }
+        Ok(content.tokens)
+    }
+
+    /// Adds one token.
+    pub fn add(&self, token: TokenRecord) -> Result<(), TokenFileError> {
+        self.change(|tokens| {
+            if tokens.iter().any(|other| other.name == token.name) {
+                return Err(TokenFileError::Exists(token.name));
+            }
+            if tokens.len() >= MOST_TOKENS {
+                return Err(TokenFileError::TooMany);
+            }
+            tokens.push(token);
+            Ok(())
+        })
+    }
+
+    /// Takes one token away.
+    pub fn revoke(&self, name: &TokenName) -> Result<TokenRecord, TokenFileError> {
+        self.change(|tokens| match tokens.iter().position(|token| token.name == *name) {
+            Some(place) => Ok(tokens.remove(place)),
+            None => Err(TokenFileError::Unknown(name.clone())),
+        })
+    }
+
+    /// Reads, changes and writes, while nobody else does.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<TokenRecord>) -> Result<T, TokenFileError>,
+    ) -> Result<T, TokenFileError> {
+        let folder = self.0.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        private_folder(folder).map_err(|error| self.io(error))?;
+        let lock = private_file(&self.beside("lock")).map_err(|error| self.io(error))?;
+        lock.lock().map_err(|error| self.io(error))?;
+        let mut tokens = self.read()?;
+        let changed = change(&mut tokens)?;
+        self.write(folder, tokens).map_err(|error| self.io(error))?;
+        Ok(changed)
+    }
+
+    /// Puts a whole new file in the place of the old one: a kill leaves one or the other.
+    fn write(&self, folder: &Path, tokens: Vec<TokenRecord>) -> io::Result<()> {
+        let next = self.beside("new");
+        let mut file = private_file(&next)?;
+        file.set_len(0)?;
+        let mut text = serde_json::to_string_pretty(&Content { version: VERSION, tokens })?;
+        text.push('\n');
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&next, &self.0)?;
+        // The name is safe on the disk only with its folder.
+        if let Ok(folder) = File::open(folder) {
+            let _ = folder.sync_all();
+        }
+        Ok(())
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = self.0.file_name().unwrap_or_default().to_owned();
+        name.push(".");
+        name.push(ending);
+        self.0.with_file_name(name)
+    }
+
+    #[cfg(unix)]
+    fn warn_of_readers(&self, file: &File) {
+        use std::os::unix::fs::MetadataExt;
+        if file.metadata().is_ok_and(|metadata| metadata.mode() & 0o022 != 0) {
+            tracing::warn!(path = %self.0.display(), "others can write the file of tokens, and let anybody in; `chmod 600` it");
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn warn_of_readers(&self, _: &File) {}
+
+    fn io(&self, error: io::Error) -> TokenFileError {
+        TokenFileError::Io { path: self.0.clone(), error }
+    }
+}
+
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::token::NewToken;
+    use super::*;
+
+    fn token(name: &str) -> TokenRecord {
+        NewToken::make(name.parse().expect("name"), None).record.clone()
+    }
+
+    #[test]
+    fn s05_what_was_added_is_read_until_it_is_revoked() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = TokenFile::at(folder.path().join("new/folder/tokens.json"));
+        assert!(file.read().expect("none").is_empty());
+        let (a, b) = (token("a"), token("b"));
+        file.add(a.clone()).expect("added");
+        file.add(b.clone()).expect("added");
+        assert!(matches!(file.add(token("a")), Err(TokenFileError::Exists(_))));
+        assert_eq!(file.read().expect("read"), [a.clone(), b.clone()]);
+        assert_eq!(file.revoke(&a.name).expect("revoked"), a);
+        assert!(matches!(file.revoke(&a.name), Err(TokenFileError::Unknown(_))));
+        assert_eq!(file.read().expect("read"), [b]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn s14_only_the_owner_may_read_it() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().expect("folder");
+        let file = TokenFile::at(folder.path().join("corbie/tokens.json"));
+        file.add(token("a")).expect("added");
+        let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+        assert_eq!((mode(file.path()), mode(&folder.path().join("corbie"))), (0o600, 0o700));
+    }
+
+    #[test]
+    fn processes_that_change_it_together_lose_nothing() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = TokenFile::at(folder.path().join("tokens.json"));
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let file = &file;
+                scope.spawn(move || file.add(token(&format!("t{number}"))).expect("added"));
+            }
+        });
+        assert_eq!(file.read().expect("read").len(), 8);
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_told_and_left_alone() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("tokens.json");
+        fs::write(&path, "not tokens").expect("written");
+        let file = TokenFile::at(&path);
+        assert!(matches!(file.add(token("a")), Err(TokenFileError::Unreadable { .. })));
+        assert_eq!(fs::read_to_string(&path).expect("there"), "not tokens");
+        fs::write(&path, r#"{"version":2,"tokens":[]}"#).expect("written");
+        assert!(matches!(file.read(), Err(TokenFileError::Newer { version: 2, .. })));
+    }
+}

@@ -1,0 +1,69 @@
+//! Noticing that a file has changed, and the signal that asks for files to be read again.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// How often files are looked at. Looking is one system call, sees files that are swapped by links (as in containers),
+/// and works on every file system; notices of the operating system do neither.
+pub(crate) const EVERY: Duration = Duration::from_secs(1);
+
+/// What tells one version of a file from another without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    modified: Option<SystemTime>,
+    bytes: u64,
+    inode: u64,
+}
+
+impl Stamp {
+    /// None where there is no file to look at, for the moment or at all.
+    pub(crate) fn of(path: Option<&Path>) -> Option<Stamp> {
+        let facts = std::fs::metadata(path?).ok()?;
+        Some(Stamp { modified: facts.modified().ok(), bytes: facts.len(), inode: inode(&facts) })
+    }
+}
+
+#[cfg(unix)]
+fn inode(facts: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(facts)
+}
+
+#[cfg(not(unix))]
+fn inode(_: &std::fs::Metadata) -> u64 {
+    0
+}
+
+/// The signal that asks daemons to read their files again. From a terminal it means that the terminal is gone, and is
+/// left to end the program.
+pub(crate) struct Hangups {
+    #[cfg(unix)]
+    signal: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Hangups {
+    pub(crate) fn listen() -> Hangups {
+        use std::io::IsTerminal;
+        use tokio::signal::unix::{SignalKind, signal};
+        let attended = std::io::stdin().is_terminal();
+        Hangups { signal: (!attended).then(|| signal(SignalKind::hangup()).ok()).flatten() }
+    }
+
+    pub(crate) async fn next(&mut self) {
+        match &mut self.signal {
+            Some(signal) => drop(signal.recv().await),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Hangups {
+    pub(crate) fn listen() -> Hangups {
+        Hangups {}
+    }
+
+    pub(crate) async fn next(&mut self) {
+        std::future::pending().await
+    }
+}

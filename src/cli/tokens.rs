@@ -1,0 +1,217 @@
+//! `corbie tokens`: who may call from elsewhere, and what they may do.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, Subcommand};
+use corbie_mcp::TrustLevel;
+use serde_json::{Value, json};
+
+use super::table::{Align, write_table};
+use super::{End, one_line};
+use crate::access::{NewToken, TokenFile, TokenName, TokenRecord};
+use crate::app;
+use crate::config::Loaded;
+use crate::config::duration::Timeout;
+use crate::config::server::RateLimit;
+use crate::config::trust::Level;
+use crate::knowledge::document::BaseName;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make a token and print its secret, which is shown only this once
+    ///
+    /// Servers that run take it up within a second. With `--trust` its holder is trusted that far, wherever the call
+    /// comes from; without, as any caller who comes the same way.
+    Create(Create),
+    /// List tokens and what they allow; their secrets are not kept
+    List(List),
+    /// Take a token away; connections that use it end
+    Revoke(Revoke),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Create {
+    /// What logs and the audit call its holder
+    name: TokenName,
+    /// How long it is valid, such as `90d`; for ever, if left out
+    #[arg(long, value_name = "TIME")]
+    expires_in: Option<Timeout>,
+    /// A tool its holder may use, or the beginning of some, such as `knowledge-*`; may be given several times
+    #[arg(long = "tool", value_name = "NAME")]
+    tools: Vec<String>,
+    /// A knowledge base its holder may use; may be given several times
+    #[arg(long = "knowledge-base", visible_alias = "base", value_name = "NAME")]
+    knowledge_bases: Vec<BaseName>,
+    /// How many requests a second its holder may send
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate_limit: Option<u32>,
+    /// How many may come at once after a pause; twice the rate, if left out
+    #[arg(long, value_name = "N", requires = "rate_limit", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    burst: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Revoke {
+    name: TokenName,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// `trust` is that of the command line.
+pub(super) fn run(command: &Command, trust: Option<TrustLevel>, loaded: &Loaded, out: &mut dyn Write) -> End {
+    let Some(file) = loaded.config.tokens_file().map(TokenFile::at) else {
+        return Err("nobody knows the user's folders here; set `server.tokens_file`".into());
+    };
+    match command {
+        Command::Create(command) => create(command, trust, &file, loaded, out),
+        Command::List(command) => list(command, &file, out),
+        Command::Revoke(command) => revoke(command, &file, out),
+    }
+}
+
+fn create(command: &Create, trust: Option<TrustLevel>, file: &TokenFile, loaded: &Loaded, out: &mut dyn Write) -> End {
+    check_tools(&command.tools, loaded)?;
+    let mut new = NewToken::make(command.name.clone(), command.expires_in.map(Timeout::get));
+    let record = &mut new.record;
+    record.trust = trust.map(Level::from);
+    record.tools = some(command.tools.clone());
+    record.knowledge_bases = some(command.knowledge_bases.iter().map(ToString::to_string).collect());
+    record.rate_limit = command.rate_limit.map(|per_second| RateLimit {
+        per_second,
+        burst: command.burst.unwrap_or(per_second.saturating_mul(2)),
+        ..RateLimit::default()
+    });
+    file.add(new.record.clone())?;
+    if command.json {
+        let mut told = shown(&new.record);
+        told["token"] = new.expose().into();
+        writeln!(out, "{told}")?;
+    } else {
+        writeln!(out, "{}", new.expose())?;
+        let mut stderr = std::io::stderr();
+        writeln!(stderr, "This is the only time the token is shown. Send it as `Authorization: Bearer <token>`.")?;
+        writeln!(stderr, "`{}` {}.", new.record.name, allows(&new.record))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A misspelt tool would make a token that is of no use, and nobody would know why.
+fn check_tools(names: &[String], loaded: &Loaded) -> Result<(), Box<dyn std::error::Error>> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let registry = app::build(&loaded.config)?.server.registry();
+    for name in names {
+        match name.strip_suffix('*') {
+            Some(beginning) if registry.iter().any(|tool| tool.name().starts_with(beginning)) => {}
+            Some(_) => return Err(format!("no tool begins like `{name}`; `corbie tools list` shows them").into()),
+            None => match registry.find(name)?.name() {
+                exact if exact == name => {}
+                other => return Err(format!("the tool is called `{other}`").into()),
+            },
+        }
+    }
+    Ok(())
+}
+
+fn list(command: &List, file: &TokenFile, out: &mut dyn Write) -> End {
+    let tokens = file.read()?;
+    if command.json {
+        writeln!(out, "{}", json!({ "tokens": tokens.iter().map(shown).collect::<Vec<_>>() }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if tokens.is_empty() {
+        writeln!(out, "there are no tokens; make one: corbie tokens create NAME")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let heading = [
+        ("NAME", Align::Left),
+        ("TRUST", Align::Left),
+        ("CREATED", Align::Left),
+        ("EXPIRES", Align::Left),
+        ("TOOLS", Align::Left),
+        ("KNOWLEDGE BASES", Align::Left),
+        ("RATE", Align::Left),
+    ];
+    let row = |token: &TokenRecord| {
+        let names =
+            |names: &Option<Vec<String>>| names.as_ref().map_or("all".into(), |names| one_line(&names.join(", ")));
+        let rate = |limit: RateLimit| format!("{}/s, burst {}", limit.per_second, limit.burst);
+        vec![
+            token.name.to_string(),
+            token.trust.map_or("as others", Level::as_str).to_owned(),
+            day(token.created),
+            expiry(token),
+            names(&token.tools),
+            names(&token.knowledge_bases),
+            token.rate_limit.map_or("as others".into(), rate),
+        ]
+    };
+    write_table(&heading, &tokens.iter().map(row).collect::<Vec<_>>(), out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn revoke(command: &Revoke, file: &TokenFile, out: &mut dyn Write) -> End {
+    let token = file.revoke(&command.name)?;
+    match command.json {
+        true => writeln!(out, "{}", json!({ "revoked": token.name.as_str() }))?,
+        false => writeln!(out, "revoked `{}`; servers that run forget it within a second", token.name)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A token without its digest: nobody needs it, and it looks like a secret.
+fn shown(token: &TokenRecord) -> Value {
+    let mut shown = json!(token);
+    if let Some(members) = shown.as_object_mut() {
+        members.remove("sha256");
+        members.insert("expired".into(), token.is_over(SystemTime::now()).into());
+    }
+    shown
+}
+
+fn allows(token: &TokenRecord) -> String {
+    let trust = match token.trust {
+        Some(trust) => format!("is {} wherever it comes from", trust.as_str()),
+        None => "is trusted as any caller who comes the same way".to_owned(),
+    };
+    let expires = match token.expires {
+        Some(expires) => format!("until {}", humantime::format_rfc3339_seconds(expires)),
+        None => "until it is revoked".to_owned(),
+    };
+    format!("{trust}, {expires}")
+}
+
+fn expiry(token: &TokenRecord) -> String {
+    match token.expires {
+        None => "never".into(),
+        Some(expires) if token.is_over(SystemTime::now()) => format!("{} (over)", day(expires)),
+        Some(expires)
+            if expires.duration_since(SystemTime::now()).is_ok_and(|left| left < Duration::from_secs(86_400)) =>
+        {
+            humantime::format_rfc3339_seconds(expires).to_string()
+        }
+        Some(expires) => day(expires),
+    }
+}
+
+fn day(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string().chars().take(10).collect()
+}
+
+fn some(names: Vec<String>) -> Option<Vec<String>> {
+    (!names.is_empty()).then_some(names)
+}

@@ -1,0 +1,106 @@
+//! Takes over changed settings while the server runs: trust, tokens and providers.
+//!
+//! Files are looked at once a second, and read again on SIGHUP. A file with mistakes changes nothing but the log.
+//! Whatever else was changed counts from the next start, and that is said.
+
+use std::path::PathBuf;
+
+use corbie_mcp::Server;
+
+use crate::access::Access;
+use crate::changes::{EVERY, Hangups, Stamp};
+use crate::config::{Config, Loaded};
+use crate::providers::pool::Pool;
+
+/// Sections that are taken over at once. The taxonomy has its own way of being followed.
+const TAKEN_OVER: [&str; 3] = ["trust", "providers", "defaults"];
+
+/// What is followed, and what it looked like when it was last read.
+struct Followed {
+    loaded: Loaded,
+    access: Access,
+    pool: Pool,
+    server: Server,
+    seen: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+/// Listens for the signal from this call on; the future follows it, and the files, until it is dropped.
+pub fn follow(loaded: Loaded, access: Access, pool: Pool, server: Server) -> impl Future<Output = ()> + Send {
+    let mut hangups = Hangups::listen();
+    let mut followed = Followed { seen: stamps(&loaded), loaded, access, pool, server };
+    async move {
+        let mut before = followed.seen.clone();
+        let mut looks = tokio::time::interval(EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = hangups.next() => {}
+                _ = looks.tick() => {
+                    let now = stamps(&followed.loaded);
+                    // A file that has just changed may be half written; it is read when it has not changed since.
+                    let still = now == std::mem::replace(&mut before, now.clone());
+                    if !still || now == followed.seen {
+                        continue;
+                    }
+                }
+                () = followed.server.stopped() => return,
+            }
+            followed.read_again().await;
+        }
+    }
+}
+
+impl Followed {
+    async fn read_again(&mut self) {
+        self.seen = stamps(&self.loaded);
+        let sources = self.loaded.sources.clone();
+        // Reading files takes its time.
+        let read = tokio::task::spawn_blocking(move || Config::load(sources)).await;
+        let next = match read {
+            Ok(Ok(next)) => next,
+            Ok(Err(error)) => return tracing::error!("the new settings are refused and the old ones stay:\n{error}"),
+            Err(_) => return tracing::error!("the new settings cannot be read and the old ones stay"),
+        };
+        match self.access.apply(&next.config) {
+            Ok(changed) => {
+                for (names, what) in
+                    [(&changed.added, "added"), (&changed.changed, "changed"), (&changed.revoked, "revoked")]
+                {
+                    for name in names {
+                        tracing::info!(token = name, "token {what}");
+                    }
+                }
+            }
+            Err(error) => return tracing::error!("the new settings are refused and the old ones stay: {error}"),
+        }
+        self.server.ask_person(next.config.trust.ask_person);
+        if !self.loaded.same(&next, "providers") || !self.loaded.same(&next, "defaults") {
+            let (before, after) = (&self.loaded, &next);
+            let is_same = |name: &str| before.same(after, &format!("providers.{name}"));
+            self.pool.replace(&next.config.providers, &next.config.defaults, is_same).await;
+            tracing::info!(providers = self.pool.providers().len(), "providers were read again");
+        }
+        let differing = self.loaded.differing(&next);
+        if differing.iter().any(|section| section == "trust") {
+            tracing::info!("trust was read again");
+        }
+        for section in differing.iter().filter(|section| !TAKEN_OVER.contains(&section.as_str())) {
+            tracing::warn!(
+                section,
+                "has changed; it counts from the next start, other than tokens, trust and providers"
+            );
+        }
+        self.loaded = next;
+        self.seen = stamps(&self.loaded);
+    }
+}
+
+/// Every place a file of settings may be, and the file of tokens.
+fn stamps(loaded: &Loaded) -> Vec<(PathBuf, Option<Stamp>)> {
+    let files = loaded.layers.iter().map(|layer| layer.path.clone());
+    let stamp = |path: PathBuf| {
+        let stamp = Stamp::of(Some(&path));
+        (path, stamp)
+    };
+    files.chain(loaded.config.tokens_file()).map(stamp).collect()
+}
