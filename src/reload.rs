@@ -27,9 +27,10 @@ struct Followed {
 /// Listens for the signal from this call on; the future follows it, and the files, until it is dropped.
 pub fn follow(loaded: Loaded, access: Access, pool: Pool, server: Server) -> impl Future<Output = ()> + Send {
     let mut hangups = Hangups::listen();
-    let mut followed = Followed { seen: stamps(&loaded), loaded, access, pool, server };
+    // Nothing was seen yet: a file may have changed since it was read at start, so all are read once more.
+    let mut followed = Followed { seen: Vec::new(), loaded, access, pool, server };
     async move {
-        let mut before = followed.seen.clone();
+        let mut before = Vec::new();
         let mut looks = tokio::time::interval(EVERY);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {

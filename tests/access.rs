@@ -1,0 +1,25 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! Who may call the real program, and what they may do: tokens, what they are narrowed to, trust, and asking a person.
+
+#[path = "cli/http.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod http;
+#[path = "cli/process.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod process;
+#[path = "cli/websocket.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod websocket;
+
+#[path = "access/fixture.rs"]
+mod fixture;
+#[path = "access/grants.rs"]
+mod grants;
+#[path = "access/matrix.rs"]
+mod matrix;
+#[path = "access/permission.rs"]
+mod permission;
+#[path = "access/reload.rs"]
+mod reload;
+#[path = "access/tokens.rs"]
+mod tokens;

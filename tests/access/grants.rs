@@ -1,0 +1,111 @@
+//! What a token is narrowed to: tools and knowledge bases, whichever way they are reached.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Operator, call, post, started};
+use crate::http::Client;
+use crate::process::wait_for;
+
+const CROWS: &str = "Crows remember the faces of people who were unkind to them, for years.";
+
+/// Adds a text to a base, and waits until it can be found.
+fn add(client: Client, token: &str, file: &std::path::Path, base: &str) -> Value {
+    let arguments = json!({ "file_path": file, "knowledge_base": base });
+    let reply = call(client, token, "knowledge-add", &arguments).json();
+    let task = reply["structuredContent"]["task_id"].clone();
+    wait_for("the document", || {
+        let status = call(client, token, "knowledge-task-status", &json!({ "task_id": task })).json();
+        let status = &status["structuredContent"];
+        assert_ne!(status["status"], "failed", "{status}");
+        (status["status"] == "completed").then(|| status.clone())
+    });
+    task
+}
+
+#[test]
+fn a_token_may_use_its_tools_and_sees_no_others() {
+    let operator = Operator::new();
+    let narrow = operator.token("narrow --tool classify_text --tool list_* --trust trusted");
+    let (_server, client) = started(operator.server());
+    let listed = post(client, &narrow, "/mcp/tools/list", &json!({})).json();
+    let names: Vec<&str> =
+        listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"classify_text") && names.contains(&"list_categories"), "{names:?}");
+    assert!(names.iter().all(|name| *name == "classify_text" || name.starts_with("list_")), "{names:?}");
+    assert_eq!(call(client, &narrow, "list_categories", &json!({})).status, 200);
+    let inside = call(client, &narrow, "list_registered_tools", &json!({})).json();
+    assert_eq!(inside["structuredContent"]["count"], names.len(), "{inside}");
+
+    let bearer = format!("Bearer {narrow}");
+    for (tool, arguments) in [
+        ("inspect_server", json!({})),
+        ("knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" })),
+        ("chat_completion", json!({ "messages": [{ "role": "user", "content": "hello" }] })),
+    ] {
+        let reply = call(client, &narrow, tool, &arguments);
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (403, &json!(-32010)), "{tool}: {}", reply.body);
+        assert!(reply.body.contains("token does not let it use"), "{}", reply.body);
+    }
+    // The same by other ways.
+    let prompt = json!({ "model": "auto", "messages": [{ "role": "user", "content": "hello" }] });
+    assert_eq!(post(client, &narrow, "/v1/chat/completions", &prompt).status, 403);
+    assert_eq!(post(client, &narrow, "/v1/embeddings", &json!({ "input": "a", "model": "auto" })).status, 403);
+    assert_eq!(post(client, &narrow, "/mcp/completion/complete", &json!({ "prompt": "hello" })).status, 403);
+    assert_eq!(client.call("POST", "/files?filename=a.txt", &[("Authorization", &bearer)], "text").status, 403);
+    let prompt = json!({ "name": "answer_from_documents", "arguments": { "question": "crows" } });
+    assert_eq!(post(client, &narrow, "/mcp/prompts/get", &prompt).status, 403);
+}
+
+#[test]
+fn a_token_may_use_its_knowledge_bases_and_learns_nothing_of_others() {
+    let operator = Operator::new();
+    let file = operator.folder().join("crows.txt");
+    std::fs::write(&file, CROWS).unwrap();
+    let (all, narrow) = (operator.token("all"), operator.token("narrow --base public --trust trusted"));
+    let (_server, client) = started(operator.server());
+    let hidden_task = add(client, &all, &file, "secret");
+    add(client, &narrow, &file, "public");
+
+    let query = json!({ "query": "unkind people", "knowledge_base": "public" });
+    let found = call(client, &narrow, "knowledge-search", &query).json();
+    assert_eq!(found["structuredContent"]["results"].as_array().map(Vec::len), Some(1), "{found}");
+    let id = json!("00000000-0000-4000-8000-000000000000");
+    for (tool, arguments) in [
+        ("knowledge-search", json!({ "query": "unkind people" })),
+        ("knowledge-ask", json!({ "question": "who?" })),
+        ("knowledge-add", json!({ "file_path": file })),
+        ("knowledge-import", json!({ "paths": [file] })),
+        ("knowledge-show", json!({})),
+        ("knowledge-status", json!({})),
+        ("knowledge-get", json!({ "document_id": id })),
+        ("knowledge-remove", json!({ "document_id": id, "confirm": true })),
+        ("knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" })),
+    ] {
+        for base in ["secret", "default", "never-made"] {
+            let mut arguments = arguments.clone();
+            arguments["knowledge_base"] = base.into();
+            let reply = call(client, &narrow, tool, &arguments);
+            assert_eq!(reply.status, 403, "{tool} in {base}: {}", reply.body);
+        }
+    }
+    let status = call(client, &narrow, "knowledge-status", &json!({ "knowledge_base": "public" })).json();
+    assert_eq!(status["structuredContent"]["knowledge_bases"], json!(["public"]), "{status}");
+    let task = call(client, &narrow, "knowledge-task-status", &json!({ "task_id": hidden_task })).json();
+    assert!(task["isError"] == true && task.to_string().contains("task_not_found"), "{task}");
+
+    let resources = |token: &str| -> Vec<Value> {
+        let listed = post(client, token, "/mcp/resources/list", &json!({})).json();
+        let listed = listed["resources"].as_array().unwrap().clone();
+        listed.into_iter().filter(|resource| resource["uri"].as_str().unwrap().starts_with("knowledge:")).collect()
+    };
+    let (everything, own) = (resources(&all), resources(&narrow));
+    assert_eq!((everything.len(), own.len()), (2, 1));
+    let hidden = everything.iter().find(|resource| !own.contains(resource)).unwrap();
+    let read = |token: &str| post(client, token, "/mcp/resources/read", &json!({ "uri": hidden["uri"] })).json();
+    assert!(read(&all)["contents"][0]["text"].as_str().unwrap().contains("Crows"));
+    assert!(read(&narrow)["error"]["message"].as_str().unwrap().contains("unknown resource"), "{}", read(&narrow));
+    assert_eq!(
+        call(client, &all, "knowledge-show", &json!({ "knowledge_base": "secret" })).json()["structuredContent"]["total_count"],
+        1
+    );
+}

@@ -1,0 +1,237 @@
+//! Every tool, at every level of trust, over every transport, with every kind of token (V-10, M-85, M-95, S-13, X-16,
+//!
+//!
+//! What must happen is worked out from what a tool says of itself in `tools/list`, and compared with what does.
+
+use serde_json::{Map, Value, json};
+
+use crate::fixture::Operator;
+use crate::http::Client;
+use crate::process::{Running, call, modern_meta, request};
+use crate::websocket::WebSocket;
+
+const LEVELS: [&str; 3] = ["untrusted", "verified", "trusted"];
+
+/// A way to call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    Stdio,
+    JsonRpc,
+    Modern,
+    Rest,
+    WebSocket,
+}
+
+/// Who calls, and what they show.
+struct Kind {
+    name: &'static str,
+    token: String,
+    /// Tools it may use; all, if none.
+    only: Option<&'static str>,
+    /// Whether the server should know it at all.
+    known: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Outcome {
+    /// Whatever came of it, the handler was reached.
+    Run,
+    /// -32010.
+    Refused,
+    /// -32001.
+    Unknown,
+}
+
+/// A tool with arguments that fit its schema and do no harm: what destroys is not confirmed, files are not there.
+struct Probe {
+    name: String,
+    level: usize,
+    arguments: Value,
+}
+
+fn probes(listed: &Value) -> Vec<Probe> {
+    let tools = listed["tools"].as_array().unwrap();
+    assert!(tools.len() >= 20, "{}", tools.len());
+    tools
+        .iter()
+        .map(|tool| {
+            let hints = &tool["annotations"];
+            let level = match (hints["readOnlyHint"].as_bool(), hints["destructiveHint"].as_bool()) {
+                (Some(true), _) => 0,
+                (_, Some(true)) => 2,
+                _ => 1,
+            };
+            let schema = &tool["inputSchema"];
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let argument = |name: &Value| {
+                let name = name.as_str().unwrap();
+                (name.to_owned(), sample(&schema["properties"][name], schema))
+            };
+            let arguments: Map<String, Value> = required.iter().map(argument).collect();
+            Probe { name: tool["name"].as_str().unwrap().to_owned(), level, arguments: arguments.into() }
+        })
+        .collect()
+}
+
+/// Something that fits a schema.
+fn sample(schema: &Value, root: &Value) -> Value {
+    if let Some(place) = schema["$ref"].as_str() {
+        return sample(root.pointer(place.trim_start_matches('#')).unwrap(), root);
+    }
+    if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
+        return first.clone();
+    }
+    for choice in ["anyOf", "oneOf"] {
+        if let Some(first) = schema[choice].as_array().and_then(|schemas| schemas.first()) {
+            return sample(first, root);
+        }
+    }
+    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str()).unwrap_or("string");
+    match kind {
+        "array" => json!([sample(&schema["items"], root)]),
+        "object" => {
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let member = |name: &Value| {
+                (name.as_str().unwrap().to_owned(), sample(&schema["properties"][name.as_str().unwrap()], root))
+            };
+            Value::Object(required.iter().map(member).collect())
+        }
+        "boolean" => json!(false),
+        "integer" | "number" => schema.get("minimum").cloned().unwrap_or(json!(1)),
+        _ => json!("00000000-0000-4000-8000-000000000000"),
+    }
+}
+
+/// Two servers of one level: one that knows everybody who can connect, and one that asks for tokens.
+struct Servers {
+    stdio: Running,
+    open: Client,
+    asking: Client,
+    kinds: Vec<Kind>,
+    _running: Running,
+    _operator: Operator,
+}
+
+fn servers(level: &str) -> Servers {
+    let operator = Operator::new();
+    let token = |arguments: &str| operator.token(arguments);
+    let kind = |name, token, only, known| Kind { name, token, only, known };
+    let own = token(&format!("own --trust {level}"));
+    let narrow = token(&format!("narrow --tool knowledge-* --trust {level}"));
+    let mut kinds = vec![
+        kind("the operator's token", "the-operators-own".to_owned(), None, true),
+        kind("a token with a level of its own", own, None, true),
+        kind("a token as any caller", token("plain"), None, true),
+        kind("a token for some tools", narrow, Some("knowledge-"), true),
+        kind("a token that was revoked", token("revoked"), None, false),
+        kind("a token nobody made", "corbie_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned(), None, false),
+        kind("no token", String::new(), None, false),
+    ];
+    assert_eq!(operator.run("tokens revoke revoked").code, Some(0));
+    let with = |arguments: &str| {
+        let setup = operator.corbie(arguments).variable("CORBIE_TRUST__STDIO", level);
+        setup.variable("CORBIE_TRUST__LOOPBACK", level).variable("MCP_API_KEY", "the-operators-own")
+    };
+    let mut open = with("serve --stdio --port 0").start();
+    let mut asking = with("serve --port 0").variable("CORBIE_SERVER__AUTH", "bearer").start();
+    kinds.shrink_to_fit();
+    Servers { open: open.client(), asking: asking.client(), stdio: open, kinds, _running: asking, _operator: operator }
+}
+
+fn outcome(reply: &Value) -> Outcome {
+    match reply["error"]["code"].as_i64() {
+        Some(-32010 | -31010) => Outcome::Refused,
+        Some(-32001 | -31001) => Outcome::Unknown,
+        _ => Outcome::Run,
+    }
+}
+
+fn over_http(way: Way, client: Client, token: &str, probe: &Probe) -> Outcome {
+    let bearer = format!("Bearer {token}");
+    let mut headers: Vec<(&str, &str)> = Vec::new();
+    if !token.is_empty() {
+        headers.push(("Authorization", &bearer));
+    }
+    let mut params = json!({ "name": probe.name, "arguments": probe.arguments });
+    let reply = match way {
+        Way::Rest => client.call("POST", "/mcp/tools/call", &headers, &params.to_string()),
+        Way::JsonRpc => client.call("POST", "/mcp", &headers, &request(1, "tools/call", params).to_string()),
+        _ => {
+            params["_meta"] = modern_meta();
+            headers.extend([
+                ("MCP-Protocol-Version", "2026-07-28"),
+                ("Mcp-Method", "tools/call"),
+                ("Mcp-Name", &probe.name),
+            ]);
+            client.call("POST", "/mcp", &headers, &request(1, "tools/call", params).to_string())
+        }
+    };
+    let outcome = outcome(&reply.json());
+    match (outcome, way) {
+        (Outcome::Refused, Way::Rest) => assert_eq!(reply.status, 403, "X-17"),
+        (Outcome::Unknown, _) => assert_eq!(reply.status, 401),
+        _ => {}
+    }
+    outcome
+}
+
+fn matrix(level: usize) {
+    let mut servers = servers(LEVELS[level]);
+    let probes = probes(&servers.open.post("/mcp/tools/list", &json!({})).json());
+    for needed in 0..3 {
+        assert!(probes.iter().any(|probe| probe.level == needed), "no tool of level {needed}");
+    }
+    let mut cells = 0;
+    let mut check = |way: Way, kind: &str, probe: &Probe, found: Outcome, expected: Outcome| {
+        assert_eq!(found, expected, "{} over {way:?} with {kind}, {}", probe.name, LEVELS[level]);
+        cells += 1;
+    };
+    let by_trust = |probe: &Probe| if level >= probe.level { Outcome::Run } else { Outcome::Refused };
+    let mut socket = WebSocket::connect(servers.open);
+    for probe in &probes {
+        let message = call(1, &probe.name, probe.arguments.clone());
+        check(Way::Stdio, "nothing", probe, outcome(&servers.stdio.ask(&message)), by_trust(probe));
+        socket.send(&message);
+        check(Way::WebSocket, "nothing", probe, outcome(&socket.message()), by_trust(probe));
+        for way in [Way::JsonRpc, Way::Modern, Way::Rest] {
+            check(way, "nothing", probe, over_http(way, servers.open, "", probe), by_trust(probe));
+        }
+    }
+    for kind in &servers.kinds {
+        let mut socket = kind.known.then(|| {
+            let bearer = format!("Bearer {}", kind.token);
+            WebSocket::connect_with(servers.asking, &[("Authorization", &bearer)])
+        });
+        for probe in &probes {
+            let expected = match kind {
+                Kind { known: false, .. } => Outcome::Unknown,
+                Kind { only: Some(beginning), .. } if !probe.name.starts_with(beginning) => Outcome::Refused,
+                _ => by_trust(probe),
+            };
+            if let Some(socket) = &mut socket {
+                socket.send(&call(1, &probe.name, probe.arguments.clone()));
+                check(Way::WebSocket, kind.name, probe, outcome(&socket.message()), expected);
+            }
+            for way in [Way::JsonRpc, Way::Modern, Way::Rest] {
+                check(way, kind.name, probe, over_http(way, servers.asking, &kind.token, probe), expected);
+            }
+        }
+    }
+    // Stdio, and three ways over HTTP and one over WebSocket for nobody and four who are known; three for who is not.
+    assert_eq!(cells, probes.len() * (1 + 4 + 4 * 4 + 3 * 3));
+}
+
+#[test]
+fn v10_m95_s13_the_matrix_of_untrusted_callers() {
+    matrix(0);
+}
+
+#[test]
+fn v10_m95_s13_the_matrix_of_verified_callers() {
+    matrix(1);
+}
+
+#[test]
+fn v10_m85_x16_x17_the_matrix_of_trusted_callers() {
+    matrix(2);
+}

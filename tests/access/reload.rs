@@ -1,0 +1,66 @@
+//! Settings that are taken over while the server runs.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::fixture::{Operator, call, started};
+use crate::process::{call as message, wait_for};
+
+#[test]
+fn a12_m96_trust_is_taken_over_and_a_file_with_mistakes_is_not() {
+    let operator = Operator::new();
+    let file = operator.folder().join("corbie.yaml");
+    fs::write(&file, "trust: {loopback: untrusted}\n").unwrap();
+    let setup = operator.corbie("serve --port 0").argument("--config").argument(file.display().to_string());
+    let (mut server, client) = started(setup);
+    let trust = || {
+        call(client, "", "inspect_server", &json!({})).json()["structuredContent"]["trust"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(trust(), "UNTRUSTED");
+    fs::write(&file, "trust: {loopback: verified}\n").unwrap();
+    wait_for("the new level", || (trust() == "VERIFIED").then_some(()));
+    fs::write(&file, "trust: {loopback: everything}\n").unwrap();
+    server.logged("the new settings are refused and the old ones stay");
+    assert_eq!(trust(), "VERIFIED");
+    fs::write(&file, "trust: {loopback: trusted}\nserver: {name: other}\n").unwrap();
+    wait_for("the mended file", || (trust() == "TRUSTED").then_some(()));
+    assert!(server.logged("counts from the next start").contains("server"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a12_a_hangup_reads_settings_again_for_the_client_on_stdin_too() {
+    let operator = Operator::new();
+    let file = operator.folder().join("corbie.yaml");
+    fs::write(&file, "trust: {stdio: untrusted}\n").unwrap();
+    let mut server = operator.corbie("stdio").argument("--config").argument(file.display().to_string()).start();
+    let trust = |server: &mut crate::process::Running| {
+        server.ask(&message(1, "inspect_server", json!({})))["result"]["structuredContent"]["trust"].clone()
+    };
+    assert_eq!(trust(&mut server), "UNTRUSTED");
+    fs::write(&file, "trust: {stdio: trusted}\n").unwrap();
+    server.signal("HUP");
+    wait_for("the new level", || (trust(&mut server) == "TRUSTED").then_some(()));
+}
+
+#[test]
+fn a12_providers_come_and_go_without_a_restart() {
+    let operator = Operator::new();
+    let file = operator.folder().join("corbie.yaml");
+    fs::write(&file, "providers: {one: {type: mock}}\n").unwrap();
+    let setup = operator.corbie("serve --port 0").argument("--config").argument(file.display().to_string());
+    let (_server, client) = started(setup);
+    let names = || -> Vec<String> {
+        let listed = call(client, "", "list_providers", &json!({})).json();
+        let listed = listed["structuredContent"]["providers"].as_array().unwrap();
+        listed.iter().map(|provider| provider["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(), ["one"]);
+    fs::write(&file, "providers: {one: {type: mock}, two: {type: mock}}\ndefaults: {provider: two}\n").unwrap();
+    wait_for("the second provider", || (names() == ["two", "one"]).then_some(()));
+    fs::write(&file, "providers: {three: {type: mock}}\n").unwrap();
+    wait_for("the third alone", || (names() == ["three"]).then_some(()));
+    let answer = call(client, "", "chat_completion", &json!({ "messages": [{ "role": "user", "content": "hello" }] }));
+    assert_eq!(answer.json()["isError"], false, "{}", answer.body);
+}

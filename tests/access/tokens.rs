@@ -1,0 +1,117 @@
+//! `corbie tokens`, and what a server makes of them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Operator, call, started};
+use crate::process::{request, wait_for};
+use crate::websocket::{Frame, WebSocket};
+
+#[test]
+fn s05_a_token_is_shown_once_and_kept_as_a_digest() {
+    let operator = Operator::new();
+    let secret = operator.token("laptop --trust verified --expires-in 90d");
+    assert!(secret.starts_with("corbie_"), "{secret}");
+    let kept = fs::read_to_string(operator.folder().join("corbie/tokens.json")).unwrap();
+    assert!(!kept.contains(&secret) && kept.contains("laptop"), "{kept}");
+    for ended in [operator.run("tokens list"), operator.run("tokens list --json")] {
+        assert!(ended.out.contains("laptop") && ended.out.contains("verified"), "{}", ended.out);
+        assert!(!ended.out.contains(&secret) && !ended.out.contains("sha256"), "{}", ended.out);
+    }
+    let listed: Value = serde_json::from_str(&operator.run("tokens list --json").out).unwrap();
+    assert_eq!(listed["tokens"][0]["expired"], false);
+}
+
+#[test]
+fn mistakes_are_told_with_what_to_do() {
+    let operator = Operator::new();
+    operator.token("laptop");
+    for (arguments, told) in [
+        ("tokens create laptop", "revoke it first"),
+        ("tokens create la/ptop", "1 to 64 letters"),
+        ("tokens create other --tool clasify_text", "did you mean `classify_text`"),
+        ("tokens create other --tool knowledge_add", "`knowledge-add`"),
+        ("tokens create other --tool nonsense-*", "corbie tools list"),
+        ("tokens create other --expires-in 0s", "duration"),
+        ("tokens create other --burst 4", "--rate-limit"),
+        ("tokens revoke nobody", "corbie tokens list"),
+    ] {
+        let ended = operator.run(arguments);
+        assert!(ended.code != Some(0) && ended.err.contains(told), "{arguments}: {}", ended.err);
+        assert_eq!(ended.out, "", "{arguments}");
+    }
+    let ended = operator.run("tokens revoke laptop");
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(operator.run("tokens list").out.contains("corbie tokens create"), "says how to make one");
+}
+
+#[test]
+fn s05_s06_a_token_of_the_file_lets_in_and_is_enough_for_other_addresses() {
+    let operator = Operator::new();
+    let outside = || operator.corbie("serve").variable("CORBIE_SERVER__LISTEN", "0.0.0.0:0");
+    let refused = outside().run("");
+    assert!(refused.err.contains("corbie tokens create"), "{}", refused.err);
+    let secret = operator.token("laptop");
+    let mut server = outside().start();
+    server.logged("listening");
+    let (_server, client) = started(operator.server());
+    let reply = call(client, &secret, "inspect_server", &json!({}));
+    assert_eq!((reply.status, &reply.json()["structuredContent"]["caller"]), (200, &json!("token:laptop")));
+    for wrong in ["", "corbie_", &secret[..secret.len() - 1], &format!("{secret}x"), &secret.to_uppercase()] {
+        let reply = call(client, wrong, "inspect_server", &json!({}));
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (401, &json!(-32001)), "{wrong:?}");
+        assert!(reply.header("www-authenticate").is_some_and(|challenge| challenge.starts_with("Bearer")));
+        assert!(wrong.len() < 9 || !reply.body.contains(wrong), "{}", reply.body);
+    }
+}
+
+#[test]
+fn m96_a_token_that_is_made_or_revoked_counts_at_once_also_on_open_sockets() {
+    let operator = Operator::new();
+    operator.token("first");
+    let (_server, client) = started(operator.server());
+    let secret = operator.token("laptop");
+    let status = |secret: &str| call(client, secret, "inspect_server", &json!({})).status;
+    wait_for("the new token to be known", || (status(&secret) == 200).then_some(()));
+
+    let bearer = format!("Bearer {secret}");
+    let mut socket = WebSocket::connect_with(client, &[("Authorization", &bearer)]);
+    socket.send(&request(1, "tools/list", json!({})));
+    assert!(socket.message()["result"]["tools"].is_array());
+    assert_eq!(operator.run("tokens revoke laptop").code, Some(0));
+    wait_for("the token to be forgotten", || (status(&secret) == 401).then_some(()));
+    socket.send(&request(2, "tools/list", json!({})));
+    assert_eq!(socket.message()["error"]["code"], -32001);
+    assert_eq!(socket.receive().unwrap(), Frame::Close(Some(1008)));
+}
+
+#[test]
+fn s05_a_token_that_is_over_is_refused() {
+    let operator = Operator::new();
+    let secret = operator.token("short --expires-in 2s");
+    operator.token("other");
+    let (_server, client) = started(operator.server());
+    wait_for("its end", || (call(client, &secret, "inspect_server", &json!({})).status == 401).then_some(()));
+    assert!(operator.run("tokens list").out.contains("(over)"));
+}
+
+#[test]
+fn s09_a_token_has_a_rate_of_its_own() {
+    let operator = Operator::new();
+    let (slow, fast) = (operator.token("slow --rate-limit 1 --burst 3"), operator.token("fast"));
+    let (_server, client) = started(operator.server());
+    let statuses: Vec<u16> = (0..6).map(|_| call(client, &slow, "inspect_server", &json!({})).status).collect();
+    assert_eq!(statuses[..3], [200; 3]);
+    assert!(statuses.contains(&429), "{statuses:?}");
+    assert_eq!(call(client, &fast, "inspect_server", &json!({})).status, 200, "another is not held up");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_keeps_the_server_from_starting() {
+    let operator = Operator::new();
+    fs::create_dir_all(operator.folder().join("corbie")).unwrap();
+    fs::write(operator.folder().join("corbie/tokens.json"), "{").unwrap();
+    let ended = operator.server().run("");
+    assert!(ended.code == Some(1) && ended.err.contains("tokens.json"), "{}", ended.err);
+}
