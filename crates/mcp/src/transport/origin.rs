@@ -18,6 +18,10 @@ pub(crate) struct Allowed {
 
 impl Allowed {
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
+        // Somebody in front of us may look at the last of several values where we look at the first.
+        if [HOST, ORIGIN].iter().any(|name| headers.get_all(name).iter().nth(1).is_some()) {
+            return Err("the request has more than one `Host` or `Origin`");
+        }
         match headers.get(HOST).map(|value| value.to_str()) {
             Some(Ok(host)) if self.host(host) => {}
             Some(_) => return Err("this server does not answer to that `Host`; see `server.allowed_hosts`"),
@@ -125,6 +129,18 @@ mod tests {
                 let whole = parse_host(&header).is_some_and(|(host, _)| is_loopback(&host));
                 assert!(!is_plainly_loopback(&header) || whole, "{header}");
             }
+        }
+    }
+
+    #[test]
+    fn s07_a_name_given_twice_is_refused_even_if_both_are_ours() {
+        for name in [HOST, ORIGIN] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "localhost".parse().expect("header"));
+            headers.insert(ORIGIN, "http://localhost".parse().expect("header"));
+            assert!(Allowed::default().check(&headers).is_ok());
+            headers.append(&name, headers[&name].clone());
+            assert!(Allowed::default().check(&headers).is_err(), "{name}");
         }
     }
 
