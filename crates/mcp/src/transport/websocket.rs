@@ -87,21 +87,32 @@ async fn read(server: &Server, connection: &Connection, mut frames: SplitStream<
             }
             // Pings are answered by the protocol layer.
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Close(_))) | None => return None,
+            Some(Ok(Message::Close(_))) => {
+                // The protocol layer has an answer to this ready, and sends it when it is asked for the next frame.
+                let _ = timeout(limits.write_timeout, frames.next()).await;
+                return None;
+            }
+            None => return None,
             Some(Err(error)) => {
                 tracing::debug!(%error, "WebSocket broke");
-                // The layer below tells the two apart in its text alone.
-                return if error.to_string().contains("UTF-8") {
-                    close_frame(close_code::INVALID, "the frame is not valid UTF-8")
-                } else {
-                    close_frame(close_code::SIZE, "the frame is too large or not valid")
-                };
+                return broken(&error.to_string());
             }
         }
         // Pongs come here too, so that one who only listens is told within a keep-alive.
         if connection.is_over() {
             return close_frame(close_code::POLICY, "the token is not valid any more");
         }
+    }
+}
+
+/// What a peer is told that broke a rule. The layer below tells the rules apart in its text alone.
+fn broken(error: &str) -> Option<CloseFrame> {
+    if error.contains("UTF-8") {
+        close_frame(close_code::INVALID, "the frame is not valid UTF-8")
+    } else if error.contains("Space limit exceeded") {
+        close_frame(close_code::SIZE, "the frame is too large; see `server.limits.max_message_bytes`")
+    } else {
+        close_frame(close_code::PROTOCOL, "the frame is not valid")
     }
 }
 
