@@ -221,6 +221,13 @@ impl Running {
         stdin.write_all(format!("{message}\n").as_bytes()).expect("the program reads its stdin");
     }
 
+    /// Writes what need not be a message.
+    #[track_caller]
+    #[allow(dead_code, reason = "the hostile exchanges need it")]
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().expect("stdin is open").write_all(bytes).expect("the program reads its stdin");
+    }
+
     /// Writes until all is written or no more is taken; stdin stays open.
     pub(crate) fn flood(&mut self, input: String) {
         const QUIET: Duration = Duration::from_millis(500);

@@ -1,0 +1,84 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! What hostile clients do, as data: every exchange of `hostile/exchanges/` is played against the real program, which
+//! must answer as the exchange says, go on serving others, and keep nothing of it.
+
+#[allow(dead_code, reason = "the tests of the crate use more of it")]
+#[path = "../crates/extract/tests/ooxml/archive.rs"]
+mod archive;
+#[path = "hostile/exchange.rs"]
+mod exchange;
+#[path = "cli/http.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod http;
+#[allow(dead_code, reason = "shared with the tests of `corbie extract`, which use more of it")]
+#[path = "extract/made.rs"]
+mod made;
+#[allow(dead_code, reason = "the tests of the crate use more of it")]
+#[path = "../crates/extract/tests/pdf_builder/mod.rs"]
+mod pdf_builder;
+#[path = "hostile/peer.rs"]
+mod peer;
+#[path = "hostile/play.rs"]
+mod play;
+#[path = "cli/process.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod process;
+#[path = "hostile/servers.rs"]
+mod servers;
+#[path = "hostile/text.rs"]
+mod text;
+#[path = "hostile/traps.rs"]
+mod traps;
+
+use std::collections::HashSet;
+
+/// One test a file, so that they run side by side; and a list of them all.
+macro_rules! corpus {
+    ($($test:ident = $file:literal,)*) => {
+        const FILES: &[(&str, &str)] = &[$(($file, include_str!(concat!("hostile/exchanges/", $file)))),*];
+
+        $(
+            #[test]
+            fn $test() {
+                play::play(include_str!(concat!("hostile/exchanges/", $file)));
+            }
+        )*
+    };
+}
+
+corpus! {
+    s10_smuggled_requests = "smuggling.txt",
+    s10_heads_without_measure = "heads.txt",
+    s10_bodies_without_measure = "bodies.txt",
+    s04_messages_that_are_none = "messages.txt",
+    s04_lines_that_are_none = "lines.txt",
+    s10_slow_clients = "slow.txt",
+    s07_hosts_and_origins = "names.txt",
+    s10_paths_and_methods = "paths.txt",
+    s11_s12_files_and_resources = "files.txt",
+    s05_s09_guessed_tokens = "tokens.txt",
+    s10_websocket_frames = "websocket.txt",
+    t15_t16_sessions_and_headers = "sessions.txt",
+    s01_s15_forged_logs = "logs.txt",
+}
+
+#[test]
+fn s10_the_corpus_is_large_and_every_exchange_has_a_name_a_reason_and_an_outcome() {
+    let mut names = HashSet::new();
+    for (file, text) in FILES {
+        for exchange in exchange::parse(text).unwrap_or_else(|problem| panic!("{file}: {problem}")) {
+            let says = |step: &exchange::Step| {
+                matches!(step, exchange::Step::Expect(_) | exchange::Step::NeverLogged(_) | exchange::Step::Flood(_))
+            };
+            assert!(!exchange.tries.is_empty(), "{file}: what does `{}` try?", exchange.name);
+            assert!(exchange.steps.iter().any(|(_, step)| says(step)), "{file}: what comes of `{}`?", exchange.name);
+            assert!(names.insert(exchange.name.clone()), "{file}: `{}` is there twice", exchange.name);
+        }
+    }
+    assert!(names.len() >= 200, "{} exchanges", names.len());
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/exchanges");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(!name.ends_with(".txt") || FILES.iter().any(|(file, _)| *file == name), "nobody plays {name}");
+    }
+}

@@ -1,0 +1,252 @@
+//! An exchange as it is written in the corpus; `exchanges/README.md` tells the format.
+
+use std::time::Duration;
+
+/// What one hostile client does, and what must come of it.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) name: String,
+    /// What the client hopes for, in words.
+    pub(crate) tries: String,
+    pub(crate) server: String,
+    /// It needs a server that nobody has spoken to.
+    pub(crate) alone: bool,
+    pub(crate) steps: Vec<(usize, Step)>,
+}
+
+/// Texts are kept as they are written: some of what they name is known only when they are sent.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Goes on with another connection, which is opened if it is new.
+    Connection(String),
+    Send(String),
+    Request(Request),
+    /// From here on everything is written so many bytes at a time.
+    Pieces(usize),
+    /// Byte by byte, until all is sent or the server hangs up.
+    Drip(Duration, String),
+    /// Again and again without reading, until the server hangs up.
+    Flood(String),
+    HalfClose,
+    Close,
+    WebSocket,
+    Frame(Frame),
+    /// A line on stdin.
+    Line(String),
+    Expect(Expect),
+    /// What the server must not have written to stderr by its end.
+    NeverLogged(String),
+}
+
+/// An HTTP request that is well-formed but for what the exchange changes.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) target: String,
+    pub(crate) headers: Vec<String>,
+    /// Usual headers that are left out.
+    pub(crate) without: Vec<String>,
+    pub(crate) body: String,
+}
+
+/// A WebSocket frame, masked with zeros, so that its payload can be read on the wire.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) opcode: u8,
+    pub(crate) finished: bool,
+    pub(crate) reserved: u8,
+    pub(crate) masked: bool,
+    /// Instead of the true length.
+    pub(crate) length: Option<u64>,
+    pub(crate) payload: String,
+}
+
+#[derive(Debug)]
+pub(crate) enum Expect {
+    /// So many HTTP replies, each with one of these statuses; a hang-up where that is allowed.
+    Status {
+        times: usize,
+        any: Vec<u16>,
+        or_closed: bool,
+    },
+    /// The head of a reply whose body does not end.
+    Stream(u16),
+    /// A WebSocket message.
+    Message,
+    /// A WebSocket close frame with one of these codes.
+    CloseFrame {
+        any: Vec<u16>,
+        or_closed: bool,
+    },
+    /// A line on stdout.
+    Line,
+    /// The JSON-RPC error of the last reply.
+    Code(i64),
+    Has(String),
+    HasNot(String),
+    /// The server hangs up and has nothing more to say.
+    Closed,
+    /// The connection goes on, and nothing is left on it: the next request gets its own answer.
+    Open,
+}
+
+/// What ends a line of HTTP, in the words of the corpus.
+const END_OF_LINE: &str = "<<0d 0a>>";
+
+/// Reads a file of the corpus.
+pub(crate) fn parse(file: &str) -> Result<Vec<Exchange>, String> {
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    let mut usual = String::from("plain");
+    for (number, line) in file.lines().enumerate().map(|(index, line)| (index + 1, line)) {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let Some(exchange) = exchanges.last_mut().filter(|_| verb != "==") else {
+            match verb {
+                "server" => usual = rest.to_owned(),
+                "==" => exchanges.push(Exchange {
+                    name: rest.to_owned(),
+                    tries: String::new(),
+                    server: usual.clone(),
+                    alone: false,
+                    steps: Vec::new(),
+                }),
+                _ => return Err(format!("line {number}: `{verb}` before the first exchange")),
+            }
+            continue;
+        };
+        exchange.read(verb, rest, number).map_err(|problem| format!("line {number}: {problem}"))?;
+    }
+    Ok(exchanges)
+}
+
+impl Exchange {
+    fn read(&mut self, verb: &str, rest: &str, number: usize) -> Result<(), String> {
+        let text = rest.to_owned();
+        let step = match (verb, self.steps.last_mut()) {
+            ("tries", _) => {
+                self.tries = text;
+                return Ok(());
+            }
+            ("server", _) => {
+                self.server = text;
+                return Ok(());
+            }
+            ("alone", _) => {
+                self.alone = true;
+                return Ok(());
+            }
+            ("+", Some((_, Step::Request(request)))) => {
+                request.headers.push(text);
+                return Ok(());
+            }
+            ("-", Some((_, Step::Request(request)))) => {
+                request.without.push(text);
+                return Ok(());
+            }
+            ("|", Some((_, Step::Request(request)))) => {
+                request.body += rest;
+                return Ok(());
+            }
+            ("request", _) => {
+                let (method, target) = rest.split_once(' ').ok_or("a method and a target")?;
+                Step::Request(Request { method: method.into(), target: target.into(), ..Request::default() })
+            }
+            // Lines that follow each other are written at once, so that how they arrive is no matter of chance.
+            (">" | "raw", Some((_, Step::Send(before)))) => {
+                *before += rest;
+                *before += if verb == ">" { END_OF_LINE } else { "" };
+                return Ok(());
+            }
+            (">", _) => Step::Send(text + END_OF_LINE),
+            ("raw", _) => Step::Send(text),
+            ("connection", _) => Step::Connection(text),
+            ("pieces", _) => Step::Pieces(rest.parse().map_err(|_| "a number of bytes")?),
+            ("drip", _) => {
+                let (pause, text) = rest.split_once(' ').ok_or("a pause and a text")?;
+                let pause = humantime::parse_duration(pause).map_err(|error| error.to_string())?;
+                Step::Drip(pause, text.into())
+            }
+            ("flood", _) => Step::Flood(text),
+            ("half-close", _) => Step::HalfClose,
+            ("close", _) => Step::Close,
+            ("websocket", _) => Step::WebSocket,
+            ("frame", _) => Step::Frame(frame(rest)?),
+            ("line", _) => Step::Line(text),
+            ("never-logged", _) => Step::NeverLogged(text),
+            ("<", _) => Step::Expect(expect(rest)?),
+            _ => return Err(format!("what is `{verb}` here?")),
+        };
+        self.steps.push((number, step));
+        Ok(())
+    }
+}
+
+/// `text [unfinished] [reserved] [unmasked] [length=N] payload`; the payload begins at the first other word.
+fn frame(text: &str) -> Result<Frame, String> {
+    let (kind, mut rest) = text.split_once(' ').unwrap_or((text, ""));
+    let opcode = match kind {
+        "continuation" => 0,
+        "text" => 1,
+        "binary" => 2,
+        "close" => 8,
+        "ping" => 9,
+        "pong" => 10,
+        number => number.parse().map_err(|_| format!("what is a frame of kind `{number}`?"))?,
+    };
+    let mut frame = Frame { opcode, finished: true, reserved: 0, masked: true, length: None, payload: String::new() };
+    loop {
+        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        match word {
+            "unfinished" => frame.finished = false,
+            "unmasked" => frame.masked = false,
+            "reserved1" => frame.reserved = 0x40,
+            "reserved2" => frame.reserved = 0x20,
+            "reserved3" => frame.reserved = 0x10,
+            word => match word.strip_prefix("length=") {
+                Some(length) => frame.length = Some(length.parse().map_err(|_| "a length in bytes")?),
+                None => {
+                    frame.payload = rest.to_owned();
+                    return Ok(frame);
+                }
+            },
+        }
+        rest = after;
+    }
+}
+
+fn expect(text: &str) -> Result<Expect, String> {
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    Ok(match word {
+        "message" => Expect::Message,
+        "close-frame" => {
+            let (any, or_closed) = numbers(rest)?;
+            Expect::CloseFrame { any, or_closed }
+        }
+        "line" => Expect::Line,
+        "code" => Expect::Code(rest.parse().map_err(|_| "a number")?),
+        "has" => Expect::Has(rest.into()),
+        "not" => Expect::HasNot(rest.into()),
+        "closed" => Expect::Closed,
+        "open" => Expect::Open,
+        "stream" => Expect::Stream(rest.parse().map_err(|_| "a status")?),
+        _ => {
+            let (times, statuses) = text.split_once(" times ").unwrap_or(("1", text));
+            let (any, or_closed) = numbers(statuses)?;
+            Expect::Status { times: times.parse().map_err(|_| "a count")?, any, or_closed }
+        }
+    })
+}
+
+/// `400|413|closed`.
+fn numbers(text: &str) -> Result<(Vec<u16>, bool), String> {
+    let (mut numbers, mut or_closed) = (Vec::new(), false);
+    for word in text.split('|') {
+        match word {
+            "closed" => or_closed = true,
+            number => numbers.push(number.parse().map_err(|_| format!("what is `{number}` to expect?"))?),
+        }
+    }
+    Ok((numbers, or_closed))
+}

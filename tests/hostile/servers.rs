@@ -1,0 +1,134 @@
+//! The servers that exchanges are played against: the real program, with settings by the name the corpus uses.
+
+use serde_json::Value;
+
+use crate::http::Client;
+use crate::peer::find;
+use crate::process::{Running, Setup, corbie, request, wait_for};
+use crate::text::Facts;
+use crate::traps;
+
+/// A program that runs.
+pub(crate) struct Server {
+    pub(crate) running: Running,
+    pub(crate) client: Client,
+    pub(crate) facts: Facts,
+    kind: String,
+    checks: u64,
+}
+
+const TOKEN: &str = "right-token-0123456789";
+const LIMITS: &str = "SERVER__LIMITS__";
+
+/// What servers of this name are told beyond the usual.
+fn settings(kind: &str) -> Vec<(String, &'static str)> {
+    let named = |prefix: &str, settings: &[(&str, &'static str)]| -> Vec<(String, &'static str)> {
+        settings.iter().map(|(name, value)| (format!("CORBIE_{prefix}{name}"), *value)).collect()
+    };
+    let token = || named("SERVER__", &[("AUTH", "bearer"), ("TOKEN", TOKEN)]);
+    match kind {
+        "plain" | "stdio" | "files" => Vec::new(),
+        "token" => token(),
+        "rate" => [token(), named("SERVER__RATE_LIMIT__", &[("PER_SECOND", "1"), ("BURST", "10")])].concat(),
+        "names" => named(
+            "SERVER__",
+            &[("ALLOWED_ORIGINS", r#"["https://app.example.org"]"#), ("ALLOWED_HOSTS", r#"["mcp.example.org"]"#)],
+        ),
+        // Long enough for a good client on a busy machine.
+        "quick" => {
+            named(LIMITS, &[("REQUEST_READ_TIMEOUT", "500ms"), ("IDLE_TIMEOUT", "500ms"), ("WRITE_TIMEOUT", "500ms")])
+        }
+        "small" => named(
+            LIMITS,
+            &[
+                ("MAX_MESSAGE_BYTES", "10000"),
+                ("MAX_HEADER_BYTES", "8192"),
+                ("MAX_BATCH", "5"),
+                ("MAX_JSON_DEPTH", "16"),
+                ("MAX_CONNECTIONS", "8"),
+                ("MAX_SESSIONS", "2"),
+            ],
+        ),
+        _ => panic!("there is no server of the name `{kind}`"),
+    }
+}
+
+impl Server {
+    /// It tells everything it can: what must not be logged must not be logged at any level.
+    pub(crate) fn start(kind: &str) -> Server {
+        let setup = corbie("serve --stdio --port 0").variable("LOG_LEVEL", "debug");
+        let setup = settings(kind).iter().fold(setup, |setup, (name, value)| setup.variable(name, value));
+        let setup = if kind == "files" { with_files(setup) } else { setup };
+        let folder = setup.folder().to_str().expect("a folder with a name").to_owned();
+        let mut running = setup.start();
+        let client = running.client();
+        let facts = Facts { port: client.0.port().to_string(), token: TOKEN.into(), folder, session: String::new() };
+        Server { running, client, facts, kind: kind.into(), checks: 0 }
+    }
+
+    /// Whatever a client has done, the next one is served.
+    pub(crate) fn still_serves(&mut self) -> Result<(), String> {
+        self.checks += 1;
+        let id = format!("good-{}", self.checks);
+        let ping = request(id.as_str(), "ping", Value::Object(Default::default()));
+        let expected = serde_json::json!({ "jsonrpc": "2.0", "id": id, "result": {} });
+        let answer = match &*self.kind {
+            "stdio" => self.running.ask(&ping),
+            // What the exchange has used up is not there for others of the same address; these pages always are.
+            "rate" => match self.client.get("/live") {
+                reply if reply.status == 200 => return Ok(()),
+                reply => return Err(format!("`/live` answers {reply:?}")),
+            },
+            _ => {
+                let bearer = format!("Bearer {TOKEN}");
+                let headers = [("Authorization", bearer.as_str())];
+                // A client that has gone may still hold its place for a moment.
+                let reply = wait_for("a place", || {
+                    let reply = self.client.try_call("POST", "/mcp", &headers, &ping.to_string());
+                    reply.as_ref().map_or(true, |reply| reply.status != 503).then_some(reply)
+                });
+                reply.map_err(|error| format!("a good request fails: {error}"))?.json()
+            }
+        };
+        if answer == expected { Ok(()) } else { Err(format!("a good request gets {answer}")) }
+    }
+
+    /// Nothing is left behind: no work, no connections; the log is whole lines without secrets; and it ends well.
+    pub(crate) fn end(mut self, never_logged: &[(String, Vec<u8>)]) -> Result<(), String> {
+        let bearer = format!("Bearer {TOKEN}");
+        if self.kind != "rate" {
+            wait_for("work and connections to end", || {
+                let page = self.client.call("GET", "/metrics", &[("Authorization", &bearer)], "").body;
+                let count = |name: &str| {
+                    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+                    line.and_then(|count| count.parse::<u32>().ok()).unwrap_or_else(|| panic!("no {name} in {page}"))
+                };
+                // The one connection is the one this page came on.
+                (count("corbie_requests_in_flight") == 0 && count("corbie_connections") <= 1).then_some(())
+            });
+        }
+        self.running.signal_to_end();
+        let ended = self.running.end();
+        if cfg!(unix) && ended.code != Some(0) {
+            return Err(format!("it ended with {:?}", ended.code));
+        }
+        let log = ended.err.as_bytes();
+        for (exchange, text) in never_logged.iter().chain([&("the token".into(), TOKEN.into())]) {
+            if find(log, text).is_some() {
+                return Err(format!("{exchange}: the log has {:?}", String::from_utf8_lossy(text)));
+            }
+        }
+        let is_entry = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit() || first == '{');
+        match ended.err.lines().find(|line| !is_entry(line) || line.contains(|each: char| each.is_control())) {
+            Some(line) => Err(format!("no entry of the log: {line:?}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Files that may be added, and files that must not be.
+fn with_files(setup: Setup) -> Setup {
+    let allowed = setup.folder().join("allowed");
+    traps::lay(setup.folder(), &allowed);
+    setup.variable("CORBIE_KNOWLEDGE__ALLOWED_ROOTS", serde_json::json!([allowed]))
+}

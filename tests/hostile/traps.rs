@@ -1,0 +1,69 @@
+//! Files that a client must not get at, and files that should not have been opened.
+
+use std::fs;
+use std::path::Path;
+
+use crate::archive::{Archive, HEAD};
+use crate::made::document;
+
+/// Fills a folder; what is under `allowed` may be added.
+pub(crate) fn lay(folder: &Path, allowed: &Path) {
+    let write = |path: &Path, content: &[u8]| fs::write(path, content).expect("a new file");
+    fs::create_dir_all(allowed.join("inner")).expect("a new folder");
+    fs::create_dir(folder.join("allowed-not")).expect("a new folder");
+    write(&folder.join("outside.txt"), b"The forbidden words of another.");
+    write(&folder.join("allowed-not/near.txt"), b"The forbidden words of a neighbour.");
+    write(&allowed.join("fine.txt"), b"Crows are clever birds.");
+    let bomb = bomb();
+    write(&allowed.join("bomb.docx"), &bomb);
+    write(
+        &allowed.join("laughs.svg"),
+        laughs("<svg xmlns='http://www.w3.org/2000/svg'><text>", "</text></svg>").as_bytes(),
+    );
+    write(&allowed.join("laughs.docx"), &laughing_office());
+    write(&allowed.join("reader.svg"), reader(&folder.join("outside.txt")).as_bytes());
+    write(&allowed.join("no.pdf"), b"%PDF-1.7\n1 0 obj << /Type /Catalog /Pages 1 0 R /Kids [1 0 R] >>\n%%EOF");
+    write(&allowed.join("cut.docx"), &bomb[..100]);
+    write(&allowed.join("huge.png"), HUGE_PICTURE);
+    write(&allowed.join("empty.txt"), b"");
+    #[cfg(unix)]
+    special(folder, allowed);
+}
+
+#[cfg(unix)]
+fn special(folder: &Path, allowed: &Path) {
+    use std::os::unix::fs::symlink;
+    let link = |to: &Path, at: &str| symlink(to, allowed.join(at)).expect("a new link");
+    link(&folder.join("outside.txt"), "link.txt");
+    link(folder, "up");
+    link(Path::new("/dev/zero"), "zero.txt");
+    link(Path::new("/proc/self/environ"), "environ.txt");
+    link(&allowed.join("itself.txt"), "itself.txt");
+    let pipe = std::process::Command::new("mkfifo").arg(allowed.join("pipe.txt")).status();
+    assert!(pipe.is_ok_and(|made| made.success()), "a pipe can be made");
+}
+
+/// A part that inflates a thousandfold.
+fn bomb() -> Vec<u8> {
+    document(&format!("<w:p><w:r><w:t>{}</w:t></w:r></w:p>", "a".repeat(300 << 20)))
+}
+
+/// Entities that grow tenfold, nine times.
+fn laughs(before: &str, after: &str) -> String {
+    let entity = |level: usize| format!("<!ENTITY a{level} \"{}\">", format!("&a{};", level - 1).repeat(10));
+    let entities: String = (1..10).map(entity).collect();
+    format!("{HEAD}<!DOCTYPE svg [<!ENTITY a0 \"ha\">{entities}]>{before}&a9;{after}")
+}
+
+fn laughing_office() -> Vec<u8> {
+    Archive::of("word/document.xml").part("word/document.xml", laughs("<w:document>", "</w:document>")).bytes()
+}
+
+/// A drawing that wants to show another file.
+fn reader(file: &Path) -> String {
+    let entity = format!("<!DOCTYPE svg [<!ENTITY x SYSTEM \"file://{}\">]>", file.display());
+    format!("{entity}<svg xmlns='http://www.w3.org/2000/svg'><text>&x; a crow</text></svg>")
+}
+
+/// The head of a picture that says it is two thousand million pixels wide and high.
+const HUGE_PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x08\x02\0\0\0\x9c\x0f\xd8\x6d\0\0\0\0IEND\xaeB`\x82";
