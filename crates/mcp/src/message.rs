@@ -245,6 +245,7 @@ pub fn encode_call(id: Option<&Id>, method: &str, params: &impl Serialize) -> Re
 
 /// Members are taken as they are and judged one by one, so that a refusal can carry the id it was able to read.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
