@@ -71,6 +71,8 @@ pub(crate) enum Expect {
     },
     /// The head of a reply whose body does not end.
     Stream(u16),
+    /// That body ends after all.
+    Ends,
     /// A WebSocket message.
     Message,
     /// A WebSocket close frame with one of these codes.
@@ -80,6 +82,8 @@ pub(crate) enum Expect {
     },
     /// A line on stdout.
     Line,
+    /// Nothing on stdout: the next line there answers the next request.
+    Silence,
     /// The JSON-RPC error of the last reply.
     Code(i64),
     Has(String),
@@ -219,12 +223,14 @@ fn frame(text: &str) -> Result<Frame, String> {
 fn expect(text: &str) -> Result<Expect, String> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     Ok(match word {
+        "ends" => Expect::Ends,
         "message" => Expect::Message,
         "close-frame" => {
             let (any, or_closed) = numbers(rest)?;
             Expect::CloseFrame { any, or_closed }
         }
         "line" => Expect::Line,
+        "silence" => Expect::Silence,
         "code" => Expect::Code(rest.parse().map_err(|_| "a number")?),
         "has" => Expect::Has(rest.into()),
         "not" => Expect::HasNot(rest.into()),

@@ -144,7 +144,8 @@ impl Peer {
         Ok(self.unread.drain(..length).collect())
     }
 
-    fn chunks(&mut self) -> Result<Vec<u8>, String> {
+    /// A body in chunks, to its end.
+    pub(crate) fn chunks(&mut self) -> Result<Vec<u8>, String> {
         let mut body = Vec::new();
         loop {
             while find(&self.unread, b"\r\n").is_none() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::exchange::{self, Exchange, Expect, Request, Step};
 use crate::peer::{Peer, Reply, encode, find};
-use crate::servers::Server;
+use crate::servers::{Server, TOKEN};
 use crate::text;
 
 /// What is remembered between the steps of an exchange.
@@ -17,6 +17,9 @@ struct Stage<'a> {
     last: Reply,
     never_logged: Vec<(String, Vec<u8>)>,
 }
+
+/// What no reply may tell, whoever asks (S-03): where the program broke, and what it was given in confidence.
+const INTERNALS: [&str; 4] = ["panicked", ".rs:", "RUST_BACKTRACE", TOKEN];
 
 /// Plays everything in a file. Servers are started once for each kind, and stopped at the end.
 #[track_caller]
@@ -107,24 +110,19 @@ impl Stage<'_> {
                     match self.peer()?.reply()? {
                         None if *or_closed => self.last = Reply::default(),
                         None => return Err(format!("it hung up instead of answering {any:?}")),
-                        Some(reply) if any.contains(&reply.status) => self.heard(reply),
+                        Some(reply) if any.contains(&reply.status) => self.heard(reply)?,
                         Some(reply) => return Err(format!("not {any:?}: {}", shown(&reply.text()))),
                     }
                 }
                 Ok(())
             }
             Expect::Stream(status) => match self.peer()?.head()? {
-                Some(reply) if reply.status == *status => {
-                    self.heard(reply);
-                    Ok(())
-                }
+                Some(reply) if reply.status == *status => self.heard(reply),
                 other => Err(format!("not {status}: {other:?}")),
             },
+            Expect::Ends => self.peer()?.chunks().map(drop),
             Expect::Message => match self.peer()?.frame()? {
-                Some((1, body)) => {
-                    self.last = Reply { body, ..Reply::default() };
-                    Ok(())
-                }
+                Some((1, body)) => self.heard(Reply { body, ..Reply::default() }),
                 other => Err(format!("no message: {other:?}")),
             },
             Expect::CloseFrame { any, or_closed } => match self.peer()?.frame()? {
@@ -136,9 +134,10 @@ impl Stage<'_> {
                 other => Err(format!("no close frame: {other:?}")),
             },
             Expect::Line => {
-                self.last = Reply { body: self.server.running.line().into_bytes(), ..Reply::default() };
-                Ok(())
+                let body = self.server.running.line().into_bytes();
+                self.heard(Reply { body, ..Reply::default() })
             }
+            Expect::Silence => self.server.still_serves(),
             Expect::Code(code) => {
                 let body: Value = serde_json::from_slice(&self.last.body)
                     .map_err(|error| format!("{error} in {}", shown(&self.last.body)))?;
@@ -165,11 +164,17 @@ impl Stage<'_> {
         }
     }
 
-    fn heard(&mut self, reply: Reply) {
+    /// Whatever is said, it is nothing about the inside.
+    fn heard(&mut self, reply: Reply) -> Result<(), String> {
+        let text = reply.text();
+        if let Some(word) = INTERNALS.iter().find(|word| find(&text, word.as_bytes()).is_some()) {
+            return Err(format!("the reply tells {word:?}: {}", shown(&text)));
+        }
         if let Some(id) = reply.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")) {
             self.server.facts.session = id.to_owned();
         }
         self.last = reply;
+        Ok(())
     }
 
     fn open_socket(&mut self) -> Result<(), String> {

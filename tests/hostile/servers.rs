@@ -17,7 +17,12 @@ pub(crate) struct Server {
     checks: u64,
 }
 
-const TOKEN: &str = "right-token-0123456789";
+/// What callers of servers with a token must send.
+pub(crate) const TOKEN: &str = "right-token-0123456789";
+/// What no exchange may make the program grow to. It needs 50 MB to run, and 110 MB when it classifies.
+#[cfg(target_os = "linux")]
+const MOST_MEMORY: u64 = 256 << 20;
+/// Where the settings of all limits begin.
 const LIMITS: &str = "SERVER__LIMITS__";
 
 /// What servers of this name are told beyond the usual.
@@ -106,6 +111,10 @@ impl Server {
                 // The one connection is the one this page came on.
                 (count("corbie_requests_in_flight") == 0 && count("corbie_connections") <= 1).then_some(())
             });
+        }
+        #[cfg(target_os = "linux")]
+        if self.running.peak_bytes() > MOST_MEMORY {
+            return Err(format!("it took {} bytes of memory", self.running.peak_bytes()));
         }
         self.running.signal_to_end();
         let ended = self.running.end();

@@ -9,7 +9,7 @@ use crate::made::document;
 /// Fills a folder; what is under `allowed` may be added.
 pub(crate) fn lay(folder: &Path, allowed: &Path) {
     let write = |path: &Path, content: &[u8]| fs::write(path, content).expect("a new file");
-    fs::create_dir_all(allowed.join("inner")).expect("a new folder");
+    fs::create_dir_all(allowed).expect("a new folder");
     fs::create_dir(folder.join("allowed-not")).expect("a new folder");
     write(&folder.join("outside.txt"), b"The forbidden words of another.");
     write(&folder.join("allowed-not/near.txt"), b"The forbidden words of a neighbour.");
@@ -66,4 +66,4 @@ fn reader(file: &Path) -> String {
 }
 
 /// The head of a picture that says it is two thousand million pixels wide and high.
-const HUGE_PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x08\x02\0\0\0\x9c\x0f\xd8\x6d\0\0\0\0IEND\xaeB`\x82";
+const HUGE_PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x08\x02\0\0\0\x9b\xab\x9c\x31\0\0\0\0IEND\xaeB`\x82";
