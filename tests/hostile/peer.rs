@@ -116,8 +116,8 @@ impl Peer {
             let start = self.take(2)?;
             let [first, second] = start[..] else { return Err("an unfinished frame".into()) };
             let length = match second & 0x7f {
-                126 => self.take(2)?.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)),
-                127 => self.take(8)?.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)),
+                126 => self.take(2)?.iter().fold(0, |length, byte| (length << 8) | usize::from(*byte)),
+                127 => self.take(8)?.iter().fold(0, |length, byte| (length << 8) | usize::from(*byte)),
                 short => short.into(),
             };
             let payload = self.take(length)?;
@@ -190,7 +190,7 @@ impl Reply {
 
 /// The bytes of a frame.
 pub(crate) fn encode(frame: &Frame, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![u8::from(frame.finished) << 7 | frame.reserved | frame.opcode];
+    let mut bytes = vec![(u8::from(frame.finished) << 7) | frame.reserved | frame.opcode];
     let mask = u8::from(frame.masked) << 7;
     let length = frame.length.unwrap_or(payload.len() as u64);
     match length {

@@ -1,6 +1,7 @@
 //! Plays a file of the corpus, one exchange after the other, and tells of every one that did not go as it must.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use serde_json::Value;
 
@@ -222,10 +223,10 @@ impl Stage<'_> {
 
     /// The connection that is spoken on; it is opened when it is first used.
     fn peer(&mut self) -> Result<&mut Peer, String> {
-        if !self.peers.contains_key(&self.current) {
-            self.peers.insert(self.current.clone(), Peer::connect(self.server.client)?);
+        match self.peers.entry(self.current.clone()) {
+            Entry::Occupied(open) => Ok(open.into_mut()),
+            Entry::Vacant(place) => Ok(place.insert(Peer::connect(self.server.client)?)),
         }
-        self.peers.get_mut(&self.current).ok_or_else(|| "no connection".into())
     }
 }
 
