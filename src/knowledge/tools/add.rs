@@ -89,10 +89,11 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<Outcome, ToolError> {
     let base = base(context, input.knowledge_base.as_deref())?;
     let metadata = metadata(input.metadata)?;
+    let rules = knowledge.rules(is_from_outside(context));
+    // As it was sent, so that a refusal tells nothing of where this program runs (S-03).
+    let facts = knowledge.check(rules, PathBuf::from(&input.file_path)).await?;
     // The program may be started again elsewhere before it comes to this file.
     let path = std::path::absolute(&input.file_path).unwrap_or_else(|_| PathBuf::from(&input.file_path));
-    let rules = knowledge.rules(is_from_outside(context));
-    let facts = knowledge.check(rules, path.clone()).await?;
     let open = knowledge.open().await?;
     let uploads = open.storage.join(UPLOADS);
     let is_upload = uploads.canonicalize().is_ok_and(|uploads| facts.path.starts_with(uploads));

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::{self, StreamExt};
-use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, UPGRADE};
+use http::header::{ACCEPT, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::Body as _;
 use tokio::sync::broadcast::error::RecvError;
@@ -77,6 +77,11 @@ pub(crate) async fn post(State(endpoint): State<Arc<Endpoint>>, request: Request
 pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (mut head, _) = request.into_parts();
     if head.headers.contains_key(UPGRADE) {
+        // Who stands before us may take a body for frames, or frames for the next request.
+        if head.headers.contains_key(CONTENT_LENGTH) || head.headers.contains_key(TRANSFER_ENCODING) {
+            let error = Error::InvalidRequest("a WebSocket handshake has no body".into());
+            return refuse(StatusCode::BAD_REQUEST, &error, Era::Legacy);
+        }
         return match WebSocketUpgrade::from_request_parts(&mut head, &endpoint).await {
             Ok(upgrade) => {
                 let bucket = endpoint.bucket(head.extensions.get(), &head.extensions);
@@ -84,7 +89,10 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
                 let party = endpoint.party(Via::WebSocket, &head.extensions);
                 websocket::accept(endpoint.server.clone(), party, bucket, place, upgrade)
             }
-            Err(rejection) => rejection.into_response(),
+            Err(rejection) => {
+                let status = rejection.status();
+                refuse(status, &Error::InvalidRequest(rejection.body_text()), Era::Legacy)
+            }
         };
     }
     if let Err(refused) = check_version(&head.headers) {
@@ -94,7 +102,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
         return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, HeaderValue::from_static("POST"))]).into_response();
     }
     let party = endpoint.party(Via::Http, &head.extensions);
-    let session = match head.headers.get(SESSION) {
+    let session = match session_header(&head.headers) {
         None => Arc::new(Session::new()),
         Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id, &party.identity)) {
             Some(session) => session,
@@ -146,7 +154,7 @@ pub(crate) async fn delete(State(endpoint): State<Arc<Endpoint>>, request: Reque
     if let Err(refused) = check_version(&headers) {
         return *refused;
     }
-    match headers.get(SESSION).map(|id| id.to_str().is_ok_and(|id| endpoint.sessions.end(id, &caller.identity))) {
+    match session_header(&headers).map(|id| id.to_str().is_ok_and(|id| endpoint.sessions.end(id, &caller.identity))) {
         Some(true) => StatusCode::NO_CONTENT.into_response(),
         Some(false) => no_session(),
         None => (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, HeaderValue::from_static("POST"))]).into_response(),
@@ -218,7 +226,7 @@ impl<'a> Peer<'a> {
         }
         let modern = claims_modern || version.is_some_and(|version| version.era() == Era::Modern);
         let caller = endpoint.caller(Via::Http, extensions);
-        let (session, is_known) = match headers.get(SESSION).filter(|_| !modern) {
+        let (session, is_known) = match session_header(headers).filter(|_| !modern) {
             Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id, &caller.identity)) {
                 Some(session) => (session, true),
                 None => return Err(Box::new(no_session())),
@@ -483,6 +491,14 @@ fn check_version(headers: &HeaderMap) -> Result<(), Box<Response>> {
 fn no_session() -> Response {
     let error = Error::InvalidRequest("this session is not known here; send `initialize` again".into());
     refuse(StatusCode::NOT_FOUND, &error, Era::Legacy)
+}
+
+/// Two ids are as good as one that nobody knows.
+fn session_header(headers: &HeaderMap) -> Option<&HeaderValue> {
+    static NOBODYS: HeaderValue = HeaderValue::from_static("");
+    let mut ids = headers.get_all(SESSION).iter();
+    let first = ids.next()?;
+    Some(if ids.next().is_some() { &NOBODYS } else { first })
 }
 
 fn version_header(headers: &HeaderMap) -> Option<&str> {

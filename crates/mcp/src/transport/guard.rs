@@ -120,7 +120,8 @@ pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
 
 /// Stands before every path: host, origin, token, rate; and tells browsers what they may do with the reply.
 pub(super) async fn guard(endpoint: Arc<Endpoint>, routes: Routes, request: Request) -> Response {
-    if let Err(why) = endpoint.allowed.check(request.headers()) {
+    let allowed = endpoint.allowed.check(request.headers()).and_then(|()| endpoint.allowed.check_target(request.uri()));
+    if let Err(why) = allowed {
         let error = Error::InvalidRequest(why.into());
         return harmless(endpoint.refuse(request.uri().path(), StatusCode::FORBIDDEN, &error));
     }

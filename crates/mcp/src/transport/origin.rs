@@ -34,6 +34,16 @@ impl Allowed {
         }
     }
 
+    /// The host of a target that names one, as requests to proxies do: it counts like the header.
+    pub(crate) fn check_target(&self, target: &http::Uri) -> Result<(), &'static str> {
+        match target.authority() {
+            Some(authority) if !self.host(authority.as_str()) => {
+                Err("this server does not answer to the host of that target; see `server.allowed_hosts`")
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn host(&self, header: &str) -> bool {
         // What nearly every client sends is told without taking it apart.
         if is_plainly_loopback(header) {

@@ -73,7 +73,7 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
     if message::deeper_than(body, max_depth) {
         return Err(Error::Parse(format!("the body is nested deeper than {max_depth} levels")));
     }
-    let body: Value =
+    let Unique(body) =
         serde_json::from_slice(body).map_err(|error| Error::Parse(format!("the body is not valid JSON: {error}")))?;
     let mut members = match body {
         Value::Object(members) => members,
@@ -98,4 +98,35 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
         }
     }
     Ok(members)
+}
+
+/// A value whose members, if it is an object, have different names: of two with one name, others may read the other.
+struct Unique(Value);
+
+impl<'de> serde::Deserialize<'de> for Unique {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Unique, D::Error> {
+        struct Whole;
+        impl<'de> serde::de::Visitor<'de> for Whole {
+            type Value = Unique;
+
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("a JSON object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
+                let mut members = Map::new();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    if members.insert(name, value).is_some() {
+                        return Err(serde::de::Error::custom("a member is given twice"));
+                    }
+                }
+                Ok(Unique(Value::Object(members)))
+            }
+
+            fn visit_unit<E>(self) -> Result<Unique, E> {
+                Ok(Unique(Value::Null))
+            }
+        }
+        deserializer.deserialize_any(Whole)
+    }
 }
