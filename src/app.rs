@@ -12,10 +12,12 @@ use crate::access::{Access, TokenFileError};
 use crate::classify::{self, Classification};
 use crate::config::{Config, ConfigError};
 use crate::describe::Describer;
+use crate::destinations::Destinations;
 use crate::inference::Inference;
 use crate::knowledge::tasks_view::Tasks;
 use crate::knowledge::{self, Knowledge};
 use crate::openai_api;
+use crate::providers::client::Client;
 use crate::providers::pool::Pool;
 use crate::route::classifier::Classifier;
 use crate::route::{self, Router};
@@ -129,7 +131,8 @@ pub fn build(config: &Config) -> Result<App, Error> {
 /// The router over the providers of the settings. Without any it is there all the same, as most of corbie needs none
 ///
 fn router(config: &Config, classification: &Classification) -> Result<Router, Error> {
-    let pool = Pool::new(&config.providers, &config.defaults);
+    let client = Client::within(Destinations::new(&config.network));
+    let pool = Pool::new(&config.providers, &config.defaults, client);
     if config.providers.required && pool.providers().is_empty() {
         return Err(Error::NoProvider(route::Error::NoProvider));
     }

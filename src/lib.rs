@@ -9,6 +9,7 @@ pub mod classify;
 pub mod cli;
 pub mod config;
 pub mod describe;
+pub mod destinations;
 pub mod evaluate;
 pub mod inference;
 pub mod knowledge;

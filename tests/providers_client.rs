@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use corbie::config::providers as config;
+use corbie::destinations::Destinations;
 use corbie::providers::call::{Call, Hope};
 use corbie::providers::client::Client;
 use corbie::providers::provider::Provider;
@@ -69,6 +70,27 @@ async fn p16_what_goes_wrong_on_the_way_is_told_apart() {
     assert_eq!(failure(&format!("http://127.0.0.1:{reset}/"), PATIENCE).await, Error::Network(NetworkFault::Closed));
     let lying = answering("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort").await;
     assert_eq!(failure(&format!("http://127.0.0.1:{lying}/"), PATIENCE).await, Error::Network(NetworkFault::Closed));
+}
+
+/// A name that the system makes an address of by itself, as it would make one of a name that somebody else answers for.
+#[tokio::test]
+async fn p21_what_is_connected_to_is_judged_and_not_what_the_url_says() {
+    let port = answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    // Linux takes the first of these for this machine, so the listener would answer.
+    let plain = ["0", "0x0", "169.254.43518", "0xa9fea9fe"].map(|host| ("http", host));
+    let both = ["0.0.0.0", "[::]", "[::ffff:0.0.0.0]", "[fe80::1]"].map(|host| [("http", host), ("https", host)]);
+    for (scheme, host) in plain.into_iter().chain(both.into_iter().flatten()) {
+        let error = failure(&format!("{scheme}://{host}:{port}/"), PATIENCE).await;
+        assert_eq!(error, Error::Network(NetworkFault::Forbidden), "{scheme} {host}");
+        assert!(error.to_string().contains("`network.allowed_addresses`"), "{error}");
+        assert!(!error.retryable());
+    }
+    let network = serde_json::from_value(serde_json::json!({ "allowed_addresses": ["0.0.0.0"] })).unwrap();
+    let client = Client::within(Destinations::new(&network));
+    for host in ["0", "0.0.0.0", "localhost"] {
+        let answer = client.send(get(&format!("http://{host}:{port}/")), Instant::now() + PATIENCE).await;
+        assert_eq!(answer.unwrap().status.as_u16(), 200, "{host}");
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,8 @@ mod bad_input;
 mod cancelling;
 #[path = "route/connecting.rs"]
 mod connecting;
+#[path = "route/destinations.rs"]
+mod destinations;
 #[path = "route/failover.rs"]
 mod failover;
 #[path = "route/fault_matrix.rs"]

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use corbie::config::{Config, Sources};
 use corbie::providers::client::Client;
-use corbie::upstream::{RemoteClassifier, State};
+use corbie::upstream::{RemoteClassifier, Settings, State};
 
 /// How long anything may take before a test gives up; far more than it needs.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,6 +27,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The client that this configuration asks for.
 #[track_caller]
 fn client(yaml: &str, variables: &[(&str, &str)]) -> RemoteClassifier {
+    RemoteClassifier::new(settings(yaml, variables), Client::new())
+}
+
+#[track_caller]
+fn settings(yaml: &str, variables: &[(&str, &str)]) -> Settings {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("corbie.yaml"), yaml).unwrap();
     let sources = Sources {
@@ -36,14 +41,19 @@ fn client(yaml: &str, variables: &[(&str, &str)]) -> RemoteClassifier {
         ..Sources::default()
     };
     let config = Config::load(sources).expect("a good configuration").config;
-    let settings = config.external_classifier().expect("settings that fit together").expect("a server");
-    RemoteClassifier::new(settings, Client::new())
+    config.external_classifier().expect("settings that fit together").expect("a server")
 }
 
 /// The client of the server at this URL, with more keys of `mcp_server`.
 #[track_caller]
 fn client_of(url: &str, more: &str) -> RemoteClassifier {
     client(&format!("classification: {{type: mcp, mcp_server: {{url: '{url}', {more}}}}}"), &[])
+}
+
+/// The settings of the server at this URL.
+#[track_caller]
+fn settings_of(url: &str) -> Settings {
+    settings(&format!("classification: {{type: mcp, mcp_server: {{url: '{url}'}}}}"), &[])
 }
 
 /// Waits for a state.

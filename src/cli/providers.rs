@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 use super::progress::Progress;
 use super::{End, one_line};
 use crate::config::{self, Loaded};
+use crate::destinations::Destinations;
 use crate::providers::call;
 use crate::providers::capabilities::{Capabilities, Known};
+use crate::providers::client::Client;
 use crate::providers::pool::Pool;
 use crate::providers::provider::{Provider, Unusable};
 use crate::route;
@@ -53,7 +55,8 @@ const MOST: Duration = Duration::from_secs(10);
 
 pub(super) fn run(command: &Providers, loaded: &Loaded, out: &mut dyn Write) -> End {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let pool = Pool::new(&loaded.config.providers, &loaded.config.defaults);
+    let client = Client::within(Destinations::new(&loaded.config.network));
+    let pool = Pool::new(&loaded.config.providers, &loaded.config.defaults, client);
     let listed = runtime.block_on(async {
         let progress = Progress::new();
         progress.tell("asking for models …");

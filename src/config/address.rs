@@ -37,7 +37,7 @@ pub struct HttpUrl(Url);
 /// Text does not have the form that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a {0}")]
-pub struct NotAnAddress(&'static str);
+pub struct NotAnAddress(pub(super) &'static str);
 
 // === impl HostPort ===
 

@@ -25,6 +25,7 @@ mod layers;
 pub mod limits;
 pub mod log;
 pub mod mcp_server;
+pub mod network;
 pub mod ocr;
 pub mod policy;
 mod problem;
@@ -75,6 +76,7 @@ pub struct Config {
     pub classification: classification::Classification,
     pub providers: providers::Providers,
     pub defaults: providers::Defaults,
+    pub network: network::Network,
     pub router: router::Router,
     pub documents: documents::Documents,
     pub ocr: ocr::Ocr,
@@ -121,6 +123,7 @@ impl Config {
         let loaded = Loaded { config, warnings, layers, sources, tree };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.providers.mistakes());
+        mistakes.extend(loaded.config.forbidden_addresses());
         mistakes.extend(loaded.config.knowledge.mistakes(&loaded.config.inference));
         if mistakes.is_empty() {
             return Ok(loaded);

@@ -19,17 +19,22 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::Instant;
 use url::Url;
 
+use super::guarded::{self, Guarded};
 use super::{Error, NetworkFault, Request};
+use crate::destinations::{Destinations, Forbidden};
 
 /// The way to providers. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
-pub struct Client(Way);
+pub struct Client {
+    way: Way,
+    destinations: Destinations,
+}
 
 #[derive(Debug, Clone)]
 enum Way {
-    Direct(Pooled<HttpConnector>),
+    Direct(Pooled<Guarded>),
     /// Through a proxy, which sees where a request goes, and nothing of it where the provider speaks TLS (P-21).
-    Tunnel(Box<Pooled<Tunnel<HttpsConnector<HttpConnector>>>>),
+    Tunnel(Box<Pooled<Tunnel<HttpsConnector<Guarded>>>>),
 }
 
 type Pooled<Connector> = legacy::Client<HttpsConnector<Connector>, Full<Bytes>>;
@@ -65,20 +70,27 @@ const TUNNEL_REFUSED: [&str; 3] = [
 ];
 
 impl Client {
+    /// To wherever no exception is needed.
     pub fn new() -> Client {
-        Client(Way::Direct(pool().build(tls().wrap_connector(tcp()))))
+        Client::within(Destinations::default())
     }
 
-    /// The way through a proxy. What the address says before an `@` is what the proxy wants to see.
-    pub fn through(proxy: &Url) -> Client {
+    pub fn within(destinations: Destinations) -> Client {
+        let tcp = Guarded::new(tcp, destinations.clone());
+        Client { way: Way::Direct(pool().build(tls().wrap_connector(tcp))), destinations }
+    }
+
+    /// The way through a proxy, to the same places. What the address says before an `@` is what the proxy wants to see.
+    pub fn through(&self, proxy: &Url) -> Client {
+        let destinations = self.destinations.clone();
         let address: Uri = without_user(proxy.clone()).as_str().parse().expect("a web address is an address");
         // A proxy that speaks TLS is told its password in TLS.
-        let to_proxy = tls().wrap_connector(tcp());
+        let to_proxy = tls().wrap_connector(Guarded::new(tcp, destinations.clone()));
         let tunnel = match basic_auth(proxy) {
             Some(credentials) => Tunnel::new(address, to_proxy).with_auth(credentials),
             None => Tunnel::new(address, to_proxy),
         };
-        Client(Way::Tunnel(Box::new(pool().build(tls().wrap_connector(tunnel)))))
+        Client { way: Way::Tunnel(Box::new(pool().build(tls().wrap_connector(tunnel)))), destinations }
     }
 
     /// Sends a request and waits for its whole answer, or for the deadline.
@@ -100,9 +112,14 @@ impl Client {
     pub async fn open(&self, request: Request, deadline: Instant) -> Result<Opened, Error> {
         let (head, body) = request.into_parts();
         let request = http::Request::from_parts(head, Full::new(body));
-        let sent = match &self.0 {
+        let sent = match &self.way {
             Way::Direct(pooled) => pooled.request(request),
-            Way::Tunnel(pooled) => pooled.request(with_port(request)),
+            Way::Tunnel(pooled) => {
+                // What a name stands for is known to the proxy alone, which connects to it.
+                guarded::permit_host(&self.destinations, request.uri())
+                    .map_err(|_| Error::Network(NetworkFault::Forbidden))?;
+                pooled.request(with_port(request))
+            }
         };
         let answer = match tokio::time::timeout_at(deadline, sent).await {
             Ok(answer) => answer.map_err(|error| Error::Network(fault(&error)))?,
@@ -147,8 +164,8 @@ impl Opened {
     }
 }
 
-fn tcp() -> HttpConnector {
-    let mut tcp = HttpConnector::new();
+fn tcp<Lookup>(lookup: Lookup) -> HttpConnector<Lookup> {
+    let mut tcp = HttpConnector::new_with_resolver(lookup);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(CONNECT));
@@ -210,6 +227,9 @@ fn fault(error: &legacy::Error) -> NetworkFault {
     }
     let mut cause = error.source();
     while let Some(error) = cause {
+        if error.is::<Forbidden>() {
+            return NetworkFault::Forbidden;
+        }
         if error.is::<rustls::Error>() {
             return NetworkFault::Tls;
         }
@@ -224,7 +244,8 @@ fn fault(error: &legacy::Error) -> NetworkFault {
             }
         }
         let words = error.to_string();
-        if words == "dns error" {
+        // A name that is known may lead where nobody goes, which is told by what is inside.
+        if words == "dns error" && !error.source().is_some_and(|inner| inner.is::<Forbidden>()) {
             return NetworkFault::Name;
         }
         // The type of these is not public.

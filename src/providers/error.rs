@@ -52,6 +52,11 @@ pub enum Error {
 pub enum NetworkFault {
     #[error("its name is not known; check `base_url`")]
     Name,
+    #[error(
+        "it is at an address of the link or of a cloud's metadata, which corbie does not connect to; check `base_url`, or \
+allow it with `network.allowed_addresses`"
+    )]
+    Forbidden,
     #[error("nothing listens there; check `base_url` and that it runs")]
     Refused,
     #[error("the secure connection failed; check `base_url`, and that its certificate is of a public authority")]
@@ -72,7 +77,7 @@ impl Error {
     pub fn retryable(&self) -> bool {
         match self {
             Error::RateLimited { quota, .. } => !quota,
-            Error::Network(NetworkFault::Proxy) => false,
+            Error::Network(NetworkFault::Proxy | NetworkFault::Forbidden) => false,
             Error::Network(_) | Error::Timeout => true,
             _ => false,
         }

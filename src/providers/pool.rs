@@ -83,9 +83,8 @@ const LISTING: Duration = Duration::from_secs(10);
 const DETECTING: Duration = Duration::from_millis(500);
 
 impl Pool {
-    /// Those of the settings. Who cannot be asked is told about and left out.
-    pub fn new(settings: &Providers, defaults: &Defaults) -> Pool {
-        let client = Client::new();
+    /// Those of the settings, asked with this client. Who cannot be asked is told about and left out.
+    pub fn new(settings: &Providers, defaults: &Defaults, client: Client) -> Pool {
         let providers =
             configured(settings, defaults, |name, settings| Provider::new(name, settings, &client).map(Arc::new));
         Pool(Arc::new(Shared {

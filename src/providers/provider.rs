@@ -92,7 +92,7 @@ impl Provider {
             default_model: settings.default_model.clone(),
             timeout: settings.timeout.get(),
             models: settings.models.clone(),
-            client: settings.proxy.as_ref().map_or_else(|| direct.clone(), |proxy| Client::through(proxy.expose())),
+            client: settings.proxy.as_ref().map_or_else(|| direct.clone(), |proxy| direct.through(proxy.expose())),
             breaker: Breaker::default(),
             state: Mutex::default(),
         };

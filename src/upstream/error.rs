@@ -7,6 +7,12 @@ use crate::providers;
 pub enum Error {
     #[error("the classification server cannot be reached: {0}")]
     Unreachable(&'static str),
+    /// Nothing changes that but the operator.
+    #[error(
+        "the classification server is at an address of the link or of a cloud's metadata, which corbie does not connect \
+to; check its `url`, or allow it with `network.allowed_addresses`"
+    )]
+    Forbidden,
     #[error("the classification server did not answer in time; raise its timeout if it is only slow")]
     Timeout,
     /// 401, 403.
@@ -63,6 +69,7 @@ impl From<providers::Error> for Error {
             providers::Error::Network(NetworkFault::Name) => {
                 Error::Unreachable("its name is not known; check its `url`")
             }
+            providers::Error::Network(NetworkFault::Forbidden) => Error::Forbidden,
             providers::Error::Network(NetworkFault::Refused) => {
                 Error::Unreachable("nothing listens there; check its `url` and that it runs")
             }

@@ -81,6 +81,8 @@ providers:
     - 8000
     - 8080
 defaults: {}
+network:
+  allowed_addresses: []
 router:
   enabled: true
   system_prompt: before

@@ -132,7 +132,7 @@ fn self_signed() -> (u16, mpsc::Receiver<Result<usize, String>>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn p21_certificates_are_verified_and_nothing_is_sent_to_a_stranger() {
+async fn s08_p21_certificates_are_verified_and_nothing_is_sent_to_a_stranger() {
     let (port, told) = self_signed();
     for host in ["localhost", "127.0.0.1"] {
         let app = app(json!({
@@ -161,7 +161,7 @@ fn leading_to(port: u16) -> Peer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn p21_a_proxy_cannot_pass_itself_off_as_the_provider() {
+async fn s08_p21_a_proxy_cannot_pass_itself_off_as_the_provider() {
     let (port, told) = self_signed();
     let proxy = leading_to(port);
     let app = app(json!({

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use corbie::upstream::Error;
+use corbie::providers::client::Client;
+use corbie::upstream::{Error, RemoteClassifier, Settings, Transport};
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::fake::{Behaviour, Classify, Fake, verdict};
-use crate::{client_of, pass, reached};
+use crate::{client_of, pass, reached, settings_of};
 
 #[tokio::test]
 async fn c62_f23_a_slow_server_holds_a_prompt_up_for_twice_its_timeout_at_most() {
@@ -62,6 +63,39 @@ async fn c62_f24_what_trying_again_cannot_help_is_told_at_once() {
         assert!(remote.classify("hello").await.is_err());
         assert_eq!(fake.asked(), ["tools/call classify_text"]);
     }
+}
+
+#[tokio::test]
+async fn c62_p21_a_redirect_is_not_followed() {
+    let elsewhere = Fake::start(Behaviour::default()).await;
+    let location = elsewhere.url();
+    let redirecting = axum::Router::new().fallback(async move || {
+        (axum::http::StatusCode::TEMPORARY_REDIRECT, [(axum::http::header::LOCATION, location)])
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, redirecting).await });
+    for transport in ["http", "streamable-http"] {
+        let remote = client_of(&url, &format!("transport: {transport}, max_retries: 0"));
+        let error = remote.classify("hello").await.unwrap_err();
+        assert_eq!(error, Error::Status { status: 307 }, "{transport}");
+    }
+    assert_eq!(elsewhere.asked(), [""; 0]);
+}
+
+/// The settings refuse such a URL, so it is put in their place here.
+#[tokio::test]
+async fn c62_p21_a_server_at_a_forbidden_address_is_not_asked_and_not_tried_again() {
+    let (url, count) = hangs_up().await;
+    let url = url.replace("127.0.0.1", "0.0.0.0");
+    let settings = Settings {
+        transport: Transport::Http { url: url.parse().unwrap(), headers: Default::default() },
+        ..settings_of("http://localhost:1/mcp")
+    };
+    let error = RemoteClassifier::new(settings, Client::new()).classify("hello").await.unwrap_err();
+    assert_eq!(error, Error::Forbidden);
+    assert!(error.to_string().contains("`network.allowed_addresses`"), "{error}");
+    assert_eq!(count.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]

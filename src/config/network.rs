@@ -1,0 +1,161 @@
+//! `network`: where corbie connects to.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::Config;
+use super::address::{HttpUrl, NotAnAddress};
+use super::external::Mistake;
+use super::problem::KeyPath;
+use crate::destinations::Destinations;
+
+/// Where corbie connects to: providers, proxies and other MCP servers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Network {
+    /// Addresses such as `169.254.10.1` and networks such as `169.254.10.0/24` that are connected to although they belong
+    /// to the link, to the metadata of a cloud, or to many machines at once. No other such address is connected to,
+    /// whatever name stands for it. This machine and private networks need not be named.
+    #[schemars(length(max = 64))]
+    pub allowed_addresses: Vec<AddressBlock>,
+}
+
+/// An address, or all addresses that begin like it: `169.254.10.1`, `169.254.10.0/24`, `fe80::/10`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AddressBlock {
+    address: IpAddr,
+    /// How many bits count: at most 32, or 128 where addresses are long.
+    length: u8,
+}
+
+/// What is said of an address that is not connected to.
+const FORBIDDEN: &str = "names an address of the link or of a cloud's metadata, which corbie does not connect to; name \
+another one (`127.0.0.1` is this machine), or allow it with `network.allowed_addresses`";
+
+impl Config {
+    /// URLs that name by its number what is never connected to. Names are judged when they are looked up.
+    pub(super) fn forbidden_addresses(&self) -> Vec<Mistake> {
+        let destinations = Destinations::new(&self.network);
+        let mut named: Vec<(KeyPath, &Option<HttpUrl>)> = Vec::new();
+        for (name, provider) in &self.providers.named {
+            let path = KeyPath::default().key("providers").key(name);
+            named.push((path.key("base_url"), &provider.base_url));
+            named.push((path.key("proxy"), &provider.proxy));
+        }
+        named.push((KeyPath::dotted("classification.mcp_server.url"), &self.classification.mcp_server.url));
+        if let Some(older) = &self.classifier.mcp_category_model {
+            named.push((KeyPath::dotted("classifier.mcp_category_model.url"), &older.url));
+        }
+        let forbidden = |url: &HttpUrl| destinations.permit_url(url.expose()).is_err();
+        let wrong = named.into_iter().filter(|(_, url)| url.as_ref().is_some_and(forbidden));
+        wrong.map(|(path, _)| Mistake { path, message: FORBIDDEN.into() }).collect()
+    }
+}
+
+impl AddressBlock {
+    pub(crate) const fn new(address: IpAddr, length: u8) -> AddressBlock {
+        AddressBlock { address, length }
+    }
+
+    /// An address of the other kind is in no block.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (own, other, width) = match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => (u128::from(own.to_bits()), u128::from(other.to_bits()), 32),
+            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), Ipv6Addr::BITS),
+            _ => return false,
+        };
+        let ignored = width - u32::from(self.length);
+        // Ignoring all 128 bits is no shift that a number knows.
+        (own ^ other).checked_shr(ignored).unwrap_or(0) == 0
+    }
+}
+
+impl FromStr for AddressBlock {
+    type Err = NotAnAddress;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
+        let not = NotAnAddress("block of addresses");
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| not)?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let length = match length {
+            None => most,
+            // Rust would also read `+8`.
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().map_err(|_| not)?,
+            Some(_) => return Err(not),
+        };
+        if length > most { Err(not) } else { Ok(AddressBlock { address, length }) }
+    }
+}
+
+impl fmt::Display for AddressBlock {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.address, self.length) {
+            (IpAddr::V4(address), 32) => address.fmt(out),
+            (IpAddr::V6(address), 128) => address.fmt(out),
+            (address, length) => write!(out, "{address}/{length}"),
+        }
+    }
+}
+
+impl TryFrom<String> for AddressBlock {
+    type Error = NotAnAddress;
+
+    fn try_from(text: String) -> Result<Self, NotAnAddress> {
+        text.parse()
+    }
+}
+
+impl From<AddressBlock> for String {
+    fn from(block: AddressBlock) -> Self {
+        block.to_string()
+    }
+}
+
+impl JsonSchema for AddressBlock {
+    fn schema_name() -> Cow<'static, str> {
+        "AddressBlock".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "address-block", "examples": ["169.254.10.0/24"]})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p21_blocks_of_addresses_are_read_as_they_are_written() {
+        for text in ["169.254.10.1", "169.254.10.0/24", "0.0.0.0/0", "fe80::/10", "fd00:ec2::254", "::/0"] {
+            assert_eq!(text.parse::<AddressBlock>().unwrap().to_string(), text);
+        }
+        for text in ["", "169.254.10.1/33", "169.254.10.0/", "169.254.10.0/+8", "fe80::/129", "localhost", "10.0/8"] {
+            assert!(text.parse::<AddressBlock>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn p21_a_block_holds_what_begins_like_it() {
+        let holds =
+            |block: &str, address: &str| block.parse::<AddressBlock>().unwrap().contains(address.parse().unwrap());
+        assert!(holds("10.1.2.0/23", "10.1.3.255") && !holds("10.1.2.0/23", "10.1.4.0"));
+        assert!(holds("10.1.2.3", "10.1.2.3") && !holds("10.1.2.3", "10.1.2.2"));
+        assert!(holds("fe80::/10", "febf::1") && !holds("fe80::/10", "fec0::1"));
+        assert!(holds("::/0", "ff02::1") && holds("0.0.0.0/0", "255.255.255.255") && !holds("0.0.0.0/0", "::1"));
+    }
+}

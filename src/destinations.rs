@@ -1,0 +1,206 @@
+//! Which addresses corbie connects to.
+//!
+//! Whoever can name a server in the settings, or answers for its name, must not turn corbie towards what only this
+//! machine can reach: the metadata of a cloud hands out keys to whoever asks from inside. So a server may be anywhere,
+//! on this machine and in private networks too, but not at an address that belongs to the link or to the cloud. The
+//! decision is about addresses that are connected to, after a name was looked up, so that no name gets around it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use url::{Host, Url};
+
+use crate::config::network::{AddressBlock, Network};
+
+/// What may be connected to: all but what is forbidden, and of that what the operator allows. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Destinations {
+    allowed: Arc<[AddressBlock]>,
+}
+
+/// An address that is not connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is at an address of the link or of a cloud's metadata, which corbie does not connect to")]
+pub struct Forbidden;
+
+/// Where no provider and no other server can be.
+const FORBIDDEN: [AddressBlock; 12] = [
+    // This network: most systems take `0.0.0.0` for themselves.
+    block(0, 0, 0, 0, 8),
+    // The link, and the metadata of most clouds at 169.254.169.254.
+    block(169, 254, 0, 0, 16),
+    // The metadata of Alibaba, of Azure's machines, and of Oracle.
+    block(100, 100, 100, 200, 32),
+    block(168, 63, 129, 16, 32),
+    block(192, 0, 0, 192, 32),
+    // Many, and everybody.
+    block(224, 0, 0, 0, 4),
+    block(255, 255, 255, 255, 32),
+    long_block([0; 8], 128),
+    long_block([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
+    // What Amazon and Google keep for their machines, metadata among it.
+    long_block([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0], 32),
+    long_block([0xfd20, 0xce, 0, 0, 0, 0, 0, 0], 32),
+    long_block([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
+];
+
+impl Destinations {
+    pub fn new(settings: &Network) -> Destinations {
+        Destinations { allowed: settings.allowed_addresses.clone().into() }
+    }
+
+    /// Whether an address may be connected to. One that carries another inside is both of them.
+    pub fn permit(&self, address: IpAddr) -> Result<(), Forbidden> {
+        let meant = [Some(address), carried(address)];
+        let any_of = |blocks: &[AddressBlock]| {
+            meant.iter().flatten().any(|address| blocks.iter().any(|block| block.contains(*address)))
+        };
+        if any_of(&FORBIDDEN) && !any_of(&self.allowed) { Err(Forbidden) } else { Ok(()) }
+    }
+
+    /// The same for a URL that names an address by its number. What a name stands for is known only when it is looked up.
+    pub fn permit_url(&self, url: &Url) -> Result<(), Forbidden> {
+        match url.host() {
+            Some(Host::Ipv4(address)) => self.permit(address.into()),
+            Some(Host::Ipv6(address)) => self.permit(address.into()),
+            Some(Host::Domain(_)) | None => Ok(()),
+        }
+    }
+}
+
+/// The IPv4 address that an IPv6 address stands for, where a system or a gateway on the way makes one of it.
+fn carried(address: IpAddr) -> Option<IpAddr> {
+    let IpAddr::V6(address) = address else { return None };
+    let segments = address.segments();
+    let bits = |first: usize| u32::from(segments[first]) << 16 | u32::from(segments[first + 1]);
+    let inner = match segments {
+        // Nothing and this machine, which carry none.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => return None,
+        // Compatible, mapped and translated.
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => bits(6),
+        // NAT64, with the prefix that everybody knows and with those of single networks.
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] => bits(6),
+        // 6to4.
+        [0x2002, ..] => bits(1),
+        // Teredo, which writes it upside down.
+        [0x2001, 0, ..] => !bits(6),
+        // ISATAP.
+        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => bits(6),
+        _ => return None,
+    };
+    Some(Ipv4Addr::from_bits(inner).into())
+}
+
+const fn block(a: u8, b: u8, c: u8, d: u8, length: u8) -> AddressBlock {
+    AddressBlock::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), length)
+}
+
+const fn long_block(segments: [u16; 8], length: u8) -> AddressBlock {
+    let [a, b, c, d, e, f, g, h] = segments;
+    AddressBlock::new(IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permitted(allowed: &[&str], address: &str) -> bool {
+        let allowed = allowed.iter().map(|block| block.parse().unwrap()).collect();
+        Destinations { allowed }.permit(address.parse().unwrap()).is_ok()
+    }
+
+    const METADATA: [&str; 26] = [
+        "0.0.0.0",
+        "0.1.2.3",
+        "169.254.0.1",
+        "169.254.169.254",
+        "169.254.255.255",
+        "100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
+        "224.0.0.1",
+        "239.255.255.255",
+        "255.255.255.255",
+        "::",
+        "::2",
+        "fe80::1",
+        "febf::1",
+        "ff02::1",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "::ffff:169.254.169.254",
+        "::169.254.169.254",
+        "::ffff:0:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a9fe:a9fe",
+        "2002:a9fe:a9fe::1",
+        "2001:0:1:2:3:4:5601:5601",
+        "2a00::200:5efe:a9fe:a9fe",
+    ];
+
+    #[test]
+    fn p21_the_link_and_the_metadata_of_clouds_are_forbidden_however_they_are_written() {
+        for address in METADATA {
+            assert!(!permitted(&[], address), "{address}");
+        }
+    }
+
+    #[test]
+    fn p21_this_machine_private_networks_and_the_world_are_permitted() {
+        for address in [
+            "127.0.0.1",
+            "127.1.2.3",
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.1.1",
+            "100.100.100.201",
+            "168.63.129.17",
+            "169.253.255.255",
+            "169.255.0.0",
+            "192.0.0.193",
+            "223.255.255.255",
+            "1.1.1.1",
+            "::1",
+            "fd00::1",
+            "fd00:ec3::254",
+            "fec0::1",
+            "2606:4700:4700::1111",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::101:101",
+            "2002:a00:1::1",
+        ] {
+            assert!(permitted(&[], address), "{address}");
+        }
+    }
+
+    #[test]
+    fn p21_the_operator_allows_single_addresses_and_networks_in_every_form_of_theirs() {
+        assert!(permitted(&["169.254.10.0/24"], "169.254.10.7"));
+        assert!(permitted(&["169.254.10.0/24"], "::ffff:169.254.10.7"));
+        assert!(!permitted(&["169.254.10.0/24"], "169.254.11.7"));
+        assert!(permitted(&["fe80::/10"], "fe80::1"));
+        assert!(permitted(&["10.0.0.1", "169.254.1.1"], "169.254.1.1"));
+        assert!(!permitted(&["169.254.1.1"], "169.254.1.2"));
+        // A block of the other kind of addresses says nothing.
+        assert!(!permitted(&["::/0"], "169.254.1.1"));
+    }
+
+    #[test]
+    fn p21_a_url_is_judged_by_the_number_it_names_in_any_spelling() {
+        let judge = |url: &str| Destinations::default().permit_url(&url.parse().unwrap());
+        for url in [
+            "http://169.254.169.254/latest",
+            "http://2852039166/",
+            "http://0xa9.254.43518/",
+            "http://0251.0376.0251.0376/",
+            "https://[::ffff:a9fe:a9fe]/",
+            "http://user@0:80/",
+        ] {
+            assert_eq!(judge(url), Err(Forbidden), "{url}");
+        }
+        for url in ["http://127.0.0.1:11434/v1", "http://169.254.169.254.example/", "https://api.example"] {
+            assert_eq!(judge(url), Ok(()), "{url}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Opens connections, and only to where corbie connects to.
+//!
+//! Every address that a name stands for is looked at when it is about to be connected to. A name that stood for
+//! something else a moment ago gets nobody anywhere.
+
+use std::error::Error;
+use std::future::{Ready, ready};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt;
+use futures_util::future::Either;
+use http::Uri;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use crate::destinations::{Destinations, Forbidden};
+
+/// Connects with TCP.
+#[derive(Debug, Clone)]
+pub(super) struct Guarded {
+    tcp: HttpConnector<Permitted<GaiResolver>>,
+    destinations: Destinations,
+}
+
+/// Looks names up, and leaves out the addresses that are not connected to.
+#[derive(Debug, Clone)]
+pub(super) struct Permitted<Lookup> {
+    lookup: Lookup,
+    destinations: Destinations,
+}
+
+type Failure = Box<dyn Error + Send + Sync>;
+type Waiting<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
+
+/// An address that is written as a number is not looked up, so it is judged here.
+pub(super) fn permit_host(destinations: &Destinations, uri: &Uri) -> Result<(), Forbidden> {
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    host.parse::<IpAddr>().map_or(Ok(()), |address| destinations.permit(address))
+}
+
+impl Guarded {
+    pub(super) fn new(
+        tcp: fn(Permitted<GaiResolver>) -> HttpConnector<Permitted<GaiResolver>>,
+        destinations: Destinations,
+    ) -> Guarded {
+        let lookup = Permitted { lookup: GaiResolver::new(), destinations: destinations.clone() };
+        Guarded { tcp: tcp(lookup), destinations }
+    }
+}
+
+impl Service<Uri> for Guarded {
+    type Response = TokioIo<TcpStream>;
+    type Error = Failure;
+    type Future = Either<Waiting<Self::Response>, Ready<Result<Self::Response, Failure>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        self.tcp.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        match permit_host(&self.destinations, &uri) {
+            Ok(()) => Either::Left(self.tcp.call(uri).map(|connected| connected.map_err(Into::into)).boxed()),
+            Err(forbidden) => Either::Right(ready(Err(forbidden.into()))),
+        }
+    }
+}
+
+impl<Lookup> Service<Name> for Permitted<Lookup>
+where
+    Lookup: Service<Name, Response: Iterator<Item = SocketAddr>, Error: Into<Failure>, Future: Send + 'static>,
+{
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = Failure;
+    type Future = Waiting<Self::Response>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        self.lookup.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let destinations = self.destinations.clone();
+        let found = self.lookup.call(name);
+        async move {
+            let (mut permitted, mut forbidden) = (Vec::new(), None);
+            for address in found.await.map_err(Into::into)? {
+                match destinations.permit(address.ip()) {
+                    Ok(()) => permitted.push(address),
+                    Err(reason) => forbidden = Some(reason),
+                }
+            }
+            match forbidden {
+                Some(reason) if permitted.is_empty() => Err(reason.into()),
+                _ => Ok(permitted.into_iter()),
+            }
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Says something else each time, as a name does whose owner turns it around between two looks.
+    #[derive(Clone)]
+    struct Changing {
+        answers: Arc<[Vec<SocketAddr>]>,
+        asked: Arc<AtomicUsize>,
+    }
+
+    impl Service<Name> for Changing {
+        type Response = std::vec::IntoIter<SocketAddr>;
+        type Error = std::io::Error;
+        type Future = Ready<Result<Self::Response, std::io::Error>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), std::io::Error>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Name) -> Self::Future {
+            let answer = self.answers[self.asked.fetch_add(1, Ordering::Relaxed)].clone();
+            ready(Ok(answer.into_iter()))
+        }
+    }
+
+    fn saying(answers: &[&[&str]]) -> Permitted<Changing> {
+        let addresses = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
+        let answers = answers.iter().map(addresses).collect();
+        Permitted { lookup: Changing { answers, asked: Arc::default() }, destinations: Destinations::default() }
+    }
+
+    async fn look_up(lookup: &mut Permitted<Changing>) -> Result<Vec<String>, Failure> {
+        let found = lookup.call("host.example".parse().unwrap()).await?;
+        Ok(found.map(|address| address.to_string()).collect())
+    }
+
+    #[tokio::test]
+    async fn p21_every_address_of_a_name_is_judged_and_the_good_ones_stay() {
+        let mut lookup = saying(&[
+            &["169.254.169.254:80", "127.0.0.1:80", "[fe80::1]:80", "[::1]:80"],
+            &["169.254.169.254:80", "[::ffff:169.254.169.254]:80"],
+            &[],
+        ]);
+        assert_eq!(look_up(&mut lookup).await.unwrap(), ["127.0.0.1:80", "[::1]:80"]);
+        assert!(look_up(&mut lookup).await.unwrap_err().is::<Forbidden>());
+        assert_eq!(look_up(&mut lookup).await.unwrap(), [""; 0], "nothing was forbidden");
+    }
+
+    /// The connection goes to what was judged: the connector is given the addresses, and does not look again.
+    #[tokio::test]
+    async fn p21_a_name_that_turns_to_the_metadata_later_is_not_followed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let lookup = saying(&[&["127.0.0.1:0"], &["0.0.0.0:0"]]);
+        let mut tcp = HttpConnector::new_with_resolver(lookup);
+        let uri: Uri = format!("http://host.example:{port}/").parse().unwrap();
+        assert!(tcp.call(uri.clone()).await.is_ok());
+        let error = tcp.call(uri).await.unwrap_err();
+        assert!(error.source().is_some_and(|inner| inner.is::<Forbidden>()), "{error:?}");
+    }
+}
