@@ -11,6 +11,7 @@ pub mod config;
 pub mod describe;
 pub mod destinations;
 pub mod evaluate;
+pub mod harmless;
 pub mod inference;
 pub mod knowledge;
 mod locked;

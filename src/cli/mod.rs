@@ -18,7 +18,6 @@ mod taxonomy;
 mod tokens;
 mod tools;
 
-use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,6 +27,7 @@ use corbie_mcp::TrustLevel;
 use serde_json::json;
 
 use crate::config::{Config, ConfigError, Loaded, Sources};
+use crate::harmless::{harmless, one_line};
 use crate::{telemetry, workers};
 
 /// One program for MCP clients: tools, classification, routing and knowledge, offline.
@@ -168,24 +168,10 @@ pub fn run(cli: Cli) -> End {
     }
 }
 
-/// A text with its lines and tabs, and nothing that could move the cursor or change the colours of a terminal.
-fn harmless(text: &str) -> Cow<'_, str> {
-    let harmful = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
-    match text.contains(harmful) {
-        true => text.chars().filter(|letter| !harmful(*letter)).collect(),
-        false => text.into(),
-    }
-}
-
-/// A text as one line of a terminal: nothing in it can move the cursor.
-fn one_line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
-}
-
 /// Reads the settings and starts logging as they say.
 fn load(sources: Sources) -> Result<Loaded, ConfigError> {
     let loaded = Config::load(sources)?;
-    telemetry::start(loaded.config.log.level);
+    telemetry::start(&loaded.config.log);
     warn(&loaded);
     Ok(loaded)
 }
@@ -195,8 +181,8 @@ fn load(sources: Sources) -> Result<Loaded, ConfigError> {
 fn load_for(sources: Sources, modules: &[&'static str]) -> Result<Loaded, ConfigError> {
     let loaded = Config::load(sources)?;
     match loaded.is_set("log.level") {
-        true => telemetry::start(loaded.config.log.level),
-        false => telemetry::start_without(modules),
+        true => telemetry::start(&loaded.config.log),
+        false => telemetry::start_without(modules, loaded.config.log.format),
     }
     warn(&loaded);
     Ok(loaded)
@@ -205,16 +191,5 @@ fn load_for(sources: Sources, modules: &[&'static str]) -> Result<Loaded, Config
 fn warn(loaded: &Loaded) {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_answer_moves_the_cursor() {
-        assert_eq!(harmless("a\tb\nc – ü"), "a\tb\nc – ü");
-        assert_eq!(harmless("\u{1b}[2Ja\r\nb\u{7}\u{9b}31m\u{8}"), "[2Ja\nb31m");
     }
 }

@@ -16,8 +16,9 @@ const PREFIX: &str = "CORBIE_";
 
 /// Variables with a name of their own. Empty ones count as not set, and a `CORBIE_` variable for the
 /// same key wins.
-const NAMED: [(&str, &str); 7] = [
+const NAMED: [(&str, &str); 8] = [
     ("LOG_LEVEL", "log.level"),
+    ("LOG_FORMAT", "log.format"),
     ("MCP_API_KEY", "server.token"),
     ("OPENAI_API_KEY", "providers.openai.api_key"),
     ("ANTHROPIC_API_KEY", "providers.anthropic.api_key"),

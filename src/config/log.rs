@@ -12,6 +12,19 @@ pub struct Log {
     /// The least important messages that are still written. The variable `LOG_LEVEL` sets it too. Where nothing sets it,
     /// `corbie ask` and `corbie providers` write warnings alone.
     pub level: Level,
+    /// How a message is written. The variable `LOG_FORMAT` sets it too.
+    pub format: Format,
+}
+
+/// How a message is written: always one line, in which nothing could control a terminal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// For people: time, level, request, message and fields.
+    #[default]
+    Text,
+    /// For programs: an object with `time`, `level`, `message`, `fields` and `spans`, where the request is.
+    Json,
 }
 
 /// How important a message is.

@@ -146,6 +146,79 @@ fn a10_a_log_that_is_not_read_on_a_terminal_has_no_colours() {
     assert!(!ended.err.contains('\u{1b}'), "{}", ended.err);
 }
 
+/// What a peer can say that controls a terminal or begins a line: old and new control characters, separators of lines,
+/// and letters that turn the direction of writing around.
+const HOSTILE: &str =
+    "\u{1b}[2J\u{1b}]0;owned\u{7}\r\n2026-01-01T00:00:00Z ERROR forged\u{9b}31m\u{85}\u{2028}\u{202e}\u{2066}";
+
+/// Says hostile things wherever a caller can, over both ways in, and gives everything that was logged.
+fn log_of_a_hostile_peer(format: &str) -> String {
+    let setup = corbie("serve --stdio --port 0 --log-level debug").variable("LOG_FORMAT", format);
+    let file = setup.folder().join(format!("{}.txt", HOSTILE.replace('/', "")));
+    std::fs::write(&file, format!("hello {HOSTILE}")).unwrap();
+    let mut server = setup.start();
+    let client = server.client();
+    let info = json!({ "name": HOSTILE, "version": HOSTILE });
+    for message in [
+        request(HOSTILE, "initialize", json!({ "protocolVersion": HOSTILE, "clientInfo": info, "capabilities": {} })),
+        request(1, HOSTILE, json!({})),
+        call(2, HOSTILE, json!({})),
+        call(3, "get_tool_schema", json!({ "name": HOSTILE })),
+        call(4, "inspect_server", json!({ HOSTILE: HOSTILE })),
+        call(5, "chat_completion", json!({ "prompt": HOSTILE, "model": HOSTILE })),
+        call(6, "classify_text", json!({ "text": HOSTILE })),
+        call(7, "knowledge-add", json!({ "file_path": file })),
+        call(8, "knowledge-add", json!({ "file_path": HOSTILE, "knowledge_base": HOSTILE, "tags": [HOSTILE] })),
+        call(9, "knowledge-search", json!({ "query": HOSTILE, "knowledge_base": HOSTILE })),
+        request(10, "resources/read", json!({ "uri": HOSTILE })),
+        request(11, "completion/complete", json!({ "prompt": HOSTILE, "model": HOSTILE })),
+    ] {
+        server.ask(&message);
+        client.post("/mcp", &message);
+    }
+    // What a header or a path can hold of it.
+    let bytes = "a\u{9b}31m\u{202e}\t";
+    for name in ["User-Agent", "Origin", "Host", "Authorization", "Mcp-Session-Id", "Mcp-Method", "X-Request-Id"] {
+        client.call("POST", "/mcp", &[(name, bytes)], &call(1, "inspect_server", json!({})).to_string());
+    }
+    client.get("/%1b%5b2J%0d%0aforged%c2%9b");
+    client.post("/mcp/%1b%5b2J%0a", &json!({}));
+    client.post("/v1/chat/completions", &json!({ "model": HOSTILE, "messages": [{ "role": HOSTILE, "content": "" }] }));
+    server.signal_to_end();
+    server.end().err
+}
+
+#[test]
+fn a10_nothing_that_a_peer_says_controls_a_terminal_or_begins_a_line() {
+    let harmful =
+        |letter: char| letter.is_control() || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let text = log_of_a_hostile_peer("text");
+    assert!(text.lines().all(|line| line.starts_with("20") && !line.starts_with("2026-01-01")), "{text}");
+    assert!(text.contains("\\u{1b}[2J"), "something of it was logged: {text}");
+    let json = log_of_a_hostile_peer("json");
+    for line in json.lines() {
+        let object: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(object["time"].is_string() && object["level"].is_string() && object["message"].is_string(), "{line}");
+    }
+    for log in [text, json] {
+        let found: Vec<&str> = log.lines().filter(|line| line.contains(harmful)).collect();
+        assert!(found.is_empty() && !log.contains('\r'), "{found:?}");
+    }
+}
+
+#[test]
+fn a10_the_format_is_a_setting_and_a_variable_and_text_unless_said() {
+    let log = |setup: crate::process::Setup| setup.run(&format!("{}\n", request(1, "ping", json!({})))).err;
+    let is_json = |log: &str| log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()) && !log.is_empty();
+    assert!(!is_json(&log(corbie(""))));
+    assert!(is_json(&log(corbie("").file("corbie.yaml", "log: {format: json}"))));
+    assert!(is_json(&log(corbie("").variable("LOG_FORMAT", "json"))));
+    assert!(!is_json(&log(corbie("").file("corbie.yaml", "log: {format: json}").variable("LOG_FORMAT", "text"))));
+    let refused = corbie("").variable("LOG_FORMAT", "xml").run("");
+    let line = refused.refusal();
+    assert!(line.contains("LOG_FORMAT") && line.contains("`text` or `json`"), "{line}");
+}
+
 #[test]
 fn s15_what_a_tool_is_given_is_not_logged_at_info() {
     let marker = "mark-4711";

@@ -123,6 +123,7 @@ knowledge:
   max_uploads_mb: 1024
 log:
   level: info
+  format: text
 "
     );
 }

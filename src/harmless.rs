@@ -1,0 +1,105 @@
+//! Text of others that is shown to people: documents, models, servers and file names must not move a cursor, change
+//! colours, begin lines of their own or turn the order of letters around.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// A letter that does something to what shows it instead of being shown: control characters, old and new, among them
+/// the one that begins escape sequences; separators of lines; and those that turn the direction of writing around.
+///
+/// The end of a line and a tab are among them.
+pub fn is_harmful(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text with its lines and tabs, and without what could harm whoever looks at it.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let harmful = |letter: char| is_harmful(letter) && !matches!(letter, '\n' | '\t');
+    match text.contains(harmful) {
+        true => text.chars().filter(|letter| !harmful(*letter)).collect(),
+        false => text.into(),
+    }
+}
+
+/// A text as one line: nothing in it can move the cursor.
+pub fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if is_harmful(letter) { ' ' } else { letter }).collect()
+}
+
+/// A text as a part of one line, with everything harmful spelt out, such as `\n` and `\u{1b}`, so that it can be seen.
+pub fn spelt_out(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_harmful) {
+        return text.into();
+    }
+    let mut spelt = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match is_harmful(letter) {
+            true => spelt.extend(letter.escape_default()),
+            false => spelt.push(letter),
+        }
+    }
+    spelt.into()
+}
+
+/// JSON that says the same without a harmful letter. JSON itself only has to spell out the oldest of them.
+pub fn harmless_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_harmful) {
+        return json.into();
+    }
+    let mut harmless = String::with_capacity(json.len() + 16);
+    for letter in json.chars() {
+        match is_harmful(letter) {
+            // Strings alone can hold one, and all of them have four digits.
+            true => write!(harmless, "\\u{:04x}", u32::from(letter)).expect("text can be added to text"),
+            false => harmless.push(letter),
+        }
+    }
+    harmless.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Old and new control characters, separators of lines, and those that turn the direction around.
+    const HARMFUL: &str =
+        "\0\u{7}\u{8}\r\u{b}\u{1b}\u{7f}\u{80}\u{85}\u{9b}\u{9f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}";
+
+    #[test]
+    fn no_answer_moves_the_cursor() {
+        assert_eq!(harmless("a\tb\nc – ü"), "a\tb\nc – ü");
+        assert_eq!(harmless("\u{1b}[2Ja\r\nb\u{7}\u{9b}31m\u{8}"), "[2Ja\nb31m");
+        assert_eq!(harmless(HARMFUL), "");
+    }
+
+    #[test]
+    fn one_line_stays_one() {
+        assert_eq!(one_line("a\nb\tc\u{1b}[31m"), "a b c [31m");
+        assert_eq!(one_line(HARMFUL).trim(), "");
+    }
+
+    #[test]
+    fn what_is_harmful_can_be_seen_where_it_is_spelt_out() {
+        assert_eq!(spelt_out("tools/call – ü"), "tools/call – ü");
+        assert_eq!(spelt_out("a\r\nb\t\u{1b}[2J\u{9b}\u{202e}"), "a\\r\\nb\\t\\u{1b}[2J\\u{9b}\\u{202e}");
+        assert!(!spelt_out(HARMFUL).contains(is_harmful));
+    }
+
+    #[test]
+    fn json_says_the_same_without_a_harmful_letter() {
+        let said = serde_json::Value::from(format!("{HARMFUL}\n\t\"\\ü"));
+        let json = said.to_string();
+        let harmless = harmless_json(&json);
+        assert!(!harmless.contains(is_harmful), "{harmless}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&harmless).unwrap(), said);
+    }
+
+    /// People write from right to left, join letters and put pictures together; all of that is shown.
+    #[test]
+    fn other_letters_are_left_alone() {
+        let text = "שלום عربي \u{200f}\u{200d}👩\u{200d}🔬 é\u{301} \u{a0}\u{feff}";
+        assert_eq!(harmless(text), text);
+        assert_eq!(one_line(text), text);
+        assert_eq!(spelt_out(text), text);
+    }
+}

@@ -1,0 +1,84 @@
+//! Makes a line of every event, with what the spans around it say.
+
+use std::time::SystemTime;
+
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
+
+use super::entry::{Entry, Fields};
+
+/// Writes one line, with its end.
+pub(super) type Write = fn(&Entry<'_>) -> String;
+
+/// Writes events down as lines, each handed on as a whole, so that those of two threads do not mix.
+pub(super) struct Lines<Sink> {
+    write: Write,
+    sink: Sink,
+}
+
+impl<Sink: Fn(&str)> Lines<Sink> {
+    pub(super) fn new(write: Write, sink: Sink) -> Lines<Sink> {
+        Lines { write, sink }
+    }
+}
+
+impl<S, Sink> Layer<S> for Lines<Sink>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    Sink: Fn(&str) + 'static,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(fields);
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        // What shows a value may log or panic, so nothing is held meanwhile.
+        let mut fields = span.extensions_mut().remove::<Fields>().unwrap_or_default();
+        values.record(&mut fields);
+        span.extensions_mut().insert(fields);
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let scope = context.event_scope(event).into_iter().flat_map(|scope| scope.from_root());
+        let spans: Vec<_> =
+            scope.map(|span| (span.name(), span.extensions().get::<Fields>().cloned().unwrap_or_default())).collect();
+        let entry = Entry {
+            time: SystemTime::now(),
+            level: *event.metadata().level(),
+            fields,
+            spans: spans.iter().map(|(name, fields)| (*name, fields)).collect(),
+        };
+        (self.sink)(&(self.write)(&entry));
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    /// The lines that are written while `happens` does.
+    pub(crate) fn logged(write: Write, happens: impl FnOnce()) -> Vec<String> {
+        // With a single subscriber, a line that another test's thread reaches first is taken for one that nobody reads.
+        let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let kept = lines.clone();
+        let layer = Lines::new(write, move |line: &str| kept.lock().unwrap().push(line.to_owned()));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), happens);
+        let lines = lines.lock().unwrap();
+        lines.clone()
+    }
+}

@@ -1,0 +1,88 @@
+//! What the operator sees: events on stderr, never on stdout.
+
+mod entry;
+mod json;
+mod layer;
+mod text;
+
+use std::io::{IsTerminal, Write};
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::config::log::{Format, Level, Log};
+use layer::Lines;
+
+/// Starts logging. Later calls change nothing, so tests may call it too.
+pub fn start(settings: &Log) {
+    let level = match settings.level {
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Info => LevelFilter::INFO,
+        Level::Warn => LevelFilter::WARN,
+        Level::Error => LevelFilter::ERROR,
+    };
+    start_with(filter(level), settings.format);
+}
+
+/// Starts logging warnings of everything but some modules, of which only errors are told.
+pub fn start_without(modules: &[&'static str], format: Format) {
+    let errors = modules.iter().map(|module| (*module, LevelFilter::ERROR));
+    start_with(filter(LevelFilter::WARN).with_targets(errors), format);
+}
+
+fn start_with(filter: Targets, format: Format) {
+    let write: layer::Write = match format {
+        Format::Text if std::io::stderr().is_terminal() => text::with_colours,
+        Format::Text => text::plain,
+        Format::Json => json::line,
+    };
+    // Nobody can be told that stderr cannot be written to.
+    let lines = Lines::new(write, |line: &str| drop(std::io::stderr().lock().write_all(line.as_bytes())));
+    if tracing_subscriber::registry().with(lines).with(filter).try_init().is_ok() {
+        std::panic::set_hook(Box::new(tell));
+    }
+}
+
+/// A panic is a line like any other. Its words may hold a text of somebody's (S-15), so they are for finding the fault.
+fn tell(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(place, "a fault of corbie itself; `log.level: debug` tells more");
+    tracing::debug!(words = panic.payload_as_str().unwrap_or_default(), "what it said");
+}
+
+/// The library that speaks to other MCP servers logs whole messages, with the texts of users in them. What matters of
+/// it is told by `upstream`.
+fn filter(level: LevelFilter) -> Targets {
+    Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn s01_messages_of_other_servers_are_not_logged_at_any_level() {
+        let filter = filter(LevelFilter::DEBUG);
+        assert!(!filter.would_enable("rmcp::service", &Level::ERROR));
+        assert!(filter.would_enable("corbie::upstream::state", &Level::DEBUG));
+        assert!(!filter.would_enable("corbie::upstream::state", &Level::TRACE));
+    }
+
+    #[test]
+    fn s03_s15_a_panic_is_a_line_and_its_words_are_for_debugging_alone() {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(tell));
+        let lines = layer::tests::logged(text::plain, || {
+            let _ = std::panic::catch_unwind(|| panic!("inside `my\ndiary\u{1b}[2J`"));
+        });
+        std::panic::set_hook(before);
+        let [error, debug] = &lines[..] else { panic!("{lines:?}") };
+        assert!(error.contains("ERROR a fault of corbie itself") && error.contains("mod.rs:"), "{error}");
+        assert!(!error.contains("diary"), "{error}");
+        assert!(debug.contains("DEBUG") && debug.contains("diary"), "{debug}");
+        assert!(lines.iter().all(|line| line.matches('\n').count() == 1 && !line.contains('\u{1b}')), "{lines:?}");
+    }
+}
