@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use corbie::cli::{self, Cli};
+use corbie::harmless::harmless;
 
 /// Keeps the memory of large messages instead of handing it back to the system after each one: with the system's
 /// allocator, half the time of a 1 MB call over HTTP went into page faults. It also makes small calls cheaper.
@@ -18,7 +19,8 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             // stdout belongs to the protocol; every failure speaks on stderr.
-            let _ = writeln!(std::io::stderr(), "corbie: {error}");
+            // What it names, such as a file, may be called anything.
+            let _ = writeln!(std::io::stderr(), "corbie: {}", harmless(&error.to_string()));
             ExitCode::FAILURE
         }
     }

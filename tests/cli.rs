@@ -13,6 +13,9 @@ mod commands;
 mod documents;
 #[path = "cli/eval_search.rs"]
 mod eval_search;
+#[cfg(unix)]
+#[path = "cli/hostile_text.rs"]
+mod hostile_text;
 #[path = "cli/http.rs"]
 mod http;
 #[path = "cli/knowledge.rs"]

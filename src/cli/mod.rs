@@ -12,6 +12,7 @@ mod lines;
 mod models;
 mod progress;
 mod providers;
+mod screen;
 mod serve;
 mod table;
 mod taxonomy;
@@ -139,32 +140,28 @@ pub fn run(cli: Cli) -> End {
             let ports = [listen.port, own.port].concat();
             serve::serve(&load(sources)?, &ports, if stdio { serve::With::Both } else { serve::With::Http })
         }
-        Some(Command::Ask(command)) => {
-            ask::run(&command, &load_for(sources, ask::TOLD)?, &mut std::io::stdout().lock())
-        }
+        Some(Command::Ask(command)) => ask::run(&command, &load_for(sources, ask::TOLD)?, &mut *screen::stdout()),
         Some(Command::Documents(command)) => {
-            knowledge::run(&command, &load_for(sources, knowledge::TOLD)?, &mut std::io::stdout().lock())
+            knowledge::run(&command, &load_for(sources, knowledge::TOLD)?, &mut *screen::stdout())
         }
         Some(Command::Providers(command)) => {
-            providers::run(&command, &load_for(sources, providers::TOLD)?, &mut std::io::stdout().lock())
+            providers::run(&command, &load_for(sources, providers::TOLD)?, &mut *screen::stdout())
         }
-        Some(Command::Tools(command)) => tools::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Tools(command)) => tools::run(&command, &load(sources)?, &mut *screen::stdout()),
         Some(Command::Tokens(command)) => {
-            tokens::run(&command, trust, &load_for(sources, &[])?, &mut std::io::stdout().lock())
+            tokens::run(&command, trust, &load_for(sources, &[])?, &mut *screen::stdout())
         }
-        Some(Command::Taxonomy(command)) => taxonomy::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
-        Some(Command::Classify(command)) => classify::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
-        Some(Command::Eval(command)) => eval::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
-        Some(Command::EvalSearch(command)) => {
-            eval_search::run(&command, &load(sources)?, &mut std::io::stdout().lock())
-        }
-        Some(Command::Embed(command)) => embed::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Taxonomy(command)) => taxonomy::run(&command, &load(sources)?, &mut *screen::stdout()),
+        Some(Command::Classify(command)) => classify::run(&command, &load(sources)?, &mut *screen::stdout()),
+        Some(Command::Eval(command)) => eval::run(&command, &load(sources)?, &mut *screen::stdout()),
+        Some(Command::EvalSearch(command)) => eval_search::run(&command, &load(sources)?, &mut *screen::stdout()),
+        Some(Command::Embed(command)) => embed::run(&command, &load(sources)?, &mut *screen::stdout()),
         Some(Command::Extract(command)) => {
-            extract::run(&command, &load_for(sources, extract::TOLD)?, &mut std::io::stdout().lock())
+            extract::run(&command, &load_for(sources, extract::TOLD)?, &mut *screen::stdout())
         }
-        Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut std::io::stdout().lock()),
+        Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut *screen::stdout()),
         Some(Command::Worker { .. }) => unreachable!("it has its own way"),
-        Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut std::io::stdout().lock())?),
+        Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut *screen::stdout())?),
     }
 }
 

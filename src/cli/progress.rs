@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 
+use super::one_line;
+
 /// Shown on stderr where that is a terminal, and gone when it is dropped.
 pub(super) struct Progress {
     visible: bool,
@@ -15,7 +17,7 @@ impl Progress {
     pub(super) fn tell(&self, line: &str) {
         if self.visible {
             // Nobody is helped by a progress that cannot be shown.
-            let _ = write!(std::io::stderr(), "\r{line}\u{1b}[K");
+            let _ = write!(std::io::stderr(), "\r{}\u{1b}[K", one_line(line));
         }
     }
 }

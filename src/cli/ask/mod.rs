@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 use tokio_util::task::AbortOnDropHandle;
 
-use self::pieces::{DIM, PLAIN, Pieces};
+use self::pieces::Pieces;
+use super::screen::{DIM, PLAIN};
 use super::{End, one_line};
 use crate::app::{self, App};
 use crate::config::Loaded;

@@ -4,12 +4,11 @@ use std::io::{IsTerminal, Write};
 
 use super::super::harmless;
 use super::super::progress::Progress;
+use super::super::screen::{DIM, PLAIN};
 
 /// Writes an answer down piece by piece.
 pub(super) struct Pieces<'a> {
     out: &'a mut dyn Write,
-    /// Whether it is read on a terminal, which the model must not control.
-    on_terminal: bool,
     /// Shown until there is something to read.
     waiting: Option<Progress>,
     /// The thinking that is shown has not been ended yet.
@@ -17,9 +16,6 @@ pub(super) struct Pieces<'a> {
     /// Something stands on the last line of stdout.
     within_line: bool,
 }
-
-pub(super) const DIM: &str = "\u{1b}[2m";
-pub(super) const PLAIN: &str = "\u{1b}[0m";
 
 /// Says that an answer is waited for, until it is dropped.
 pub(super) fn waiting() -> Progress {
@@ -30,13 +26,11 @@ pub(super) fn waiting() -> Progress {
 
 impl Pieces<'_> {
     pub(super) fn new(out: &mut dyn Write) -> Pieces<'_> {
-        let on_terminal = std::io::stdout().is_terminal();
-        Pieces { out, on_terminal, waiting: Some(waiting()), thinks: false, within_line: false }
+        Pieces { out, waiting: Some(waiting()), thinks: false, within_line: false }
     }
 
     pub(super) fn answer(&mut self, text: &str) -> std::io::Result<()> {
         self.end_thinking()?;
-        let text = if self.on_terminal { harmless(text) } else { text.into() };
         self.out.write_all(text.as_bytes())?;
         if !text.is_empty() {
             self.within_line = !text.ends_with('\n');
@@ -51,7 +45,7 @@ impl Pieces<'_> {
         if stderr.is_terminal() {
             return write!(stderr, "{DIM}{}{PLAIN}", harmless(text));
         }
-        stderr.write_all(text.as_bytes())
+        stderr.write_all(harmless(text).as_bytes())
     }
 
     fn end_thinking(&mut self) -> std::io::Result<()> {

@@ -1,11 +1,11 @@
 //! What is printed of a document.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 
 use corbie_extract::{Document, Format, Metadata, Method, Page, Warning, is_legible};
 use serde::{Serialize, Serializer};
 
-use super::super::{harmless, one_line};
+use super::super::one_line;
 use super::file::Failure;
 use crate::workers::{Error, Read};
 
@@ -48,8 +48,6 @@ impl Output {
             notes.extend(document.warnings.iter().map(|warning| note(warning, document.pages.len())));
             let text = if self.markdown { corbie_extract::markdown(&document) } else { document.printed() };
             let text = text.trim_end();
-            // A terminal does what is written to it says, and a document may say anything.
-            let text = if io::stdout().is_terminal() { harmless(text) } else { text.into() };
             match (text.is_empty(), self.named) {
                 (true, _) => {}
                 (false, true) => writeln!(out, "==> {} <==\n{text}\n", one_line(file))?,

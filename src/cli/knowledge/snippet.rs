@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::cli::screen::{BOLD, PLAIN};
+
 /// Lines of text, and how the words that were looked for are shown in them.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Style {
@@ -16,8 +18,6 @@ const LENGTH: usize = 320;
 /// How much of that stands before the first word.
 const LEAD: usize = 60;
 const WIDTH: usize = 96;
-const BOLD: &str = "\u{1b}[1m";
-const PLAIN: &str = "\u{1b}[0m";
 
 /// A place in a text with a word of the query, and which of them it is.
 struct Mark {

@@ -1,0 +1,102 @@
+//! Documents, models and files that try to control the terminal of whoever looks at them.
+
+use crate::process::Setup;
+use crate::terminal::in_a_terminal;
+use crate::upstream::Upstream;
+
+/// Clears the screen, names the window, rings, colours with a new control character, and turns the direction around.
+const HOSTILE: &str = "owls\u{1b}[2J\u{1b}]0;mine\u{7}\u{9b}31m\u{202e}\u{2066}\u{8}";
+
+/// Every command that shows what a document, a model or a file name says.
+const COMMANDS: &[&str] = &[
+    "extract NAMED",
+    "extract --json NAMED",
+    "extract NAMED missing-NAMED",
+    "add NAMED",
+    "search owls hunt at night",
+    "search --json owls hunt at night",
+    "show",
+    "show --json",
+    "tasks",
+    "tasks --json",
+    "status",
+    "tools call knowledge-search QUERY",
+    "tools call --json knowledge-search QUERY",
+    "tools call SAID",
+    "ask --documents owls hunt at night",
+    "ask --model acme/echo-small SAID",
+    "ask --model acme/echo-small --json SAID",
+    "ask --model acme/SAID hello",
+    "ask --explain SAID",
+    "classify SAID",
+    "providers",
+    "config validate NAMED",
+    "--config NAMED status",
+];
+
+/// The first control sequence in a text that is none of this program's, which are colours and the end of a line.
+fn foreign(text: &str) -> Option<String> {
+    let ours = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m", "[34m", "[K"];
+    for (at, letter) in text.char_indices() {
+        let bad = match letter {
+            '\u{1b}' => !ours.iter().any(|known| text[at + 1..].starts_with(known)),
+            '\n' | '\r' | '\t' => false,
+            letter => letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'),
+        };
+        if bad {
+            return Some(text[at..].chars().take(20).collect());
+        }
+    }
+    None
+}
+
+#[test]
+fn in_a_terminal_nothing_that_others_wrote_controls_it() {
+    let (upstream, folder) = (Upstream::start(), tempfile::tempdir().unwrap());
+    upstream.configure(
+        "acme: {base_url: 'BASE/v1', api_key: KEY, default_model: echo-small, models: {\"m\\e[2J\": {price: {input: 1}}}}",
+    );
+    let name = format!("{HOSTILE}.txt");
+    std::fs::write(folder.path().join(&name), format!("# {HOSTILE}\n\nowls hunt at night {HOSTILE}\n")).unwrap();
+    let program = env!("CARGO_BIN_EXE_corbie");
+    let mut shown = 0;
+    for command in COMMANDS {
+        let arguments = command
+            .replace("NAMED", &format!("'{name}'"))
+            .replace("SAID", &format!("'{HOSTILE}'"))
+            .replace("QUERY", "'{\"query\": \"owls hunt at night\"}'");
+        let config =
+            if command.contains("--config") { String::new() } else { format!("--config '{}'", upstream.settings()) };
+        let line = format!("cd '{0}' && HOME='{0}' '{program}' {config} {arguments}", folder.path().display());
+        let Some(ended) = in_a_terminal(&line, "") else { return };
+        assert_eq!(foreign(&ended.out), None, "{command}: {ended:?}");
+        shown += usize::from(ended.out.contains("[2J"));
+    }
+    assert!(shown > COMMANDS.len() / 2, "what is harmless of it is shown, but only by {shown}");
+}
+
+/// stderr is looked at by people even where it is no terminal of ours, so it is the same everywhere.
+#[test]
+fn nothing_that_others_wrote_reaches_stderr_as_it_is() {
+    let setup = |arguments: &str| -> Setup {
+        let setup = crate::process::corbie(arguments);
+        std::fs::write(setup.folder().join(format!("{HOSTILE}.txt")), "").unwrap();
+        setup
+    };
+    for (arguments, last) in [
+        ("extract", format!("{HOSTILE}.txt")),
+        ("extract", format!("missing {HOSTILE}.txt")),
+        ("add", format!("missing {HOSTILE}.txt")),
+        ("show", HOSTILE.to_owned()),
+        ("remove --yes", HOSTILE.to_owned()),
+        ("ask --model", format!("nobody/{HOSTILE}")),
+        ("tools call", HOSTILE.to_owned()),
+        ("--config", format!("{HOSTILE}.txt")),
+        ("taxonomy check", format!("{HOSTILE}.txt")),
+        ("eval", format!("{HOSTILE}.txt")),
+    ] {
+        let ended = setup(arguments).argument(last).run("hello");
+        assert_eq!(foreign(&ended.err), None, "{arguments}: {ended:?}");
+        assert!(!ended.err.is_empty(), "{arguments}: {ended:?}");
+    }
+}
