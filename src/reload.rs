@@ -75,17 +75,16 @@ impl Followed {
             Err(error) => return tracing::error!("the new settings are refused and the old ones stay: {error}"),
         }
         self.server.ask_person(next.config.trust.ask_person);
-        if !self.loaded.same(&next, "providers") || !self.loaded.same(&next, "defaults") {
-            let (before, after) = (&self.loaded, &next);
+        let (before, after) = (self.loaded.digests(), next.digests());
+        if !before.same(after, "providers") || !before.same(after, "defaults") {
             let is_same = |name: &str| before.same(after, &format!("providers.{name}"));
             self.pool.replace(&next.config.providers, &next.config.defaults, is_same).await;
             tracing::info!(providers = self.pool.providers().len(), "providers were read again");
         }
-        let differing = self.loaded.differing(&next);
-        if differing.iter().any(|section| section == "trust") {
+        if !before.same(after, "trust") {
             tracing::info!("trust was read again");
         }
-        for section in differing.iter().filter(|section| !TAKEN_OVER.contains(&section.as_str())) {
+        for section in before.differing(after).filter(|section| !TAKEN_OVER.contains(section)) {
             tracing::warn!(
                 section,
                 "has changed; it counts from the next start, other than tokens, trust and providers"

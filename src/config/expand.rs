@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use super::problem::{KeyPath, Problem};
 use super::read::MAX_FILE_BYTES;
@@ -58,7 +59,8 @@ impl Expansion<'_> {
 }
 
 struct Expanded {
-    text: String,
+    /// Wiped when it is let go: keys come from variables.
+    text: Zeroizing<String>,
     /// How many bytes came from variables.
     grown: usize,
     /// False when there were only escapes.
@@ -67,7 +69,7 @@ struct Expanded {
 
 /// Variables are put in once: what a variable holds is not expanded again.
 fn substitute(text: &str, variables: &BTreeMap<String, String>, budget: usize) -> Result<Expanded, Vec<String>> {
-    let mut expanded = Expanded { text: String::new(), grown: 0, replaced: false };
+    let mut expanded = Expanded { text: Zeroizing::default(), grown: 0, replaced: false };
     let mut problems = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {

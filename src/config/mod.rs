@@ -11,6 +11,7 @@ pub mod address;
 pub mod cache;
 pub mod classification;
 pub mod classifier;
+mod digests;
 pub(crate) mod document;
 pub mod documents;
 pub mod duration;
@@ -50,6 +51,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use digests::Digests;
 pub use external::{ClassificationPolicy, Mistake};
 pub use layers::{Layer, Scope, Sources, State, search};
 pub use problem::{ConfigError, KeyPath, Origin, Position, Problem, Segment, Source};
@@ -97,6 +99,7 @@ pub struct Loaded {
     /// What it was made from, to make it again.
     pub sources: Sources,
     tree: Node,
+    digests: Digests,
 }
 
 impl Config {
@@ -120,7 +123,10 @@ impl Config {
             suggestion: None,
         })?;
         config.knowledge.find_home(&sources.variables);
-        let loaded = Loaded { config, warnings, layers, sources, tree };
+        let digests = Digests::of(&tree);
+        // What was written is in the types now, which look after their secrets; the tree still knows where.
+        tree.forget_values();
+        let loaded = Loaded { config, warnings, layers, sources, tree, digests };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.providers.mistakes());
         mistakes.extend(loaded.config.forbidden_addresses());
@@ -146,23 +152,9 @@ impl Loaded {
         self.tree.get(&KeyPath::dotted(key).0).is_some()
     }
 
-    /// Whether a setting, or a section of them, is the same as in another configuration.
-    pub fn same(&self, other: &Loaded, key: &str) -> bool {
-        let written = |loaded: &Loaded| loaded.tree.get(&KeyPath::dotted(key).0).map(Node::to_json);
-        written(self) == written(other)
-    }
-
-    /// The sections in which two configurations differ.
-    pub fn differing(&self, other: &Loaded) -> Vec<String> {
-        let names = |loaded: &Loaded| match loaded.tree.to_json() {
-            Value::Object(sections) => sections.into_iter().map(|(name, _)| name).collect::<Vec<_>>(),
-            _ => Vec::new(),
-        };
-        let mut all = [names(self), names(other)].concat();
-        all.sort();
-        all.dedup();
-        all.retain(|name| !self.same(other, name));
-        all
+    /// What was written, to be compared with what is written later.
+    pub fn digests(&self) -> &Digests {
+        &self.digests
     }
 
     /// A mistake that shows only when a setting is used, such as a port that is taken: names the key

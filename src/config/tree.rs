@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Number, Value};
+use zeroize::{Zeroize, Zeroizing};
 
 use super::problem::{KeyPath, Origin, Segment};
 
@@ -21,7 +22,8 @@ pub(super) enum Data {
     Null,
     Bool(bool),
     Number(Number),
-    String(String),
+    /// Wiped when it is let go, as it may be a key.
+    String(Zeroizing<String>),
     List(Vec<Node>),
     Map(Map),
 }
@@ -49,6 +51,12 @@ impl fmt::Debug for Data {
     }
 }
 
+impl Data {
+    pub(super) fn text(text: &str) -> Self {
+        Self::String(text.to_owned().into())
+    }
+}
+
 // === impl Node ===
 
 impl Node {
@@ -57,7 +65,7 @@ impl Node {
     }
 
     pub(super) fn string(text: &str, origin: Origin) -> Self {
-        Self { data: Data::String(text.into()), origin }
+        Self { data: Data::text(text), origin }
     }
 
     /// The whole of `value` at one place.
@@ -66,7 +74,7 @@ impl Node {
             Value::Null => Data::Null,
             Value::Bool(truth) => Data::Bool(truth),
             Value::Number(number) => Data::Number(whole(number)),
-            Value::String(text) => Data::String(text),
+            Value::String(text) => Data::String(text.into()),
             Value::Array(items) => {
                 Data::List(items.into_iter().map(|item| Self::from_json(item, origin.clone())).collect())
             }
@@ -95,7 +103,7 @@ impl Node {
             Data::Null => Value::Null,
             Data::Bool(truth) => Value::Bool(*truth),
             Data::Number(number) => Value::Number(number.clone()),
-            Data::String(text) => Value::String(text.clone()),
+            Data::String(text) => Value::String(text.to_string()),
             Data::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
             Data::Map(entries) => {
                 Value::Object(entries.iter().map(|(key, entry)| (key.clone(), entry.node.to_json())).collect())
@@ -157,6 +165,16 @@ impl Node {
         }
     }
 
+    /// Wipes all values, and keeps where they were written.
+    pub(super) fn forget_values(&mut self) {
+        match &mut self.data {
+            Data::String(text) => text.zeroize(),
+            Data::List(items) => items.iter_mut().for_each(Self::forget_values),
+            Data::Map(entries) => entries.values_mut().for_each(|entry| entry.node.forget_values()),
+            Data::Null | Data::Bool(_) | Data::Number(_) => {}
+        }
+    }
+
     /// Where the key at the end of `path` stands, or the nearest thing above it that is written.
     pub(super) fn key_origin(&self, path: &KeyPath) -> Origin {
         let mut node = self;
@@ -178,6 +196,16 @@ impl Node {
     }
 }
 
+/// Wipes the texts of a tree that was made to be looked at.
+pub(super) fn wipe(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(items) => items.iter_mut().for_each(wipe),
+        Value::Object(members) => members.values_mut().for_each(wipe),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// A number as the schema and serde both read it: `5.0` is the whole number 5 to the one and a
 /// fraction to the other.
 pub(super) fn whole(number: Number) -> Number {
@@ -185,5 +213,28 @@ pub(super) fn whole(number: Number) -> Number {
     match number.as_f64() {
         Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT => Number::from(float as i64),
         _ => number,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tree lives as long as the program, to say where a setting was written.
+    #[test]
+    fn s01_a_tree_forgets_its_values_and_not_where_they_were() {
+        let written = serde_json::json!({ "token": "sk-1", "keys": ["sk-2", { "more": "sk-3" }], "port": 80 });
+        let mut tree = Node::from_json(written, Origin::command_line());
+        tree.forget_values();
+        let left = tree.to_json();
+        assert_eq!(left, serde_json::json!({ "token": "", "keys": ["", { "more": "" }], "port": 80 }));
+        assert!(tree.get(&KeyPath::dotted("token").0).is_some());
+    }
+
+    #[test]
+    fn s01_a_copy_that_was_looked_at_is_wiped() {
+        let mut copy = serde_json::json!({ "keys": ["sk-2", { "more": "sk-3" }], "port": 80 });
+        wipe(&mut copy);
+        assert_eq!(copy, serde_json::json!({ "keys": ["", { "more": "" }], "port": 80 }));
     }
 }

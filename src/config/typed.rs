@@ -25,7 +25,7 @@ pub(super) fn typed(text: &str, schema: Option<&Value>, origin: Origin) -> Node 
     } else {
         None
     };
-    Node { data: data.unwrap_or_else(|| Data::String(text.into())), origin }
+    Node { data: data.unwrap_or_else(|| Data::text(text)), origin }
 }
 
 /// `["a", "b"]`, or `a, b`.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::problem::{Findings, KeyPath, Problem, Segment};
 use super::schema::{self, FORMATS};
-use super::tree::{Data, Node};
+use super::tree::{Data, Node, wipe};
 use super::{suggest, wording};
 
 /// Sections whose snippets come from other programs: a key we do not know is worth a warning there,
@@ -21,7 +21,7 @@ pub(super) fn validate(tree: &mut Node, schema: &Value, findings: &mut Findings)
         .should_validate_formats(true);
     let validator = options.build(schema).expect("the schema is generated, and a test compiles it");
 
-    let instance = tree.to_json();
+    let mut instance = tree.to_json();
     let mut ignored = Vec::new();
     for error in validator.iter_errors(&instance) {
         let path = key_path(tree, error.instance_path());
@@ -45,6 +45,7 @@ pub(super) fn validate(tree: &mut Node, schema: &Value, findings: &mut Findings)
             _ => findings.mistakes.push(unfit(tree, schema, path)),
         }
     }
+    wipe(&mut instance);
     for path in ignored {
         tree.remove(&path.0);
     }

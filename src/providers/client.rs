@@ -18,6 +18,7 @@ use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::Instant;
 use url::Url;
+use zeroize::Zeroizing;
 
 use super::guarded::{self, Guarded};
 use super::{Error, NetworkFault, Request};
@@ -213,9 +214,12 @@ pub(super) fn basic_auth(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
     }
-    let plain = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let pair = format!("{}:{}", plain(url.username()), plain(url.password().unwrap_or_default()));
-    let mut value: HeaderValue = format!("Basic {}", STANDARD.encode(pair)).parse().ok()?;
+    let plain =
+        |text: &str| Zeroizing::new(percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned());
+    let (user, password) = (plain(url.username()), plain(url.password().unwrap_or_default()));
+    let pair = Zeroizing::new(format!("{}:{}", *user, *password));
+    let encoded = Zeroizing::new(STANDARD.encode(&*pair));
+    let mut value = HeaderValue::try_from(format!("Basic {}", *encoded)).ok()?;
     value.set_sensitive(true);
     Some(value)
 }

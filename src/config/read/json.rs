@@ -49,7 +49,7 @@ impl Walk<'_> {
         let data = match self.peek()? {
             b'{' => self.object(path)?,
             b'[' => self.array(path)?,
-            b'"' => Data::String(self.string()?),
+            b'"' => Data::String(self.string()?.into()),
             _ => Node::from_json(self.scalar()?, origin.clone()).data,
         };
         Some(Node { data, origin })

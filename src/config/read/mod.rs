@@ -10,6 +10,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use zeroize::Zeroizing;
+
 use super::problem::{KeyPath, Origin, Position, Problem, Source};
 use super::tree::{Data, Node};
 
@@ -60,6 +62,8 @@ pub(super) fn file(path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
         let position = position::Index::new(&valid).position(valid.len());
         vec![Problem::at(Origin::file(&path, position), KeyPath::default(), "is not UTF-8 text")]
     })?;
+    // A file may hold keys.
+    let text = Zeroizing::new(text);
     parse(format, text.strip_prefix('\u{feff}').unwrap_or(&text), &path)
 }
 

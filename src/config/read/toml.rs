@@ -52,9 +52,9 @@ impl Reader<'_> {
     fn value(&self, value: Spanned<DeValue<'_>>, problems: &mut Vec<Problem>) -> Node {
         let origin = self.origin(value.span().start);
         let data = match value.into_inner() {
-            DeValue::String(text) => Data::String(text.into_owned()),
+            DeValue::String(text) => Data::String(text.into_owned().into()),
             DeValue::Boolean(truth) => Data::Bool(truth),
-            DeValue::Datetime(time) => Data::String(time.to_string()),
+            DeValue::Datetime(time) => Data::String(time.to_string().into()),
             DeValue::Array(items) => Data::List(items.into_iter().map(|item| self.value(item, problems)).collect()),
             DeValue::Table(table) => self.table(table, problems),
             DeValue::Integer(integer) => self.number(whole_number(&integer), &origin, problems),

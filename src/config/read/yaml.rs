@@ -205,7 +205,7 @@ fn extent(node: &Node) -> (usize, usize) {
 
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Data, &'static str> {
     const UNFIT: &str = "has a value that does not fit its tag";
-    let string = || Ok(Data::String(text.into()));
+    let string = || Ok(Data::text(text));
     match tag {
         None if style == ScalarStyle::Plain => plain(text),
         None => string(),
@@ -232,7 +232,7 @@ fn plain(text: &str) -> Result<Data, &'static str> {
         }
         _ => match number(text) {
             Some(number) => Data::Number(number),
-            None => Data::String(text.into()),
+            None => Data::text(text),
         },
     })
 }

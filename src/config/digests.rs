@@ -1,0 +1,63 @@
+//! Whether settings have changed, for those who may not keep them: a digest of what was written for each section.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+
+use super::tree::{Node, wipe};
+
+/// Digests of sections, and of single providers as `providers.NAME`. Keyed by chance for each process, so that they
+/// tell that something is the same and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digests(BTreeMap<String, u64>);
+
+impl Digests {
+    pub(super) fn of(tree: &Node) -> Digests {
+        let mut digests = BTreeMap::new();
+        let mut written = tree.to_json();
+        for (name, section) in written.as_object().into_iter().flatten() {
+            digests.insert(name.clone(), digest(section));
+            for (entry, value) in section.as_object().into_iter().flatten().filter(|_| name == "providers") {
+                digests.insert(format!("{name}.{entry}"), digest(value));
+            }
+        }
+        wipe(&mut written);
+        Digests(digests)
+    }
+
+    /// Whether a section, or a provider, is the same; also if neither has it.
+    pub fn same(&self, other: &Digests, key: &str) -> bool {
+        self.0.get(key) == other.0.get(key)
+    }
+
+    /// The sections in which two configurations differ.
+    pub fn differing<'a>(&'a self, other: &'a Digests) -> impl Iterator<Item = &'a str> {
+        let new = other.0.keys().filter(|key| !self.0.contains_key(*key));
+        let sections = self.0.keys().chain(new).filter(|key| !key.contains('.'));
+        sections.filter(|key| !self.same(other, key)).map(String::as_str)
+    }
+}
+
+fn digest(value: &serde_json::Value) -> u64 {
+    static KEY: OnceLock<RandomState> = OnceLock::new();
+    // Values hash by their parts, so no text of them is made.
+    KEY.get_or_init(RandomState::new).hash_one(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::problem::Origin;
+    use super::*;
+
+    #[test]
+    fn a12_a_change_shows_in_its_section_and_its_provider_alone() {
+        let of = |json| Digests::of(&Node::from_json(json, Origin::command_line()));
+        let before = of(json!({ "trust": { "stdio": "trusted" }, "providers": { "a": { "api_key": "1" }, "b": {} } }));
+        let after = of(json!({ "log": {}, "trust": { "stdio": "trusted" }, "providers": { "a": { "api_key": "2" }, "b": {} } }));
+        assert_eq!(before.differing(&after).collect::<Vec<_>>(), ["providers", "log"]);
+        assert!(before.same(&after, "providers.b") && !before.same(&after, "providers.a"));
+        assert!(before.same(&before.clone(), "providers.none"));
+    }
+}
