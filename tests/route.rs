@@ -9,6 +9,8 @@ mod cancelling;
 mod connecting;
 #[path = "route/destinations.rs"]
 mod destinations;
+#[path = "route/every_face.rs"]
+mod every_face;
 #[path = "route/failover.rs"]
 mod failover;
 #[path = "route/fault_matrix.rs"]

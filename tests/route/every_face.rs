@@ -1,0 +1,189 @@
+//! S-01, S-03, V-12: the same marks over every face of a server that asks for a token: MCP, REST style, OpenAI's API with
+//! and without streams, resources, figures, and a log as JSON. What a caller gets wrong is not repeated either.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::http::Client;
+use crate::process::{Running, Setup, call, corbie, request};
+use crate::upstream::{FORMATS, Peer, Upstream};
+
+/// Part of every secret.
+const MARK: &str = "sk-marker";
+/// What callers have to show.
+const TOKEN: &str = "sk-marker-token";
+
+/// Failures of every kind, by the names of models.
+const FAULTS: [&str; 8] = ["leak", "leak-403", "leak-429", "leak-500", "status-403", "html", "error-mid", "stall"];
+
+/// A classification server that repeats the header it was shown, and refuses.
+fn telltale() -> Peer {
+    Peer::start(|request, connection| {
+        let body = format!("who is this? {}", request.head);
+        let head = format!("HTTP/1.1 401 Unauthorized\r\nContent-Length: {}\r\n\r\n", body.len());
+        let _ = std::io::Write::write_all(connection, format!("{head}{body}").as_bytes());
+    })
+}
+
+fn guarded(upstream: &Upstream, classifier: &Peer) -> Setup {
+    let mut providers = json!({ "detect_ports": [] });
+    for format in FORMATS {
+        let base = upstream.base(format);
+        // Each its own, so that nobody is left alone after too many failures.
+        for fault in FAULTS {
+            let base_url = format!("{base}?key={MARK}-query");
+            providers[format!("{format}-{fault}")] = json!({
+                "type": format, "base_url": base_url, "api_key": format!("{MARK}-{format}"),
+                "headers": { "x-gateway": "Bearer ${GATEWAY_KEY}" }, "timeout": "400ms",
+            });
+        }
+    }
+    let mcp_server = json!({
+        "url": format!("http://127.0.0.1:{}/mcp?key={MARK}-classifier", classifier.port),
+        "headers": { "Authorization": "Bearer ${CLASSIFIER_KEY}" },
+        "max_retries": 0,
+    });
+    let settings = json!({
+        "providers": providers,
+        "classification": { "type": "mcp", "mcp_server": mcp_server },
+        "router": { "timeout": "900ms", "failover": false },
+        "server": { "auth": "bearer" },
+        "log": { "level": "debug", "format": "json" },
+    });
+    corbie("serve --stdio --port 0")
+        .file("corbie.json", &settings.to_string())
+        .variable("MCP_API_KEY", TOKEN)
+        .variable("GATEWAY_KEY", format!("{MARK}-gateway"))
+        .variable("CLASSIFIER_KEY", format!("{MARK}-classifier"))
+}
+
+/// What callers who know the token are told, whatever they ask for.
+fn ask_everything(client: &Client) -> Vec<String> {
+    let headers = [("Authorization", format!("Bearer {TOKEN}")), ("Content-Type", "application/json".to_owned())];
+    let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let post = |path: &str, body: Value| client.call("POST", path, &headers, &body.to_string()).body;
+    let mut told = Vec::new();
+    std::thread::scope(|scope| {
+        let asked = FORMATS.iter().flat_map(|format| FAULTS.map(|fault| format!("{format}-{fault}/{fault}")));
+        let asking: Vec<_> = asked
+            .map(|model| {
+                scope.spawn(move || {
+                    let messages = json!([{ "role": "user", "content": "hello" }]);
+                    let mut told = Vec::new();
+                    for stream in [false, true] {
+                        let body = json!({ "model": model, "messages": messages, "stream": stream });
+                        told.push(post("/v1/chat/completions", body));
+                    }
+                    told.push(post("/v1/embeddings", json!({ "model": model, "input": "hello" })));
+                    told.push(post("/mcp/completion/complete", json!({ "prompt": "hello", "model": model })));
+                    let arguments = json!({ "prompt": "hello", "model": model });
+                    told.push(post("/mcp", call(1, "chat_completion", arguments)));
+                    told
+                })
+            })
+            .collect();
+        told.extend(asking.into_iter().flat_map(|one| one.join().unwrap()));
+    });
+    // Nobody names a model, so the classification server is asked first.
+    told.push(post("/mcp/completion/complete", json!({ "prompt": "hello" })));
+    for path in ["/metrics", "/health", "/ready", "/v1/models", "/nowhere"] {
+        told.push(client.call("GET", path, &headers, "").body);
+    }
+    told
+}
+
+/// What callers are told who show something wrong, or show it in the wrong place.
+fn get_it_wrong(client: &Client) -> Vec<String> {
+    let wrong = format!("Bearer {MARK}-wrong");
+    let basic = format!("Basic {MARK}-basic");
+    let mut told = Vec::new();
+    for value in [wrong.as_str(), basic.as_str(), "Bearer", ""] {
+        for path in ["/mcp", "/mcp/tools/call", "/v1/chat/completions", "/metrics", "/files"] {
+            for headers in [vec![("Authorization", value)], vec![("x-api-key", value)], vec![("Cookie", value)]] {
+                let reply = client.call("POST", path, &headers, "{}");
+                told.push(format!("{:?} {}", reply.header("www-authenticate"), reply.body));
+            }
+        }
+    }
+    for path in ["/metrics", "/mcp", "/v1/models", "/health"] {
+        told.push(client.get(&format!("{path}?token={MARK}-in-url&key={MARK}-in-url")).body);
+    }
+    told
+}
+
+/// Every resource and every tool that only looks.
+fn look_around(server: &mut Running) -> Vec<String> {
+    let mut told = Vec::new();
+    for tool in ["list_models", "list_providers", "list_categories", "inspect_server", "list_registered_tools"] {
+        told.push(server.ask(&call(tool, tool, json!({}))).to_string());
+    }
+    let listed = server.ask(&request(1, "resources/list", json!({})));
+    let uris = listed["result"]["resources"].as_array().unwrap().iter().map(|resource| resource["uri"].clone());
+    for uri in uris.chain([json!("corbie://decisions/1"), json!("corbie://metrics/tools"), json!("corbie://audit")]) {
+        told.push(server.ask(&request(2, "resources/read", json!({ "uri": uri }))).to_string());
+    }
+    told.push(listed.to_string());
+    told
+}
+
+/// S-03: what an error has no business to tell.
+fn is_inside(text: &str, folder: &Path) -> bool {
+    let folder = folder.display().to_string();
+    ["panicked", "stack backtrace", ".rs:", "RUST_BACKTRACE", "billing.py", folder.as_str()]
+        .iter()
+        .any(|inside| text.contains(inside))
+}
+
+#[test]
+fn v12_s01_s03_no_face_tells_a_secret_or_what_is_inside_whatever_goes_wrong() {
+    let (upstream, classifier) = (Upstream::start(), telltale());
+    let setup = guarded(&upstream, &classifier);
+    let folder = setup.folder().to_owned();
+    let mut server = setup.start();
+    let client = Client::v4(json_port(&mut server));
+    let mut told = ask_everything(&client);
+    told.extend(get_it_wrong(&client));
+    told.extend(look_around(&mut server));
+    server.signal_to_end();
+    let ended = server.end();
+    let written = ended.err.clone();
+
+    // The test is worth something: every secret that has a way out was sent, and every failure was met.
+    let sent = Value::from(upstream.requests()).to_string();
+    for secret in ["openai", "anthropic", "google", "gateway", "query"] {
+        assert!(sent.contains(&format!("{MARK}-{secret}")), "{secret} was not sent");
+    }
+    let shown = classifier.seen();
+    assert!(shown.iter().any(|request| request.head.contains(&format!("Bearer {MARK}-classifier"))), "{shown:?}");
+    for line in written.lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+    }
+    assert!(written.contains("\"debug\"") && written.contains("no answer"), "{written}");
+
+    for text in &told {
+        assert!(!is_inside(text, &folder), "{text}");
+    }
+    for text in told.iter().chain([&ended.out, &written]) {
+        assert!(!text.contains(MARK), "{text}");
+    }
+}
+
+/// The port that a log as JSON names.
+fn json_port(server: &mut Running) -> u16 {
+    let line = server.logged("listening");
+    let line: Value = serde_json::from_str(&line).unwrap();
+    let url = line["fields"]["url"].as_str().unwrap();
+    url.split(':').nth(2).and_then(|rest| rest.split('/').next()).and_then(|port| port.parse().ok()).unwrap()
+}
+
+/// S-02: keys come from variables and files, and never from the command line, which everybody on the machine can read.
+#[test]
+fn s02_no_flag_takes_a_key() {
+    for command in ["--help", "serve --help", "ask --help", "providers --help", "config --help"] {
+        let help = corbie(command).run("").out.to_lowercase();
+        for word in ["--token", "--api-key", "--key", "--password", "--header"] {
+            assert!(!help.contains(word), "{command}: {help}");
+        }
+    }
+}
