@@ -18,6 +18,9 @@ mod eval_search;
 mod hostile_text;
 #[path = "cli/http.rs"]
 mod http;
+#[cfg(unix)]
+#[path = "cli/isolation.rs"]
+mod isolation;
 #[path = "cli/knowledge.rs"]
 mod knowledge;
 #[path = "cli/knowledge_add.rs"]

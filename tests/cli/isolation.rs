@@ -1,0 +1,95 @@
+//! S-14, S-15: what the program makes is for its user alone, and what it is given is data and nothing else.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::process::{call, corbie, request, wait_for};
+
+/// Everything below a folder, with its permissions.
+fn everything(folder: &Path) -> Vec<(PathBuf, u32)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let (path, about) = (entry.path(), entry.metadata().unwrap());
+        if about.is_dir() {
+            found.extend(everything(&path));
+        }
+        found.push((path, about.permissions().mode() & 0o777));
+    }
+    found
+}
+
+/// Runs the program where everything that is made could be read and written by everybody.
+fn run_open(folder: &Path, arguments: &str) {
+    let program = env!("CARGO_BIN_EXE_corbie");
+    let line = format!("umask 000; exec '{program}' {arguments}");
+    let mut command = Command::new("sh");
+    command.args(["-c", &line]).current_dir(folder).env_clear().env("HOME", folder);
+    let output = command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).output().unwrap();
+    assert!(output.status.success(), "{arguments}: {output:?}");
+}
+
+#[test]
+fn s14_all_that_the_program_makes_by_itself_is_private_to_the_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = folder.path().join("note.txt");
+    std::fs::write(&ours, "owls hunt at night, and sleep while it is day").unwrap();
+    let before = everything(folder.path());
+    run_open(folder.path(), "add note.txt");
+    run_open(folder.path(), "search owls");
+    run_open(folder.path(), "classify 'what is two plus two'");
+    run_open(folder.path(), "knowledge backup copy.db");
+    let made: Vec<_> = everything(folder.path()).into_iter().filter(|found| !before.contains(found)).collect();
+    assert!(made.iter().any(|(path, _)| path.ends_with("knowledge.db")), "{made:?}");
+    assert!(made.iter().any(|(path, _)| path.ends_with("copy.db")), "{made:?}");
+    for (path, mode) in made {
+        assert_eq!(mode & 0o077, 0, "{} is {mode:o}", path.display());
+    }
+}
+
+/// Text that a shell would obey, wherever text can be given.
+const OBEYED: &str = "$(touch owned)`touch owned`; touch owned | touch owned & '\"touch owned\n touch owned";
+
+#[test]
+fn s15_what_is_given_is_in_no_command_and_not_logged_at_info() {
+    let setup = corbie("serve --stdio --port 0");
+    let folder = setup.folder().to_owned();
+    let name = format!("{OBEYED}.txt").replace('/', "");
+    std::fs::write(folder.join(&name), format!("mark-4711 {OBEYED}")).unwrap();
+    let file = folder.join(&name);
+    let text = format!("mark-4711 {OBEYED}");
+    let mut server = setup.start();
+    let client = server.client();
+    for message in [
+        call(1, "classify_text", json!({ "text": text })),
+        call(2, "batch_categorize", json!({ "texts": [text, OBEYED] })),
+        call(3, "knowledge-add", json!({ "file_path": file, "tags": ["mark-4711"] })),
+        call(4, "knowledge-search", json!({ "query": text })),
+        call(5, "knowledge-ask", json!({ "question": text })),
+        call(6, "explain_route", json!({ "prompt": text })),
+        call(7, "chat_completion", json!({ "prompt": text, "model": "mark-4711" })),
+        call(8, "get_tool_schema", json!({ "name": text })),
+        call(9, "knowledge-get", json!({ "document_id": text })),
+        request(10, "completion/complete", json!({ "prompt": text })),
+        request(11, "prompts/get", json!({ "name": text, "arguments": { "question": text } })),
+    ] {
+        server.ask(&message);
+        client.post("/mcp", &message);
+    }
+    client.post("/v1/chat/completions", &json!({ "model": "auto", "messages": [{ "role": "user", "content": text }] }));
+    client.post("/v1/embeddings", &json!({ "model": "auto", "input": text }));
+    client.get("/mark-4711?q=mark-4711");
+    // The document is read in a process of its own, after the call has come back.
+    wait_for("the document", || {
+        let status = server.ask(&call(12, "knowledge-status", json!({})));
+        let status: Value = serde_json::from_str(status["result"]["content"][0]["text"].as_str()?).ok()?;
+        (status["knowledge_base"]["document_count"] == 1).then_some(())
+    });
+    assert!(!folder.join("owned").exists(), "a text was taken for a command");
+    server.signal_to_end();
+    let ended = server.end();
+    assert!(ended.err.contains("INFO"), "{}", ended.err);
+    assert!(!ended.err.contains("mark-4711") && !ended.err.contains("touch owned"), "{}", ended.err);
+}
