@@ -73,13 +73,13 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
             knowledge.reachable_by_others();
         }
         let trust = config.trust.level(if loopback { Via::Loopback } else { Via::Remote }).as_str();
-        tracing::info!(url = %format_args!("http://{address}/mcp"), trust, "listening");
+        tracing::info!(url = %format_args!("http://{address}/mcp"), %trust, "listening");
         let http = http.asking(auth, app::rate_limit(config, loopback));
         serving.spawn(async move { http.serve(listener).await });
     }
     if with != With::Http {
         let (server, standing, trust) = (server.clone(), access.stdio.clone(), config.trust.level(Via::Stdio).as_str());
-        tracing::info!(trust, tools = server.registry().len(), "serving stdin and stdout");
+        tracing::info!(%trust, tools = server.registry().len(), "serving stdin and stdout");
         serving.spawn(async move {
             let ended = stdio::serve(&server, standing).await;
             // The client that started us is gone; other listeners end with it only if it was the only way in.

@@ -73,8 +73,11 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
     if message::deeper_than(body, max_depth) {
         return Err(Error::Parse(format!("the body is nested deeper than {max_depth} levels")));
     }
-    let Unique(body) =
-        serde_json::from_slice(body).map_err(|error| Error::Parse(format!("the body is not valid JSON: {error}")))?;
+    let unreadable = |error| Error::Parse(format!("the body is not valid JSON: {error}"));
+    if body.trim_ascii_start().starts_with(b"{") {
+        let DifferentNames = serde_json::from_slice(body).map_err(unreadable)?;
+    }
+    let body: Value = serde_json::from_slice(body).map_err(unreadable)?;
     let mut members = match body {
         Value::Object(members) => members,
         Value::Null => Map::new(),
@@ -100,33 +103,29 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
     Ok(members)
 }
 
-/// A value whose members, if it is an object, have different names: of two with one name, others may read the other.
-struct Unique(Value);
+/// An object no two of whose members have one name: of two, others may read the other.
+struct DifferentNames;
 
-impl<'de> serde::Deserialize<'de> for Unique {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Unique, D::Error> {
-        struct Whole;
-        impl<'de> serde::de::Visitor<'de> for Whole {
-            type Value = Unique;
+impl<'de> serde::Deserialize<'de> for DifferentNames {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<DifferentNames, D::Error> {
+        struct Members;
+        impl<'de> serde::de::Visitor<'de> for Members {
+            type Value = DifferentNames;
 
             fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                out.write_str("a JSON object")
+                out.write_str("an object")
             }
 
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
-                let mut members = Map::new();
-                while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    if members.insert(name, value).is_some() {
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<DifferentNames, A::Error> {
+                let mut names = std::collections::HashSet::new();
+                while let Some((name, _)) = map.next_entry::<String, serde::de::IgnoredAny>()? {
+                    if !names.insert(name) {
                         return Err(serde::de::Error::custom("a member is given twice"));
                     }
                 }
-                Ok(Unique(Value::Object(members)))
-            }
-
-            fn visit_unit<E>(self) -> Result<Unique, E> {
-                Ok(Unique(Value::Null))
+                Ok(DifferentNames)
             }
         }
-        deserializer.deserialize_any(Whole)
+        deserializer.deserialize_map(Members)
     }
 }
