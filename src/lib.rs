@@ -2,6 +2,7 @@
 //!
 //! The library exists so that tests can reach in; the product is the binary.
 
+pub mod access;
 pub mod app;
 pub mod classify;
 pub mod cli;

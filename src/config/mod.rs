@@ -25,6 +25,7 @@ mod layers;
 pub mod limits;
 pub mod log;
 pub mod mcp_server;
+pub mod oauth;
 pub mod ocr;
 pub mod policy;
 mod problem;
@@ -116,6 +117,7 @@ impl Config {
         config.knowledge.find_home(&sources.variables);
         let loaded = Loaded { config, warnings, layers, tree };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
+        mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::mistakes).unwrap_or_default());
         mistakes.extend(loaded.config.providers.mistakes());
         mistakes.extend(loaded.config.knowledge.mistakes(&loaded.config.inference));
         if mistakes.is_empty() {

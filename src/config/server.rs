@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::address::{HostName, HostPort, WebOrigin};
 use super::duration::{Period, Timeout, as_seconds};
 use super::limits::Limits;
+use super::oauth::OAuth;
 use super::secret::Secret;
 
 /// Where the server listens, who may call, and how long things may take.
@@ -28,6 +29,9 @@ pub struct Server {
     /// `${MCP_API_KEY}` rather than the token itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<Secret>,
+    /// Tokens of an authorization server, which are asked for on every address unless `auth` is `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuth>,
     /// Web pages that may call, besides those of this machine, as a list such as `https://example.org`.
     pub allowed_origins: Vec<WebOrigin>,
     /// Host names callers may use for this server, besides those of this machine.
@@ -74,6 +78,8 @@ pub struct RateLimit {
 pub enum Authentication<'a> {
     None,
     Bearer(&'a Secret),
+    /// Tokens of the authorization server in the settings.
+    OAuth,
 }
 
 /// Why a listener must not be opened.
@@ -81,7 +87,7 @@ pub enum Authentication<'a> {
 pub enum NoAuthentication {
     #[error("is `none`, which is refused on an address that other machines can reach; use `bearer`")]
     OpenToOthers,
-    #[error("needs a token; set `server.token` or the variable `MCP_API_KEY`")]
+    #[error("needs a token; set `server.token`, the variable `MCP_API_KEY` or `server.oauth`")]
     NoToken,
 }
 
@@ -91,6 +97,7 @@ impl Server {
         match (self.auth, &self.token) {
             (Some(Auth::None), _) if !loopback => Err(NoAuthentication::OpenToOthers),
             (Some(Auth::None), _) => Ok(Authentication::None),
+            _ if self.oauth.is_some() => Ok(Authentication::OAuth),
             (None, _) if loopback => Ok(Authentication::None),
             (_, Some(token)) => Ok(Authentication::Bearer(token)),
             (_, None) => Err(NoAuthentication::NoToken),
@@ -111,6 +118,7 @@ impl Default for Server {
             name: "corbie".into(),
             auth: None,
             token: None,
+            oauth: None,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             limits: Limits::default(),

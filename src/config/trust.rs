@@ -1,5 +1,6 @@
 //! `trust`: what a caller may do, by the way it came.
 
+use corbie_mcp::TrustLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,16 @@ impl Trust {
             Via::Loopback => self.loopback,
             Via::Remote => self.remote,
         })
+    }
+}
+
+impl From<Level> for TrustLevel {
+    fn from(level: Level) -> TrustLevel {
+        match level {
+            Level::Untrusted => TrustLevel::Untrusted,
+            Level::Verified => TrustLevel::Verified,
+            Level::Trusted => TrustLevel::Trusted,
+        }
     }
 }
 

@@ -1,0 +1,3 @@
+//! Who is calling, and how they prove it.
+
+pub mod oauth;
