@@ -8,6 +8,7 @@ use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{Auth, RateLimit, Token};
 use corbie_mcp::{Health, Limits, RegistrationError, Server, TrustLevel};
 
+use crate::access::oauth::OAuth;
 use crate::classify::{self, Classification};
 use crate::config::server::Authentication;
 use crate::config::{self, Config, ConfigError};
@@ -181,12 +182,21 @@ fn routes(app: &App) -> axum::Router {
     }
 }
 
+/// Knows the tokens of the authorization server in the settings. One for all listeners, as it keeps the issuer's keys.
+pub fn oauth(config: &Config, app: &App) -> Option<Arc<OAuth>> {
+    let settings = config.server.oauth.as_ref()?;
+    let (overriding, client) = (config.trust.all.map(TrustLevel::from), app.router.pool().client().clone());
+    Some(Arc::new(OAuth::new(settings, &config.server.name, overriding, client)))
+}
+
 /// What one listener asks of its callers.
-pub fn auth(config: &Config, authentication: Authentication<'_>) -> Auth {
+pub fn auth(config: &Config, authentication: Authentication<'_>, oauth: Option<&Arc<OAuth>>) -> Auth {
     match authentication {
         Authentication::None => Auth::None,
+        // Without one, nobody is known.
+        Authentication::OAuth => oauth.map_or_else(|| Auth::tokens([]), |oauth| Auth::Ask(oauth.clone())),
         Authentication::Bearer(token) => {
-            let trust = config.trust.all.or(config.trust.token).map(level);
+            let trust = config.trust.all.or(config.trust.token).map(TrustLevel::from);
             Auth::tokens([Token::new("operator", token.expose(), trust)])
         }
     }
@@ -199,15 +209,7 @@ pub fn rate_limit(config: &Config, loopback: bool) -> Option<RateLimit> {
 }
 
 pub fn trust(config: &Config, via: config::trust::Via) -> TrustLevel {
-    level(config.trust.level(via))
-}
-
-fn level(level: config::trust::Level) -> TrustLevel {
-    match level {
-        config::trust::Level::Untrusted => TrustLevel::Untrusted,
-        config::trust::Level::Verified => TrustLevel::Verified,
-        config::trust::Level::Trusted => TrustLevel::Trusted,
-    }
+    config.trust.level(via).into()
 }
 
 /// The bounds the settings ask for.

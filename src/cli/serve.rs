@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use corbie_mcp::Server;
@@ -13,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::End;
+use crate::access::oauth::OAuth;
 use crate::app::{self, App};
 use crate::classify::reload;
 use crate::config::address::HostPort;
@@ -59,11 +61,12 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
     let app = app::build(config)?;
     let http_options = app::http_options(config, &app);
+    let oauth = app::oauth(config, &app);
     let App { server, classification, router, knowledge, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.
     let stopping = stop_on_signal(server.clone());
     let following = reload::follow(classification.clone(), server.clone());
-    let listeners = if with == With::Stdio { Vec::new() } else { listeners(loaded, ports).await? };
+    let listeners = if with == With::Stdio { Vec::new() } else { listeners(loaded, ports, oauth.as_ref()).await? };
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), http_options);
     for Listening { listener, address, auth } in listeners {
@@ -131,7 +134,7 @@ async fn finish(server: &Server) {
 
 /// Opens every address, after all of them were found fit to be opened. A default port that is taken is passed over as
 /// long as another could be opened.
-async fn listeners(loaded: &Loaded, ports: &[u16]) -> Result<Vec<Listening>, ConfigError> {
+async fn listeners(loaded: &Loaded, ports: &[u16], oauth: Option<&Arc<OAuth>>) -> Result<Vec<Listening>, ConfigError> {
     let key = if ports.is_empty() { "server.listen" } else { "--port" };
     let unfit = |address: &dyn std::fmt::Display, error: NoAuthentication| match loaded.config.server.auth {
         Some(_) => loaded.mistake("server.auth", format!("{error} (for {address})")),
@@ -166,7 +169,7 @@ async fn listeners(loaded: &Loaded, ports: &[u16]) -> Result<Vec<Listening>, Con
     let ask = |(listener, address): (TcpListener, SocketAddr)| {
         let authentication = loaded.config.server.authentication(address.ip().is_loopback());
         let authentication = authentication.map_err(|error| unfit(&address, error))?;
-        Ok(Listening { listener, address, auth: app::auth(&loaded.config, authentication) })
+        Ok(Listening { listener, address, auth: app::auth(&loaded.config, authentication, oauth) })
     };
     open.into_iter().map(ask).collect()
 }
