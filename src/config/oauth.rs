@@ -90,6 +90,9 @@ impl OAuth {
                 mistakes.push(mistake(key, message.into()));
             }
         }
+        if self.jwks_url.as_ref().map(HttpUrl::expose).is_some_and(names_user) {
+            mistakes.push(mistake("jwks_url", "must not name a user; keys are public".into()));
+        }
         if self.clock_skew.get() > MOST_SKEW {
             mistakes.push(mistake("clock_skew", "may be `10m` at most".into()));
         }
@@ -114,6 +117,10 @@ pub fn is_loopback(url: &Url) -> bool {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
         None => false,
     }
+}
+
+fn names_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 /// As RFC 6749 has it.
@@ -147,7 +154,7 @@ impl FromStr for Identifier {
 
     fn from_str(text: &str) -> Result<Self, NotAnIdentifier> {
         let url = Url::parse(text).map_err(|_| NotAnIdentifier)?;
-        let is_bare = url.username().is_empty() && url.password().is_none();
+        let is_bare = !names_user(&url);
         let is_short = url.query().is_none() && url.fragment().is_none();
         // It goes into headers and is compared: what a parser would mend is better mended by who wrote it.
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte));
@@ -231,6 +238,10 @@ mod tests {
         assert_eq!(mistakes(serde_json::json!({"issuer": "http://127.0.0.1:1", "jwks_url": "http://[::1]/k"})), none);
         assert_eq!(mistakes(serde_json::json!({"issuer": "http://a.example"})), ["server.oauth.issuer"]);
         assert_eq!(mistakes(serde_json::json!({"jwks_url": "http://10.0.0.1/keys"})), ["server.oauth.jwks_url"]);
+        assert_eq!(
+            mistakes(serde_json::json!({"jwks_url": "https://me:secret@a.example/keys"})),
+            ["server.oauth.jwks_url"]
+        );
         assert_eq!(mistakes(serde_json::json!({"clock_skew": "11m"})), ["server.oauth.clock_skew"]);
         assert_eq!(
             mistakes(serde_json::json!({"scopes": {"a b": "trusted", "ok": "verified"}})),
