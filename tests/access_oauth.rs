@@ -20,3 +20,6 @@ mod process;
 mod signer;
 #[path = "access_oauth/tokens.rs"]
 mod tokens;
+#[path = "cli/websocket.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod websocket;

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use crate::fixture::{Served, claiming, claims};
 use crate::issuer::{Issuer, KEYS};
-use crate::process::wait_for;
+use crate::process::{call, wait_for};
 use crate::signer::Signer;
+use crate::websocket::{Frame, WebSocket};
 
 const UNKNOWN: &str = "the token is signed with a key that is not known";
 
@@ -23,6 +24,24 @@ fn s05_a_new_key_counts_at_once_and_an_old_one_no_more() {
     assert_eq!(served.trust(&second), "VERIFIED", "a key that is not known is looked for");
     assert_eq!(served.refusal(&first), UNKNOWN, "also a token that passed before");
     assert_eq!(issuer.asked(KEYS), 2);
+}
+
+#[test]
+fn s05_a_key_that_is_gone_ends_what_its_tokens_opened() {
+    let (old, new) = (Signer::new("old", "ES256"), Signer::new("new", "ES256"));
+    let issuer = Issuer::start(&[&old]);
+    let served = Served::start(&issuer);
+    let token = old.token(&claims(&issuer));
+    let mut socket = WebSocket::connect_with(served.client, &format!("Authorization: Bearer {token}\r\n"));
+    socket.send(&call(1, "inspect_server", json!({})));
+    assert_eq!(socket.message()["result"]["structuredContent"]["trust"], "VERIFIED");
+    issuer.publish(&[&new]);
+    assert_eq!(served.trust(&new.token(&claims(&issuer))), "VERIFIED");
+    socket.send(&call(2, "inspect_server", json!({})));
+    match socket.receive() {
+        Ok(Frame::Message(message)) => assert!(message.get("result").is_none(), "{message}"),
+        Ok(Frame::Close(_)) | Err(_) => {}
+    }
 }
 
 #[test]

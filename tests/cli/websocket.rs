@@ -24,10 +24,16 @@ const MASKED: u8 = 0x80;
 impl WebSocket {
     #[track_caller]
     pub(crate) fn connect(client: Client) -> WebSocket {
+        WebSocket::connect_with(client, "")
+    }
+
+    /// With further headers, each with its end of line.
+    #[track_caller]
+    pub(crate) fn connect_with(client: Client, headers: &str) -> WebSocket {
         let mut connection = client.connect().unwrap();
         let head = format!(
             "GET /mcp HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n",
             client.0
         );
         connection.write_all(head.as_bytes()).unwrap();

@@ -54,7 +54,7 @@ const WITHOUT_KEYS: Duration = Duration::from_secs(2);
 const LONGEST_USE: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Keeper {
-    /// `changed` is told of all keys whenever they were fetched.
+    /// `changed` is told of all keys whenever they were fetched, before anybody else.
     pub(super) fn new(
         fetch: impl Fn() -> BoxFuture<'static, Result<Fetched, Fault>> + Send + Sync + 'static,
         changed: impl Fn(&KeySet) + Send + Sync + 'static,
@@ -141,8 +141,8 @@ impl Shared {
                     Some(_) => before.next_wish,
                 };
                 let held = Held { keys: Arc::new(keys), until: now + LONGEST_USE };
-                self.known.send_replace(Known { held: Some(held.clone()), turns, next_wish });
                 (self.changed)(&held.keys);
+                self.known.send_replace(Known { held: Some(held), turns, next_wish });
                 Some(now + lifetime * 4 / 5)
             }
             Err(fault) => {

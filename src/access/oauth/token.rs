@@ -196,3 +196,68 @@ fn algorithm(algorithm: &oauth::Algorithm) -> Algorithm {
         oauth::Algorithm::EdDSA => Algorithm::EdDSA,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::access::oauth::keys::{Found, KeySet};
+    use crate::access::oauth::verifier::use_ring;
+
+    fn rules(resource: &str) -> Rules {
+        let settings = json!({"issuer": "https://a.example", "resource": resource});
+        Rules::new(&serde_json::from_value(settings).expect("settings"), Vec::new())
+    }
+
+    #[test]
+    fn s05_a_place_without_a_path_has_two_spellings() {
+        let audiences = |resource| rules(resource).validation.aud.expect("audiences");
+        for resource in ["https://b.example", "https://b.example/"] {
+            let audiences = audiences(resource);
+            assert!(audiences.contains("https://b.example") && audiences.contains("https://b.example/"));
+        }
+        assert_eq!(audiences("https://b.example/mcp").len(), 1);
+    }
+
+    /// A value of any shape, with names that mean something.
+    fn anything() -> impl Strategy<Value = serde_json::Value> {
+        let word = prop_oneof![
+            Just(json!("https://a.example")),
+            Just(json!("ES256")),
+            Just(json!("none")),
+            Just(json!("JWT")),
+            Just(json!(null)),
+            Just(json!([])),
+            any::<f64>().prop_map(|number| json!(number)),
+            any::<i64>().prop_map(|number| json!(number)),
+            ".{0,8}".prop_map(|text| json!(text)),
+        ];
+        let name = prop::sample::select(vec![
+            "alg", "typ", "kid", "crit", "jwk", "x5c", "iss", "aud", "exp", "nbf", "iat", "sub", "scope", "scp", "azp",
+        ]);
+        prop::collection::hash_map(name, word, 0..8).prop_map(|members| json!(members))
+    }
+
+    proptest! {
+        /// Nobody has signed them, so none may pass; and none may do harm.
+        #[test]
+        fn s05_whatever_is_not_signed_is_refused(head in anything(), body in anything(), end in "[A-Za-z0-9_-]{0,90}|.{0,20}") {
+            use_ring();
+            let document = json!({"keys": [{"kty": "EC", "crv": "P-256", "x": "AQ", "y": "Ag"}]}).to_string();
+            let keys = KeySet::read(document.as_bytes()).expect("keys");
+            let encode = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
+            let token = format!("{}.{}.{end}", encode(&head), encode(&body));
+            let rules = rules("https://b.example/mcp");
+            if let Ok(claimed) = rules.claimed(&token)
+                && let Found::Key(key) = keys.find(claimed.key.as_deref(), claimed.algorithm)
+            {
+                prop_assert!(rules.accept(&token, &claimed, key).is_err());
+            }
+            prop_assert!(rules.claimed(&end).is_err());
+        }
+    }
+}
