@@ -1,5 +1,5 @@
-"""The official Python SDK gets a token for corbie by itself: 401, resource metadata, the metadata of a certified OpenID
-provider, registration, a code, a token; and calls tools with it."""
+"""The official SDKs get a token for corbie by themselves: 401, resource metadata, the metadata of a certified OpenID
+provider, registration, a code, a token; and call tools with it."""
 
 import subprocess
 import sys
@@ -19,10 +19,12 @@ from mcp.shared.exceptions import MCPError
 from oauth_corbie import OPENER, Corbie, free_port
 
 ISSUER = Path(__file__).with_name("oauth_issuer.mjs")
+TYPESCRIPT = Path(__file__).with_name("oauth_client.mjs")
 # Nobody listens there: what would be sent to it is read where the provider points to it.
 CALLBACK = "http://127.0.0.1:1/callback"
 SCOPES = {"corbie:read": "untrusted", "corbie:write": "verified", "corbie:admin": "trusted"}
 SECONDS_TO_START = 60
+SECONDS_FOR_TYPESCRIPT = 120
 MOST_REDIRECTS = 20
 
 
@@ -116,6 +118,8 @@ def main() -> None:
         oauth = {"issuer": url, "resource": f"http://127.0.0.1:{own}/mcp", "scopes": SCOPES}
         with Corbie(sys.argv[1], oauth, own) as corbie:
             anyio.run(converse, checks, corbie)
+            # It prints its own lines.
+            checks.failed += subprocess.run(["node", str(TYPESCRIPT), corbie.url], timeout=SECONDS_FOR_TYPESCRIPT).returncode
     except Exception:
         checks.that(False, "the conversation ends without an exception", traceback.format_exc())
     finally:
