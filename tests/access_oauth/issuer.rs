@@ -20,6 +20,8 @@ struct State {
     keys: Vec<Value>,
     is_down: bool,
     metadata: Vec<(String, Value)>,
+    /// What comes in place of keys, byte by byte.
+    odd: Option<String>,
     asked: Vec<String>,
 }
 
@@ -65,6 +67,11 @@ impl Issuer {
         self.state.lock().unwrap().is_down = is_down;
     }
 
+    /// Answers for keys with these bytes.
+    pub(crate) fn answer_oddly(&self, bytes: Option<String>) {
+        self.state.lock().unwrap().odd = bytes;
+    }
+
     /// How often a path was asked for.
     pub(crate) fn asked(&self, path: &str) -> usize {
         self.state.lock().unwrap().asked.iter().filter(|asked| *asked == path).count()
@@ -81,6 +88,10 @@ fn answer(connection: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     let (status, body) = {
         let mut state = state.lock().unwrap();
         state.asked.push(path.clone());
+        if let Some(odd) = state.odd.clone().filter(|_| path == KEYS) {
+            drop(state);
+            return reader.get_mut().write_all(odd.as_bytes());
+        }
         let document = state.metadata.iter().find(|(known, _)| *known == path).map(|(_, document)| document.clone());
         match (state.is_down, document) {
             (true, _) => ("503 Service Unavailable", json!({})),

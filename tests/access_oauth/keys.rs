@@ -121,3 +121,32 @@ fn s05_a_token_that_cannot_be_ours_asks_nobody() {
     served.refusal("garbage");
     assert_eq!(issuer.asked(KEYS), 0);
 }
+
+#[test]
+fn s05_an_odd_answer_is_no_answer() {
+    let (key, own) = (Signer::new("one", "ES256"), Signer::new("mine", "ES256"));
+    let (issuer, evil) = (Issuer::start(&[&key]), Issuer::start(&[&own]));
+    let redirect = format!("HTTP/1.1 302 Found\r\nLocation: {}{KEYS}\r\nContent-Length: 0\r\n\r\n", evil.url);
+    let page = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>".to_owned();
+    let padding = " ".repeat(1 << 20);
+    let document = json!({ "keys": [key.published()] });
+    let huge = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{padding}{document}");
+    let half = format!("HTTP/1.1 200 OK\r\nContent-Length: 9999\r\nConnection: close\r\n\r\n{document}");
+    for (odd, why) in [
+        (redirect, "status 302"),
+        (page, "not what it should be"),
+        (huge, "larger than 1 MiB"),
+        (half, "the connection was closed"),
+    ] {
+        issuer.answer_oddly(Some(odd));
+        let mut served = Served::start(&issuer);
+        for signer in [&key, &own] {
+            assert!(served.refusal(&signer.token(&claims(&issuer))).contains("cannot be fetched"), "{why}");
+        }
+        let line = served.server.logged("cannot fetch the issuer's keys");
+        assert!(line.contains(why), "{line}");
+        issuer.answer_oddly(None);
+        wait_for("keys", || (served.ask(&key.token(&claims(&issuer))).status == 200).then_some(()));
+    }
+    assert_eq!(evil.asked(KEYS), 0, "nobody goes where a redirect points to");
+}
