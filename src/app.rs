@@ -125,7 +125,8 @@ pub fn build(config: &Config) -> Result<App, Error> {
         classification.register(registry);
         router.register(registry);
     });
-    Ok(App { server, classification, inference, router, access: Access::new(config, None)?, knowledge })
+    let access = Access::new(config, router.pool().client())?;
+    Ok(App { server, classification, inference, router, access, knowledge })
 }
 
 /// The router over the providers of the settings. Without any it is there all the same, as most of corbie needs none

@@ -27,6 +27,7 @@ pub mod limits;
 pub mod log;
 pub mod mcp_server;
 pub mod network;
+pub mod oauth;
 pub mod ocr;
 pub mod policy;
 mod problem;
@@ -128,6 +129,7 @@ impl Config {
         tree.forget_values();
         let loaded = Loaded { config, warnings, layers, sources, tree, digests };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
+        mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::mistakes).unwrap_or_default());
         mistakes.extend(loaded.config.providers.mistakes());
         mistakes.extend(loaded.config.forbidden_addresses());
         mistakes.extend(loaded.config.knowledge.mistakes(&loaded.config.inference));

@@ -8,7 +8,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::Value;
 
 use super::problem::Segment;
-use super::{Config, address, duration, network, secret, size};
+use super::{Config, address, duration, network, oauth, secret, size};
 
 /// A `format` that JSON Schema does not know (and must not: editors check the ones they know): its check, and how to say it to a person.
 pub(super) struct Format {
@@ -18,7 +18,7 @@ pub(super) struct Format {
 }
 
 /// The formats use the parsers of the types, so that the schema and serde cannot disagree.
-pub(super) const FORMATS: [Format; 10] = [
+pub(super) const FORMATS: [Format; 11] = [
     Format {
         name: "period",
         fits: |text| text.parse::<duration::Period>().is_ok(),
@@ -58,6 +58,11 @@ pub(super) const FORMATS: [Format; 10] = [
         name: "address-block",
         fits: |text| text.parse::<network::AddressBlock>().is_ok(),
         expected: "an address such as `169.254.10.1` or a network such as `169.254.10.0/24`",
+    },
+    Format {
+        name: "server-identifier",
+        fits: |text| text.parse::<oauth::Identifier>().is_ok(),
+        expected: "a web address without user, query and fragment, such as `https://login.example.org`",
     },
     Format { name: "token", fits: secret::is_token, expected: "one or more visible ASCII characters without spaces" },
     Format {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::address::{HostName, HostPort, WebOrigin};
 use super::duration::{Period, Timeout, as_seconds};
 use super::limits::Limits;
+use super::oauth::OAuth;
 use super::secret::Secret;
 
 /// Where the server listens, who may call, and how long things may take.
@@ -33,6 +34,9 @@ pub struct Server {
     /// data, if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_file: Option<PathBuf>,
+    /// Tokens of an authorization server, which are asked for on every address unless `auth` is `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuth>,
     /// Web pages that may call, besides those of this machine, as a list such as `https://example.org`.
     pub allowed_origins: Vec<WebOrigin>,
     /// Host names callers may use for this server, besides those of this machine.
@@ -86,7 +90,9 @@ pub enum Authentication {
 pub enum NoAuthentication {
     #[error("is `none`, which is refused on an address that other machines can reach; use `bearer`")]
     OpenToOthers,
-    #[error("needs a token; make one with `corbie tokens create`, or set `server.token` or the variable `MCP_API_KEY`")]
+    #[error(
+        "needs a token; make one with `corbie tokens create`, or set `server.token`, the variable `MCP_API_KEY` or `server.oauth`"
+    )]
     NoToken,
 }
 
@@ -97,7 +103,7 @@ impl Server {
         match self.auth {
             Some(Auth::None) if !loopback => Err(NoAuthentication::OpenToOthers),
             Some(Auth::None) => Ok(Authentication::None),
-            None if loopback => Ok(Authentication::None),
+            None if loopback && self.oauth.is_none() => Ok(Authentication::None),
             _ if anybody => Ok(Authentication::Bearer),
             _ => Err(NoAuthentication::NoToken),
         }
@@ -118,6 +124,7 @@ impl Default for Server {
             auth: None,
             token: None,
             tokens_file: None,
+            oauth: None,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             limits: Limits::default(),

@@ -49,7 +49,8 @@ pub(crate) struct Endpoint {
 /// The paths of one listener.
 pub(super) type Routes = TowerToHyperService<Router>;
 
-/// Where the document about this server's authorization is found (RFC 9728), with or without the path of what it guards.
+/// Where the document about this server's authorization is found (RFC 9728). The path of what it guards may follow, which
+/// need not be ours where a proxy stands before us.
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 impl Endpoint {
@@ -94,7 +95,7 @@ impl Endpoint {
     /// The document about this server's authorization, if this is its path.
     fn resource_metadata(&self, path: &str) -> Option<Arc<str>> {
         let rest = path.strip_prefix(RESOURCE_METADATA)?;
-        matches!(rest, "" | "/" | "/mcp").then(|| self.auth.authority()?.resource_metadata()).flatten()
+        (rest.is_empty() || rest.starts_with('/')).then(|| self.auth.authority()?.resource_metadata()).flatten()
     }
 
     /// A refusal by the guard, in the form that callers of this path expect.
@@ -163,9 +164,23 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
         presented => return unauthorized(&endpoint, request.uri().path(), &presented),
     }
     let is_mcp = request.uri().path().starts_with("/mcp");
-    let response = follow(endpoint, routes, request).await;
+    let holder = request.extensions().get::<Holder>().cloned();
+    let response = follow(endpoint.clone(), routes, request).await;
+    if response.status() == StatusCode::FORBIDDEN {
+        return forbidden(&endpoint, holder.as_ref(), response);
+    }
     // What further paths answer is theirs.
     if response.status() == StatusCode::TOO_MANY_REQUESTS && is_mcp { too_many(response) } else { response }
+}
+
+/// Tells a holder who is not trusted enough how to become so, where there is a way.
+fn forbidden(endpoint: &Endpoint, holder: Option<&Holder>, mut response: Response) -> Response {
+    let way = holder.and_then(|holder| endpoint.auth.authority()?.insufficient(holder));
+    let challenge = way.and_then(|way| format!("Bearer error=\"insufficient_scope\", {way}").try_into().ok());
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
 }
 
 fn too_many(mut response: Response) -> Response {
