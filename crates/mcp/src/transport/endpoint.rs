@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{array, reject};
-use super::guard::{Endpoint, json, refuse};
+use super::guard::{Endpoint, json, refuse, with_hint};
 use super::listener::Place;
 use super::modern_headers;
 use super::queue::{Queued, Unopened, queue};
@@ -465,7 +465,11 @@ fn answer_as_json(answer: &Answer) -> Response {
         Ok(_) => StatusCode::OK,
         Err(error) => error.json_rpc_status(answer.era),
     };
-    json(status, answer.encode())
+    let response = json(status, answer.encode());
+    match &answer.outcome {
+        Ok(_) => response,
+        Err(error) => with_hint(response, error),
+    }
 }
 
 /// A version header that names no version we know.
