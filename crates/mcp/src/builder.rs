@@ -1,5 +1,6 @@
 //! Putting a server together: declarations as a plain list, checked at the end.
 
+use crate::admission::Admission;
 use crate::audit::AuditLog;
 use crate::client::META_SERVER_INFO;
 use crate::completion::Completer;
@@ -201,6 +202,7 @@ impl ServerBuilder {
         }
         let who = json!({ "name": self.name, "version": self.version });
         let own_meta = Map::from_iter([(META_SERVER_INFO.to_owned(), who)]);
+        let metrics = Metrics::new(KNOWN.into_iter().chain(self.methods.keys().map(String::as_str)));
         let server = Server(Arc::new(Inner {
             own_meta_written: serde_json::to_string(&own_meta).expect("a map of strings can be written"),
             own_meta,
@@ -225,8 +227,8 @@ impl ServerBuilder {
             running_tasks: Mutex::default(),
             task_turn: Mutex::default(),
             task_news: Mutex::default(),
-            requests: Arc::new(Semaphore::new(self.limits.max_requests.max(1))),
-            metrics: Metrics::new(KNOWN.into_iter().chain(self.methods.keys().map(String::as_str))),
+            admission: Admission::new(&self.limits, &metrics),
+            metrics,
             audit: AuditLog::new(self.limits.max_audit),
             methods: self.methods,
             state_key: self.state_key.unwrap_or_else(StateKey::random),
