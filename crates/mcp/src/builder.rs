@@ -19,6 +19,7 @@ use crate::seal::StateKey;
 use crate::server::{Health, HealthCheck, Inner, Method, MethodHandler, Server};
 use crate::tasks::{MemoryTasks, TaskStore};
 use crate::tool::{DEFAULT_CACHE_TTL, Tool};
+use crate::transport::BodyMemory;
 use crate::trust::Effect;
 use arc_swap::ArcSwap;
 use indexmap::IndexMap;
@@ -228,6 +229,7 @@ impl ServerBuilder {
             task_turn: Mutex::default(),
             task_news: Mutex::default(),
             admission: Admission::new(&self.limits, &metrics),
+            body_memory: BodyMemory::new(self.limits.max_body_memory),
             metrics,
             audit: AuditLog::new(self.limits.max_audit),
             methods: self.methods,

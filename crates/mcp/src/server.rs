@@ -31,6 +31,7 @@ use crate::resource_lister::ResourceLister;
 use crate::seal::StateKey;
 use crate::tasks::{RunningTask, TaskStore};
 use crate::tool::Tool;
+use crate::transport::BodyMemory;
 use crate::trust::{Caller, Effect};
 
 /// An MCP server, ready to be served over any transport. Cheap to clone; all clones are the same server.
@@ -69,6 +70,7 @@ pub(crate) struct Inner {
     pub(crate) task_news: Mutex<()>,
     /// Every request being worked on, also those whose client is gone.
     pub(crate) admission: Admission,
+    pub(crate) body_memory: BodyMemory,
     pub(crate) metrics: Metrics,
     pub(crate) audit: AuditLog,
     pub(crate) state_key: StateKey,
