@@ -7,9 +7,9 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 
+use super::Held;
 use super::cache::{LARGEST, Place};
 use super::counts::Counts;
-use super::Held;
 use super::failure::Failure;
 use super::others_first::others_first;
 use crate::providers::openai::Encoder;
