@@ -220,7 +220,7 @@ pub(crate) const KNOWN: [&str; 19] = [
 ];
 
 /// Boxed, so that requests which find a place at once do not carry it along.
-fn wait_for_place<'a>(waiting: Waiting, cancel: &'a CancellationToken) -> BoxFuture<'a, Result<Slot, Error>> {
+fn wait_for_place(waiting: Waiting, cancel: &CancellationToken) -> BoxFuture<'_, Result<Slot, Error>> {
     Box::pin(async move {
         tokio::select! {
             slot = waiting.turn() => slot,

@@ -36,7 +36,7 @@ const BOUNDS: [f64; 8] = [0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0];
 
 impl Default for Counts {
     fn default() -> Counts {
-        let waits = Histogram::new(BOUNDS.into_iter());
+        let waits = Histogram::new(BOUNDS);
         Counts { running: Gauge::default(), waiting: Gauge::default(), waits, shed: Family::default() }
     }
 }
