@@ -10,7 +10,7 @@ use corbie_mcp::{Health, Limits, RegistrationError, Server};
 
 use crate::access::{Access, TokenFileError};
 use crate::classify::{self, Classification};
-use crate::config::{Config, ConfigError};
+use crate::config::{self, Config, ConfigError};
 use crate::describe::Describer;
 use crate::destinations::Destinations;
 use crate::inference::Inference;
@@ -177,6 +177,7 @@ pub fn http_options(config: &Config, app: &App) -> Options {
         allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
         trust_loopback: app.access.loopback.clone(),
         trust_remote: app.access.remote.clone(),
+        global_rate_limit: config.server.global_rate_limit.and_then(in_force),
         ..Options::default()
     }
 }
@@ -192,8 +193,12 @@ fn routes(app: &App) -> axum::Router {
 
 /// How many requests one caller may send to a listener.
 pub fn rate_limit(config: &Config, loopback: bool) -> Option<RateLimit> {
-    let limit = config.server.rate_limit(loopback)?;
-    Some(RateLimit { per_second: limit.per_second, burst: limit.burst })
+    config.server.rate_limit(loopback).and_then(in_force)
+}
+
+/// A limit that is not turned off.
+fn in_force(limit: config::server::RateLimit) -> Option<RateLimit> {
+    (limit.per_second > 0).then_some(RateLimit { per_second: limit.per_second, burst: limit.burst })
 }
 
 /// The bounds the settings ask for.
@@ -206,6 +211,11 @@ pub fn limits(config: &Config) -> Limits {
         max_header_bytes: limits.max_header_bytes.bytes(),
         max_connections: limits.max_connections,
         max_in_flight: limits.max_in_flight,
+        max_running: limits.max_running,
+        max_running_per_caller: limits.max_running_per_caller,
+        max_waiting: limits.max_waiting,
+        max_wait: limits.max_wait.get(),
+        max_body_memory: limits.max_body_memory.bytes(),
         request_read_timeout: limits.request_read_timeout.get(),
         idle_timeout: limits.idle_timeout.get(),
         write_timeout: limits.write_timeout.get(),

@@ -64,6 +64,9 @@ pub struct Knowledge {
     /// How many bytes all uploads that wait to be added may take, in units of 1,048,576.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub max_uploads_mb: u64,
+    /// How many of these bytes may be of one caller, in units of 1,048,576; never more than of all.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub max_uploads_mb_per_caller: u64,
 }
 
 /// When documents that are added are read as pictures.
@@ -116,6 +119,7 @@ impl Default for Knowledge {
             notify_progress: true,
             keep_uploads: Timeout::seconds(24 * 3600),
             max_uploads_mb: 1024,
+            max_uploads_mb_per_caller: 512,
         }
     }
 }

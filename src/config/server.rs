@@ -54,6 +54,10 @@ pub struct Server {
     /// second with a burst of 1000 on all others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
+    /// How many requests all callers on HTTP and WebSocket together may send. Left out, there is no such limit. It should
+    /// be well above that of one caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub global_rate_limit: Option<RateLimit>,
 }
 
 /// How callers prove who they are.
@@ -66,7 +70,7 @@ pub enum Auth {
     Bearer,
 }
 
-/// How many requests one caller may send.
+/// How many requests may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateLimit {
@@ -132,6 +136,7 @@ impl Default for Server {
             tool_timeouts: BTreeMap::new(),
             shutdown_grace_seconds: Period::seconds(30),
             rate_limit: None,
+            global_rate_limit: None,
         }
     }
 }

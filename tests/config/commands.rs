@@ -43,6 +43,11 @@ server:
     max_header_bytes: 16KiB
     max_connections: 1024
     max_in_flight: 1024
+    max_running: 1000
+    max_running_per_caller: 500
+    max_waiting: 1000
+    max_wait: 5s
+    max_body_memory: 256MiB
     request_read_timeout: 30s
     idle_timeout: 5m
     write_timeout: 30s
@@ -121,6 +126,7 @@ knowledge:
   notify_progress: true
   keep_uploads: 1d
   max_uploads_mb: 1024
+  max_uploads_mb_per_caller: 512
 log:
   level: info
   format: text

@@ -1,5 +1,6 @@
 //! Putting a server together: declarations as a plain list, checked at the end.
 
+use crate::admission::Admission;
 use crate::audit::AuditLog;
 use crate::client::META_SERVER_INFO;
 use crate::completion::Completer;
@@ -18,6 +19,7 @@ use crate::seal::StateKey;
 use crate::server::{Health, HealthCheck, Inner, Method, MethodHandler, Server};
 use crate::tasks::{MemoryTasks, TaskStore};
 use crate::tool::{DEFAULT_CACHE_TTL, Tool};
+use crate::transport::BodyMemory;
 use crate::trust::Effect;
 use arc_swap::ArcSwap;
 use indexmap::IndexMap;
@@ -218,6 +220,7 @@ impl ServerBuilder {
         }
         let who = json!({ "name": self.name, "version": self.version });
         let own_meta = Map::from_iter([(META_SERVER_INFO.to_owned(), who)]);
+        let metrics = Metrics::new(KNOWN.into_iter().chain(self.methods.keys().map(String::as_str)));
         let server = Server(Arc::new(Inner {
             own_meta_written: serde_json::to_string(&own_meta).expect("a map of strings can be written"),
             own_meta,
@@ -243,8 +246,9 @@ impl ServerBuilder {
             running_tasks: Mutex::default(),
             task_turn: Mutex::default(),
             task_news: Mutex::default(),
-            requests: Arc::new(Semaphore::new(self.limits.max_requests.max(1))),
-            metrics: Metrics::new(KNOWN.into_iter().chain(self.methods.keys().map(String::as_str))),
+            admission: Admission::new(&self.limits, &metrics),
+            body_memory: BodyMemory::new(self.limits.max_body_memory),
+            metrics,
             audit: AuditLog::new(self.limits.max_audit),
             methods: self.methods,
             state_key: self.state_key.unwrap_or_else(StateKey::random),

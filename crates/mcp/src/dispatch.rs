@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::{Entered, Slot, Waiting};
 use crate::ask::Asking;
 use crate::client::{ClientCapabilities, LogLevel, META_VERSION, RequestMeta};
 use crate::context::{self, Context};
@@ -98,7 +100,14 @@ impl Server {
         if let Some(bucket) = &exchange.bucket {
             bucket.charge()?;
         }
-        let _working = self.working()?;
+        let _slot = match self.needs_a_place(method) {
+            false => None,
+            true => match self.enter(&exchange.caller)? {
+                None => None,
+                Some(Entered::Runs(slot)) => Some(slot),
+                Some(Entered::Waits(waiting)) => Some(wait_for_place(waiting, &exchange.cancel).await?),
+            },
+        };
         let meta = meta?;
         let (version, client, log_level) = match meta.modern()? {
             Some((version, client)) => (version, client.clone(), meta.log_level),
@@ -114,16 +123,17 @@ impl Server {
         self.route(method, call)?.await
     }
 
+    /// Whether a method does work that has to be bounded. The others only look something up, or have a bound of their
+    /// own; a server that is full still answers a ping, shows what there is, and can be told to stop something.
+    fn needs_a_place(&self, method: &str) -> bool {
+        matches!(method, "tools/call" | "resources/read" | "prompts/get" | "completion/complete")
+            || self.inner().methods.contains_key(method)
+    }
+
     /// The table of methods.
-    fn route(
-        &self,
-        method: &str,
-        call: Call,
-    ) -> Result<futures_util::future::BoxFuture<'static, Result<Reply, Error>>, Error> {
+    fn route(&self, method: &str, call: Call) -> Result<BoxFuture<'static, Result<Reply, Error>>, Error> {
         use methods::*;
-        let ready = |reply: Result<Reply, Error>| -> futures_util::future::BoxFuture<'static, _> {
-            Box::pin(std::future::ready(reply))
-        };
+        let ready = |reply: Result<Reply, Error>| -> BoxFuture<'static, _> { Box::pin(std::future::ready(reply)) };
         Ok(match (method, call.version.era()) {
             ("tools/call", _) => Box::pin(tools_call::call(call)),
             ("tools/list", _) => ready(lists::tools(&call)),
@@ -208,6 +218,16 @@ pub(crate) const KNOWN: [&str; 19] = [
     "tasks/update",
     "tasks/cancel",
 ];
+
+/// Boxed, so that requests which find a place at once do not carry it along.
+fn wait_for_place(waiting: Waiting, cancel: &CancellationToken) -> BoxFuture<'_, Result<Slot, Error>> {
+    Box::pin(async move {
+        tokio::select! {
+            slot = waiting.turn() => slot,
+            () = cancel.cancelled() => Err(Error::Cancelled),
+        }
+    })
+}
 
 struct InFlight<'a>(&'a Server);
 

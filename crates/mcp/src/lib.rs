@@ -7,6 +7,7 @@
 // Generated code of `#[mcp_tool]` names this crate by its outside name, also in our own tests.
 extern crate self as corbie_mcp;
 
+mod admission;
 mod ask;
 mod audit;
 mod builder;
@@ -52,6 +53,7 @@ pub mod transport;
 mod trust;
 mod version;
 
+pub use admission::Slot;
 pub use ask::{AskError, ElicitAction, Elicited, Question, Root, Sampled};
 pub use audit::{AuditEntry, AuditLog, AuditOutcome};
 pub use builder::ServerBuilder;

@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::Admission;
 use crate::audit::AuditLog;
 use crate::builder::ServerBuilder;
 use crate::completion::Completer;
@@ -31,6 +32,7 @@ use crate::resource_lister::ResourceLister;
 use crate::seal::StateKey;
 use crate::tasks::{RunningTask, TaskStore};
 use crate::tool::Tool;
+use crate::transport::BodyMemory;
 use crate::trust::{Caller, Effect};
 
 /// An MCP server, ready to be served over any transport. Cheap to clone; all clones are the same server.
@@ -69,7 +71,8 @@ pub(crate) struct Inner {
     /// News of tasks are read and told in one step.
     pub(crate) task_news: Mutex<()>,
     /// Every request being worked on, also those whose client is gone.
-    pub(crate) requests: Arc<Semaphore>,
+    pub(crate) admission: Admission,
+    pub(crate) body_memory: BodyMemory,
     pub(crate) metrics: Metrics,
     pub(crate) audit: AuditLog,
     pub(crate) state_key: StateKey,
@@ -292,14 +295,6 @@ impl Server {
     /// A token that nobody cancels, for requests whose connection has no end of its own.
     pub(crate) fn never(&self) -> &CancellationToken {
         &self.0.never
-    }
-
-    /// A place among the requests being worked on.
-    pub(crate) fn working(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let most = self.0.limits.max_requests;
-        self.0.requests.clone().try_acquire_owned().map_err(|_| {
-            Error::RateLimited(format!("the server works on {most} requests already; try again in a moment"))
-        })
     }
 
     /// A place among the open `subscriptions/listen` streams.

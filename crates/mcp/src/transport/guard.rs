@@ -80,7 +80,7 @@ impl Endpoint {
 
     /// What the sender of a request may still send: by its name if it has one, else by where it comes from.
     pub(crate) fn bucket(&self, holder: Option<&Holder>, extensions: &http::Extensions) -> Option<Arc<Bucket>> {
-        let limit = holder.and_then(|holder| holder.rate_limit).or(self.rate_limit)?;
+        let limit = holder.and_then(|holder| holder.rate_limit).or(self.rate_limit).or(self.buckets.global_limit())?;
         let whose = match holder {
             Some(holder) => Whose::Holder(holder.identity.clone()),
             None => Whose::Address(extensions.get::<Place>()?.from()),
@@ -112,7 +112,15 @@ impl Endpoint {
 
 /// A JSON-RPC error as an HTTP reply.
 pub(crate) fn refuse(status: StatusCode, error: &Error, era: Era) -> Response {
-    json(status, message::encode_error(None, &error.to_object(era)))
+    with_hint(json(status, message::encode_error(None, &error.to_object(era))), error)
+}
+
+/// Tells in the head when to try again, where that is known.
+pub(crate) fn with_hint(mut response: Response, error: &Error) -> Response {
+    if let Some(seconds) = error.retry_after_seconds() {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
@@ -183,9 +191,9 @@ fn forbidden(endpoint: &Endpoint, holder: Option<&Holder>, mut response: Respons
     response
 }
 
+/// Whoever asks too much is told to wait, if only for the least this header can say.
 fn too_many(mut response: Response) -> Response {
-    // Whole seconds are all this header can say; the message has the milliseconds.
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response.headers_mut().entry(RETRY_AFTER).or_insert(HeaderValue::from_static("1"));
     response
 }
 

@@ -39,6 +39,8 @@ pub struct Options {
     pub trust_remote: Standing,
     /// How many requests one caller may send; none for no limit.
     pub rate_limit: Option<RateLimit>,
+    /// How many requests all callers together may send; none for no limit.
+    pub global_rate_limit: Option<RateLimit>,
     /// Further paths, served behind the same guard. Their requests carry the [`Caller`] as an extension.
     pub routes: Router,
     /// How the guard's refusals are put to callers of further paths who expect another form.
@@ -67,6 +69,7 @@ impl Default for Options {
             trust_loopback: TrustLevel::Trusted.into(),
             trust_remote: TrustLevel::Verified.into(),
             rate_limit: None,
+            global_rate_limit: None,
             routes: Router::new(),
             refusals: None,
         }
@@ -78,7 +81,8 @@ impl Http {
         let limits = server.limits();
         let sessions = Arc::new(Sessions::new(limits.max_sessions, limits.session_idle));
         let connections = Arc::new(Semaphore::new(limits.max_connections));
-        Http { server, options, sessions, connections, buckets: Arc::default() }
+        let buckets = Arc::new(Buckets::new(options.global_rate_limit));
+        Http { server, options, sessions, connections, buckets }
     }
 
     /// The same server for another listener: sessions and connections are counted together, callers are asked for this.

@@ -1,6 +1,7 @@
 //! Ways in and out. Each transport frames messages, says who is calling, and keeps its bounds; none knows a tool.
 
 mod auth;
+mod body;
 mod connection;
 mod endpoint;
 mod guard;
@@ -24,6 +25,8 @@ pub mod unix;
 mod websocket;
 
 pub use auth::{Auth, Authority, Holder, Token, Tokens, Verdict};
+pub(crate) use body::BodyMemory;
+pub use body::{NotReceived, Received, Reserved};
 pub(crate) use lines::{Line, Lines};
 pub(crate) use queue::Sender;
 pub(crate) use rate::Bucket;

@@ -9,7 +9,8 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::endpoint::{Running, is_modern, read_body};
+use super::body::{Received, read_body};
+use super::endpoint::{Running, is_modern};
 use super::guard::{Endpoint, json, refuse};
 use crate::client::RequestMeta;
 use crate::dispatch::Exchange;
@@ -30,8 +31,8 @@ pub(crate) async fn call(
         return refuse(StatusCode::NOT_FOUND, &error, Era::Legacy);
     };
     let (head, body) = request.into_parts();
-    let body = match read_body(&endpoint.server, &head.headers, body).await {
-        Ok(body) => body,
+    let Received { bytes: body, reserved } = match read_body(&endpoint.server, &head.headers, body).await {
+        Ok(received) => received,
         Err(refused) => return *refused,
     };
     let params = match read_params(&method, &body, endpoint.server.limits().max_json_depth) {
@@ -57,7 +58,10 @@ pub(crate) async fn call(
     }
     let request = message::Request { id: Id::Integer(0), method: method.into(), params, bare: true };
     let server = endpoint.server.clone();
-    let work = Box::pin(async move { server.answer(request, meta, exchange).await });
+    let work = Box::pin(async move {
+        let _reserved = reserved;
+        server.answer(request, meta, exchange).await
+    });
     let answer = Running::new(work, Some(endpoint.server.clone())).await;
     match answer.result() {
         Ok(result) => json(StatusCode::OK, serde_json::to_vec(&result).expect("a reply has string keys")),
