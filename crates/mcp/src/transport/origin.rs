@@ -14,11 +14,14 @@ pub(crate) struct Allowed {
     /// Further origins, as `scheme://host[:port]`.
     pub(crate) origins: Vec<String>,
     pub(crate) loopback_listener: bool,
+    /// A socket in the file system has no name, and no page can reach it by one.
+    pub(crate) any_host: bool,
 }
 
 impl Allowed {
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
         match headers.get(HOST).map(|value| value.to_str()) {
+            _ if self.any_host => {}
             Some(Ok(host)) if self.host(host) => {}
             Some(_) => return Err("this server does not answer to that `Host`; see `server.allowed_hosts`"),
             None => return Err("the request has no `Host`"),
@@ -96,6 +99,7 @@ mod tests {
             hosts: vec!["mcp.example.org".into()],
             origins: vec!["https://app.example.org".into()],
             loopback_listener: true,
+            any_host: false,
         };
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().expect("header"));
