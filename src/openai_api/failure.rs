@@ -50,6 +50,11 @@ impl Failure {
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message)
     }
 
+    pub(super) fn too_slow() -> Failure {
+        let message = "the request took too long to arrive; see `server.limits.request_read_timeout`";
+        Failure::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", message)
+    }
+
     pub(super) fn shutting_down() -> Failure {
         let message = "the server is shutting down and takes no new requests; connect again when it is back";
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message)

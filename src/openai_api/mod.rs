@@ -59,7 +59,9 @@ impl Face {
         if caller.trust < TrustLevel::Verified {
             return Err(Failure::not_trusted());
         }
-        let most = self.server.limits().max_message_bytes;
-        to_bytes(body, most).await.map_err(|error| Failure::unread(&error, most))
+        let limits = self.server.limits();
+        let most = limits.max_message_bytes;
+        let read = tokio::time::timeout(limits.request_read_timeout, to_bytes(body, most)).await;
+        read.map_err(|_| Failure::too_slow())?.map_err(|error| Failure::unread(&error, most))
     }
 }
