@@ -135,7 +135,7 @@ fn announce(server: &Server) {
 
 /// What tells one version of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     modified: Option<SystemTime>,
     bytes: u64,
     inode: u64,
@@ -143,7 +143,7 @@ pub(super) struct Stamp {
 
 impl Stamp {
     /// None where there is no file to look at, for the moment or at all.
-    pub(super) fn of(path: Option<&Path>) -> Option<Stamp> {
+    pub(crate) fn of(path: Option<&Path>) -> Option<Stamp> {
         let facts = std::fs::metadata(path?).ok()?;
         Some(Stamp { modified: facts.modified().ok(), bytes: facts.len(), inode: inode(&facts) })
     }
@@ -161,21 +161,21 @@ fn inode(_: &std::fs::Metadata) -> u64 {
 
 /// The signal that asks daemons to read their files again. From a terminal it means that the terminal is gone, and is
 /// left to end the program.
-struct Hangups {
+pub(crate) struct Hangups {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
 impl Hangups {
-    fn listen() -> Hangups {
+    pub(crate) fn listen() -> Hangups {
         use std::io::IsTerminal;
         use tokio::signal::unix::{SignalKind, signal};
         let attended = std::io::stdin().is_terminal();
         Hangups { signal: (!attended).then(|| signal(SignalKind::hangup()).ok()).flatten() }
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         match &mut self.signal {
             Some(signal) => drop(signal.recv().await),
             None => std::future::pending().await,
@@ -185,11 +185,11 @@ impl Hangups {
 
 #[cfg(not(unix))]
 impl Hangups {
-    fn listen() -> Hangups {
+    pub(crate) fn listen() -> Hangups {
         Hangups {}
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         std::future::pending().await
     }
 }
