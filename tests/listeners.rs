@@ -2,6 +2,8 @@
 #![cfg(unix)]
 //! The real program over HTTPS and over a socket file, met by clients that others wrote.
 
+#[path = "listeners/bounds.rs"]
+mod bounds;
 #[path = "listeners/curl.rs"]
 mod curl;
 #[path = "cli/http.rs"]

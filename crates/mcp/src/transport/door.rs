@@ -1,7 +1,7 @@
 //! Ways in for HTTP: a port, a port with TLS, a socket in the file system. Behind each of them is a plain stream.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -104,13 +104,14 @@ impl Door {
                 let (stream, from) = listener.accept().await?;
                 // Answers are small and waited for; Nagle's algorithm would hold them back.
                 let _ = stream.set_nodelay(true);
-                Ok((Knock::Tcp(stream), from.ip()))
+                // One that speaks IPv4 has one address, whichever kind the listener is of.
+                Ok((Knock::Tcp(stream), from.ip().to_canonical()))
             }
             // Whoever opens a file is on this machine.
             #[cfg(unix)]
             Listener::Unix(socket) => {
                 let (stream, _) = socket.listener.accept().await?;
-                Ok((Knock::Unix(stream), IpAddr::V4(Ipv4Addr::LOCALHOST)))
+                Ok((Knock::Unix(stream), IpAddr::from([127, 0, 0, 1])))
             }
         }
     }

@@ -86,7 +86,7 @@ fn is_loopback(host: &Host) -> bool {
     match host {
         Host::Domain(name) => name == "localhost",
         Host::Ipv4(address) => IpAddr::V4(*address).is_loopback(),
-        Host::Ipv6(address) => IpAddr::V6(*address).is_loopback(),
+        Host::Ipv6(address) => IpAddr::V6(*address).to_canonical().is_loopback(),
     }
 }
 
@@ -111,7 +111,9 @@ mod tests {
 
     #[test]
     fn s07_loopback_and_configured_names_pass() {
-        for host in ["localhost", "localhost:3000", "127.0.0.1:8090", "[::1]:8090", "mcp.example.org:443", "LOCALHOST"]
+        let mapped = "[::ffff:127.0.0.1]:8090";
+        for host in
+            ["localhost", "localhost:3000", "127.0.0.1:8090", "[::1]:8090", mapped, "mcp.example.org:443", "LOCALHOST"]
         {
             assert!(check(host, None), "{host}");
         }
