@@ -127,7 +127,9 @@ impl Behind {
             Some(place) => self.serve(knock, place).await,
             None => {
                 self.http.server.inner().metrics.rejected_connections.inc();
-                self.manners.turn_away(knock).await;
+                if let Ok(_farewell) = self.http.places.farewells.try_acquire() {
+                    self.manners.turn_away(knock).await;
+                }
             }
         }
     }

@@ -20,6 +20,8 @@ pub(super) struct Places {
     free: Arc<Semaphore>,
     most_per_address: usize,
     taken: Mutex<Taken>,
+    /// For those who get no place, and are told so.
+    pub(super) farewells: Semaphore,
 }
 
 /// A connection's place among those allowed, carried by its requests: a WebSocket keeps it after the upgrade.
@@ -77,12 +79,16 @@ struct Seat {
 /// How long an idle connection may take to leave. It has nothing to finish.
 const LEAVING: Duration = Duration::from_secs(1);
 
+/// Telling takes a moment. Beyond this many at once it is a flood, and connections are closed without a word.
+const MOST_FAREWELLS: usize = 64;
+
 impl Places {
     pub(super) fn new(limits: &Limits) -> Arc<Places> {
         Arc::new(Places {
             free: Arc::new(Semaphore::new(limits.max_connections)),
             most_per_address: limits.max_connections_per_address,
             taken: Mutex::default(),
+            farewells: Semaphore::new(MOST_FAREWELLS),
         })
     }
 
