@@ -210,6 +210,7 @@ pub fn limits(config: &Config) -> Limits {
         max_json_depth: limits.max_json_depth,
         max_header_bytes: limits.max_header_bytes.bytes(),
         max_connections: limits.max_connections,
+        max_connections_per_address: limits.max_connections_per_address,
         max_in_flight: limits.max_in_flight,
         max_running: limits.max_running,
         max_running_per_caller: limits.max_running_per_caller,

@@ -20,9 +20,14 @@ pub struct Limits {
     pub max_json_depth: usize,
     /// The size of all headers of an HTTP request together.
     pub max_header_bytes: ByteSize,
-    /// How many connections may be open at the same time, over all listeners.
+    /// How many connections may be open at the same time, over all listeners. When all are taken, one that is idle
+    /// between requests makes room.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
+    /// How many of them may come from one address, or from one /64 network of IPv6; 0 means as many as there are. Those
+    /// of this machine are not counted, as a proxy brings the callers of many.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub max_connections_per_address: usize,
     /// How many requests of one connection may be worked on at the same time.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_in_flight: usize,
@@ -68,6 +73,7 @@ impl Default for Limits {
             max_json_depth: 128,
             max_header_bytes: ByteSize::kibibytes(16),
             max_connections: 1024,
+            max_connections_per_address: 256,
             max_in_flight: 1024,
             max_running: 1000,
             max_running_per_caller: 500,

@@ -8,7 +8,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::Value;
 
 use super::problem::Segment;
-use super::{Config, address, duration, network, oauth, secret, size};
+use super::{Config, address, duration, network, oauth, secret, size, socket_mode};
 
 /// A `format` that JSON Schema does not know (and must not: editors check the ones they know): its check, and how to say it to a person.
 pub(super) struct Format {
@@ -18,7 +18,7 @@ pub(super) struct Format {
 }
 
 /// The formats use the parsers of the types, so that the schema and serde cannot disagree.
-pub(super) const FORMATS: [Format; 11] = [
+pub(super) const FORMATS: [Format; 12] = [
     Format {
         name: "period",
         fits: |text| text.parse::<duration::Period>().is_ok(),
@@ -35,9 +35,14 @@ pub(super) const FORMATS: [Format; 11] = [
         expected: "a size such as `16KiB` or `4MiB`, up to `1GiB`, or a number of bytes",
     },
     Format {
-        name: "host-port",
-        fits: |text| text.parse::<address::HostPort>().is_ok(),
-        expected: "`host:port`, such as `127.0.0.1:8090` or `[::1]:8090`",
+        name: "listen",
+        fits: |text| text.parse::<address::Listen>().is_ok(),
+        expected: "`host:port`, such as `127.0.0.1:8090` or `[::1]:8090`, or a socket such as `unix:/run/corbie/corbie.sock`",
+    },
+    Format {
+        name: "socket-mode",
+        fits: |text| text.parse::<socket_mode::SocketMode>().is_ok(),
+        expected: "permissions in octal digits such as `0660`",
     },
     Format {
         name: "origin",

@@ -6,19 +6,25 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::address::{HostName, HostPort, WebOrigin};
+use super::address::{HostName, Listen, WebOrigin};
 use super::duration::{Period, Timeout, as_seconds};
 use super::limits::Limits;
 use super::oauth::OAuth;
 use super::secret::Secret;
+use super::socket_mode::SocketMode;
+use super::tls::Tls;
 
 /// Where the server listens, who may call, and how long things may take.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
-    /// Where HTTP and WebSocket are served, as a list of `host:port`. An empty list means the ports 8090 and 3000
-    /// of this machine only. Nothing is served before HTTP is asked for.
-    pub listen: Vec<HostPort>,
+    /// Where HTTP and WebSocket are served, as a list of `host:port`, or `unix:/path` for a socket in the file system.
+    /// An empty list means the ports 8090 and 3000 of this machine only. Nothing is served before HTTP is asked for.
+    pub listen: Vec<Listen>,
+    /// Who may open the sockets of `listen`, in octal digits. `0600` lets in this user alone, `0660` its group too.
+    pub socket_mode: SocketMode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
     /// The name the server tells its clients.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
@@ -124,6 +130,8 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             listen: Vec::new(),
+            socket_mode: SocketMode::default(),
+            tls: None,
             name: "corbie".into(),
             auth: None,
             token: None,

@@ -30,6 +30,7 @@ server:
   listen:
     - \"0.0.0.0:80\"
     - \"[::1]:81\"
+  socket_mode: \"0600\"
   name: \"a: b\"
   auth: bearer
   token: \"***\"
@@ -42,6 +43,7 @@ server:
     max_json_depth: 128
     max_header_bytes: 16KiB
     max_connections: 1024
+    max_connections_per_address: 256
     max_in_flight: 1024
     max_running: 1000
     max_running_per_caller: 500

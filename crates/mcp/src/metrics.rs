@@ -22,6 +22,7 @@ pub struct Metrics {
     pub(crate) errors: Family<CodeLabel, Counter>,
     pub(crate) connections: Gauge,
     pub(crate) rejected_connections: Counter,
+    pub(crate) failed_handshakes: Counter,
     pub(crate) in_flight: Gauge,
 }
 
@@ -64,6 +65,7 @@ impl Metrics {
             errors: Family::default(),
             connections: Gauge::default(),
             rejected_connections: Counter::default(),
+            failed_handshakes: Counter::default(),
             in_flight: Gauge::default(),
             prometheus: Mutex::default(),
         };
@@ -72,8 +74,13 @@ impl Metrics {
         prometheus.register("connections", "Open HTTP and WebSocket connections", metrics.connections.clone());
         prometheus.register(
             "connections_rejected",
-            "Connections refused because too many were open",
+            "Connections refused because too many were open, or of another user",
             metrics.rejected_connections.clone(),
+        );
+        prometheus.register(
+            "tls_handshakes_failed",
+            "Connections that did not get as far as HTTP over TLS",
+            metrics.failed_handshakes.clone(),
         );
         prometheus.register("requests_in_flight", "Requests being worked on", metrics.in_flight.clone());
         Metrics { prometheus: Mutex::new(prometheus), ..metrics }

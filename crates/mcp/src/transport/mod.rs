@@ -3,6 +3,7 @@
 mod auth;
 mod body;
 mod connection;
+mod door;
 mod endpoint;
 mod guard;
 pub mod http;
@@ -11,15 +12,23 @@ mod listener;
 mod modern_headers;
 mod origin;
 mod os_streams;
+#[cfg(unix)]
+mod peers;
+mod places;
 mod queue;
 mod rate;
 mod rest;
 mod sessions;
 mod shutdown;
 mod slow_reader;
+#[cfg(unix)]
+mod socket_file;
 mod sse;
 mod status;
 pub mod stdio;
+#[cfg(feature = "tls")]
+mod tls;
+mod turns;
 #[cfg(unix)]
 pub mod unix;
 mod websocket;
@@ -32,3 +41,7 @@ pub(crate) use queue::Sender;
 pub(crate) use rate::Bucket;
 pub use rate::RateLimit;
 pub use shutdown::stop_on_signal;
+#[cfg(unix)]
+pub use socket_file::{SocketError, SocketFile};
+#[cfg(feature = "tls")]
+pub use tls::{CertificateError, Certificates};
