@@ -21,6 +21,7 @@ use crate::party::Party;
 use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::trace::Trail;
 use crate::transport::Bucket;
 use crate::trust::Caller;
 use crate::version::{Era, Opening};
@@ -228,6 +229,7 @@ impl Connection {
             cancel,
             closing: self.closing.clone(),
             bucket: self.bucket.clone(),
+            trail: Trail::new(),
         }
     }
 }

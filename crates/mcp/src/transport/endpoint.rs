@@ -32,6 +32,7 @@ use crate::outcome::Style;
 use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::trace::Trail;
 use crate::transport::Bucket;
 use crate::trust::{Caller, Via};
 use crate::version::{Era, Opening, Version};
@@ -201,6 +202,7 @@ struct Peer<'a> {
     accepts_events: bool,
     caller: Caller,
     bucket: Option<Arc<Bucket>>,
+    trail: Trail,
 }
 
 impl<'a> Peer<'a> {
@@ -239,6 +241,7 @@ impl<'a> Peer<'a> {
             accepts_events: accepts_events(headers),
             caller,
             bucket: endpoint.bucket(extensions.get(), extensions),
+            trail: extensions.get().cloned().unwrap_or_else(Trail::new),
         })
     }
 
@@ -346,6 +349,7 @@ impl<'a> Peer<'a> {
             cancel,
             closing: self.endpoint.server.never().clone(),
             bucket: None,
+            trail: self.trail.clone(),
         }
     }
 }

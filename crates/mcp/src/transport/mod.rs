@@ -10,6 +10,7 @@ mod listener;
 mod modern_headers;
 mod origin;
 mod os_streams;
+mod passage;
 mod queue;
 mod rate;
 mod rest;
