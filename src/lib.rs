@@ -3,11 +3,13 @@
 //! The library exists so that tests can reach in; the product is the binary.
 
 pub mod app;
+pub mod audit_file;
 pub mod classify;
 pub mod cli;
 pub mod config;
 pub mod describe;
 pub mod evaluate;
+mod gauges;
 pub mod inference;
 pub mod knowledge;
 mod locked;

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use corbie_mcp::Server;
 use corbie_mcp::transport::http::Http;
 use corbie_mcp::transport::{Auth, stdio, stop_on_signal};
+use corbie_mcp::{AuditEvent, Server};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
@@ -59,11 +59,12 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
     let app = app::build(config)?;
     let http_options = app::http_options(config, &app);
-    let App { server, classification, router, knowledge, .. } = app;
+    let App { server, classification, router, knowledge, audit, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.
     let stopping = stop_on_signal(server.clone());
     let following = reload::follow(classification.clone(), server.clone());
     let listeners = if with == With::Stdio { Vec::new() } else { listeners(loaded, ports).await? };
+    server.audit().event(AuditEvent::new("start").detail(format!("corbie {}", server.version())));
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), http_options);
     for Listening { listener, address, auth } in listeners {
@@ -118,6 +119,11 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         }
     }
     drop((warming, keeping));
+    server.audit().event(AuditEvent::new("stop"));
+    if let Some(audit) = audit {
+        // It waits for the disk.
+        let _ = tokio::task::spawn_blocking(move || audit.finish()).await;
+    }
     end
 }
 

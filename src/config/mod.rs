@@ -8,6 +8,7 @@
 //! A new section is one type in a file of its own and one field of [`Config`].
 
 pub mod address;
+pub mod audit;
 pub mod cache;
 pub mod classification;
 pub mod classifier;
@@ -78,6 +79,7 @@ pub struct Config {
     pub ocr: ocr::Ocr,
     pub knowledge: knowledge::Knowledge,
     pub log: log::Log,
+    pub audit: audit::Audit,
     #[serde(skip_serializing_if = "classifier::Classifier::is_absent")]
     pub classifier: classifier::Classifier,
 }
@@ -114,6 +116,7 @@ impl Config {
             suggestion: None,
         })?;
         config.knowledge.find_home(&sources.variables);
+        config.audit.find_home(&sources.variables);
         let loaded = Loaded { config, warnings, layers, tree };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.providers.mistakes());

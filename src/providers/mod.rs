@@ -15,6 +15,7 @@ pub mod client;
 pub mod embeddings;
 mod error;
 pub mod google;
+pub mod metrics;
 pub mod mock;
 pub mod openai;
 pub mod pool;

@@ -120,6 +120,10 @@ knowledge:
   max_uploads_mb: 1024
 log:
   level: info
+audit:
+  max_bytes: 64MiB
+  keep: 8
+  on_failure: continue
 "
     );
 }
