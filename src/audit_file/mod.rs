@@ -11,7 +11,7 @@ mod writer;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use corbie_mcp::{AuditEntry, AuditEvent, AuditSink};
@@ -49,6 +49,10 @@ enum Line {
     Event(AuditEvent),
 }
 
+/// The files of this process. A server and its tools may hold each other for ever, so a file is not always dropped before
+/// the process ends.
+static OPEN: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
 /// How long a stop waits for the last lines: a disk that hangs must not keep the process.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -64,19 +68,32 @@ impl AuditFile {
         });
         let writer = Writer::new(shared.clone(), file);
         std::thread::Builder::new().name("audit".into()).spawn(move || writer.work())?;
+        locked(&OPEN).push(Arc::downgrade(&shared));
         Ok(AuditFile { shared, is_required: settings.on_failure == config::OnFailure::Refuse })
     }
 
     /// Writes what was taken so far, and takes no more. Waits, but not for ever.
     pub fn finish(&self) {
-        if !self.shared.queue.finish(PATIENCE) {
-            tracing::error!("the audit log could not be written to its end");
-        }
+        self.shared.finish();
     }
 
     fn take(&self, line: Line) {
         if !self.shared.queue.add(line) {
             self.shared.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The same for all files of this process, at its end.
+pub fn finish_all() {
+    let open = std::mem::take(&mut *locked(&OPEN));
+    open.iter().filter_map(Weak::upgrade).for_each(|shared| shared.finish());
+}
+
+impl Shared {
+    fn finish(&self) {
+        if !self.queue.finish(PATIENCE) {
+            tracing::error!("the audit log could not be written to its end");
         }
     }
 }

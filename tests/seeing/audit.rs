@@ -163,6 +163,19 @@ fn m98_a_file_that_cannot_be_opened_is_told_at_the_start() {
 }
 
 #[test]
+fn m98_calls_of_the_command_line_are_kept_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.jsonl");
+    for _ in 0..2 {
+        let setup = corbie("tools call list_categories").variable("CORBIE_AUDIT__FILE", file.display());
+        assert_eq!(setup.run("").code, Some(0));
+    }
+    let kept = lines(&file);
+    let told: Vec<_> = kept.iter().map(|line| (line["tool"].as_str(), line["via"].as_str())).collect();
+    assert_eq!(told, [(Some("list_categories"), Some("internal")); 2], "{kept:?}");
+}
+
+#[test]
 fn m98_no_name_can_forge_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
