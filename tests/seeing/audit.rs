@@ -13,6 +13,7 @@ use crate::http::Client;
 use crate::process::{Running, call, corbie, wait_for};
 
 const TOKEN: &str = "a-token-for-tests-9f3a";
+const KNOWN: (&str, &str) = ("Authorization", "Bearer a-token-for-tests-9f3a");
 
 /// A program that writes to a file of its folder, and asks for a token.
 fn start(audit: &str, folder: &Path) -> Running {
@@ -26,9 +27,7 @@ fn start(audit: &str, folder: &Path) -> Running {
 }
 
 fn ask(client: &Client, tool: &str, arguments: Value) -> Value {
-    let headers = [("Authorization", format!("Bearer {TOKEN}"))];
-    let headers = [(headers[0].0, headers[0].1.as_str())];
-    client.call("POST", "/mcp", &headers, &call(1, tool, arguments).to_string()).json()
+    client.call("POST", "/mcp", &[KNOWN], &call(1, tool, arguments).to_string()).json()
 }
 
 /// Every line must be JSON, or nobody can read the file.
@@ -52,7 +51,7 @@ fn m98_calls_strangers_and_operators_are_kept_in_a_private_file() {
     let file = folder.path().join("audit.jsonl");
     let mut running = start("", folder.path());
     let client = running.client();
-    let sent = [("Authorization", "Bearer a-token-for-tests-9f3a"), ("x-request-id", "mine-1")];
+    let sent = [KNOWN, ("x-request-id", "mine-1")];
     client.call("POST", "/mcp", &sent, &call(1, "list_categories", json!({ "x": "my secret" })).to_string());
     ask(&client, "knowledge-clear", json!({ "confirm": "my secret" }));
     client.call("POST", "/mcp", &[("Authorization", "Bearer guessed-token")], "{}");
@@ -117,9 +116,8 @@ fn m98_a_full_disk_stops_nobody_and_is_noted_when_it_is_over() {
         assert_eq!(ask(&client, "list_categories", json!({}))["result"]["isError"], false);
     }
     running.logged("the audit log cannot be written");
-    let headers = [("Authorization", "Bearer a-token-for-tests-9f3a")];
     wait_for("losses to be counted", || {
-        let metrics = client.call("GET", "/metrics", &headers, "").body;
+        let metrics = client.call("GET", "/metrics", &[KNOWN], "").body;
         let lost = metrics.lines().find_map(|line| line.strip_prefix("corbie_audit_lost_total "))?;
         (lost.parse::<u64>().unwrap() >= 4).then_some(())
     });
@@ -146,8 +144,7 @@ fn m98_an_operator_can_have_changes_refused_while_nothing_is_kept() {
     let refused = ask(&client, "knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
     assert_eq!(refused["error"]["data"]["error_type"], "AuditUnavailable", "{refused}");
     let chat = json!({ "model": "auto", "messages": [] }).to_string();
-    let headers = [("Authorization", "Bearer a-token-for-tests-9f3a")];
-    assert_eq!(client.call("POST", "/v1/chat/completions", &headers, &chat).status, 503);
+    assert_eq!(client.call("POST", "/v1/chat/completions", &[KNOWN], &chat).status, 503);
     assert_eq!(ask(&client, "list_categories", json!({}))["result"]["isError"], false);
     fs::remove_file(&file).unwrap();
     running.logged("the audit log can be written again");

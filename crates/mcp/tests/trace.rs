@@ -10,7 +10,7 @@ use axum::Router;
 use axum::routing::get;
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{Auth, Token};
-use corbie_mcp::{Arguments, CallResult, Context, Server, Tool, Trace, TrustLevel};
+use corbie_mcp::{Arguments, CallResult, Context, Server, TaskSupport, Tool, Trace, TrustLevel};
 use fixture::peer::{self, JSON, Reply, Way, call, json_of, modern, modern_headers};
 use fixture::{Wiped, listen};
 use serde_json::{Value, json};
@@ -21,21 +21,22 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
 /// A server with a tool that tells where its request belongs, and logs a line.
 fn server() -> Server {
-    let trail = Tool::builder("trail").description("Tell where this request belongs").no_input().run(
-        async |context: Context, _: Arguments| {
-            tracing::info!("working");
-            // Polled again later: what is current is current for as long as the work goes on.
-            tokio::task::yield_now().await;
-            let current = Trace::current();
-            assert_eq!(current.as_ref(), context.trace());
-            CallResult::json(json!({
-                "request_id": context.request_id(),
-                "trace": current.as_ref().map(|trace| trace.id().to_string()),
-                "state": current.as_ref().and_then(Trace::state),
-            }))
-        },
-    );
-    fixture::builder(Wiped::default()).tool(trail).build().expect("valid")
+    let tool = |name: &str| Tool::builder(name).description("Tell where this request belongs").no_input();
+    let (trail, later) = (tool("trail").run(tell), tool("later").task_support(TaskSupport::Optional).run(tell));
+    fixture::builder(Wiped::default()).tool(trail).tool(later).build().expect("valid")
+}
+
+async fn tell(context: Context, _: Arguments) -> CallResult {
+    tracing::info!("working");
+    // Polled again later: what is current is current for as long as the work goes on.
+    tokio::task::yield_now().await;
+    let current = Trace::current();
+    assert_eq!(current.as_ref(), context.trace());
+    CallResult::json(json!({
+        "request_id": context.request_id(),
+        "trace": current.as_ref().map(|trace| trace.id().to_string()),
+        "state": current.as_ref().and_then(Trace::state),
+    }))
 }
 
 fn request_id(reply: &Reply) -> &str {
@@ -126,6 +127,26 @@ async fn a_trace_is_read_from_messages_on_every_transport() {
         let told = json_of(&way.ask(&server, TrustLevel::Trusted, &request).await);
         assert_eq!(told["trace"], TRACE, "{way:?}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_goes_on_as_a_task_stays_in_its_trace() {
+    let server = server();
+    let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let mut request = modern(1, "tools/call", json!({ "name": "later" }), capabilities.clone());
+    request["params"]["_meta"]["traceparent"] = PARENT.into();
+    let mut peer = peer::Stdio::start(&server, TrustLevel::Trusted);
+    let task = peer.call(&request).await["result"]["taskId"].take();
+    assert!(task.is_string(), "it is a task");
+    let told = loop {
+        let get = modern(2, "tasks/get", json!({ "taskId": task }), capabilities.clone());
+        let told = peer.call(&get).await["result"].take();
+        if told["status"] != "working" {
+            break told;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(told.to_string().contains(TRACE), "{told}");
 }
 
 #[tokio::test]

@@ -109,7 +109,10 @@ impl Endpoint {
     /// Records somebody who was not let in.
     fn turned_away(&self, reason: &'static str, event: AuditEvent, extensions: &http::Extensions) {
         self.server.metrics().count_refused(reason);
-        let event = extensions.get::<Trail>().map_or(event.clone(), |trail| event.of(&trail.id));
+        let event = match extensions.get::<Trail>() {
+            Some(trail) => event.of(&trail.id),
+            None => event,
+        };
         let event = match extensions.get::<Place>() {
             Some(place) => event.by(place.from().to_string()),
             None => event,
