@@ -1,14 +1,18 @@
 //! The composition root: the only place that turns settings into a server.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use corbie_mcp::transport::RateLimit;
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::{Health, Limits, RegistrationError, Server};
+use serde_json::{Map, Value, json};
 
 use crate::access::{Access, TokenFileError};
+use crate::audit_file::AuditFile;
 use crate::classify::{self, Classification};
 use crate::config::{self, Config, ConfigError};
 use crate::describe::Describer;
@@ -44,6 +48,8 @@ pub struct App {
     pub access: Access,
     /// None where the settings switch it off.
     pub knowledge: Option<Knowledge>,
+    /// None where calls are not written to a file.
+    pub audit: Option<Arc<AuditFile>>,
 }
 
 /// Why there is no server.
@@ -57,6 +63,8 @@ pub enum Error {
     /// A misspelt name here would let prompts out that must stay.
     #[error("`router.stay` names the category `{0}`, which the taxonomy does not have")]
     UnknownCategory(String),
+    #[error("`audit.file` is `{}`, which cannot be written: {error}; make its folder, or name another file", .path.display())]
+    Audit { path: PathBuf, error: io::Error },
     #[error("`providers.required` is set, and {0}; one that is found on this machine does not count")]
     NoProvider(route::Error),
     /// Nobody may be let in, or kept out, by a file that cannot be read.
@@ -115,6 +123,12 @@ pub fn build(config: &Config) -> Result<App, Error> {
         builder = knowledge::resources::register(builder, knowledge);
         builder = builder.task_store(Arc::new(Tasks::new(knowledge.clone(), MOST_TASKS)));
     }
+    let audit = audit(config)?;
+    if let Some(audit) = &audit {
+        builder = builder.audit_sink(audit.clone());
+    }
+    let (waiting, reading) = (inference.clone(), knowledge.clone());
+    builder = builder.inspection(move || queues(&waiting, reading.as_ref()));
     let server = builder.build()?;
     if let Some(knowledge) = &knowledge {
         router.ground(knowledge.clone());
@@ -124,9 +138,30 @@ pub fn build(config: &Config) -> Result<App, Error> {
         inference.register(registry);
         classification.register(registry);
         router.register(registry);
+        if let Some(knowledge) = &knowledge {
+            knowledge.register(registry);
+        }
     });
     let access = Access::new(config, router.pool().client())?;
-    Ok(App { server, classification, inference, router, access, knowledge })
+    Ok(App { server, classification, inference, router, access, knowledge, audit })
+}
+
+/// The file that calls are written to, if there is to be one.
+fn audit(config: &Config) -> Result<Option<Arc<AuditFile>>, Error> {
+    let Some(path) = &config.audit.file else { return Ok(None) };
+    let opened = AuditFile::open(path, &config.audit);
+    opened.map(|file| Some(Arc::new(file))).map_err(|error| Error::Audit { path: path.clone(), error })
+}
+
+/// How many wait for what, for `inspect_server`.
+fn queues(inference: &Inference, knowledge: Option<&Knowledge>) -> Map<String, Value> {
+    let (waiting, running) = knowledge.map_or((0, 0), Knowledge::tasks_open);
+    let queues = json!({
+        "texts_waiting": inference.texts_waiting(),
+        "tasks_waiting": waiting,
+        "tasks_running": running,
+    });
+    Map::from_iter([("queues".to_owned(), queues)])
 }
 
 /// The router over the providers of the settings. Without any it is there all the same, as most of corbie needs none

@@ -4,9 +4,9 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use corbie_mcp::Server;
 use corbie_mcp::transport::http::Http;
 use corbie_mcp::transport::{stdio, stop_on_signal};
+use corbie_mcp::{AuditEvent, Server};
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -40,7 +40,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
     let app = app::build(config)?;
     let http_options = app::http_options(config, &app);
-    let App { server, classification, router, access, knowledge, .. } = app;
+    let App { server, classification, router, access, knowledge, audit, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.
     let stopping = stop_on_signal(server.clone());
     let following = reload::follow(classification.clone(), server.clone());
@@ -49,6 +49,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         tls = certificates::open(loaded)?;
         listeners = listening::open(loaded, ports, &access).await?;
     }
+    server.audit().event(AuditEvent::new("start").detail(format!("corbie {}", server.version())));
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), http_options);
     for Listening { at, auth } in listeners {
@@ -115,6 +116,11 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         }
     }
     drop((warming, keeping));
+    server.audit().event(AuditEvent::new("stop"));
+    if let Some(audit) = audit {
+        // It waits for the disk.
+        let _ = tokio::task::spawn_blocking(move || audit.finish()).await;
+    }
     end
 }
 

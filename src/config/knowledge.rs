@@ -143,15 +143,9 @@ impl Knowledge {
 
     /// Puts the user's home in the place of a `~` that a path begins with, as a shell does. Others' homes are not known.
     pub(super) fn find_home(&mut self, variables: &BTreeMap<String, String>) {
-        let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-        let Some(home) = variables.get(name).map(Path::new).filter(|home| home.is_absolute()) else { return };
         let watched = self.watch.iter_mut().map(|watch| &mut watch.path);
         let kept = self.storage_path.iter_mut().chain(&mut self.vector_db_path);
-        for path in kept.chain(&mut self.allowed_roots).chain(watched) {
-            if let Ok(rest) = path.strip_prefix("~") {
-                *path = home.join(rest);
-            }
-        }
+        put_home(kept.chain(&mut self.allowed_roots).chain(watched), variables);
     }
 
     /// What does not fit together: a model that is not the one in use.
@@ -176,6 +170,17 @@ impl Knowledge {
 
     pub fn max_file_bytes(&self) -> u64 {
         self.max_file_size_mb << 20
+    }
+}
+
+/// Puts the user's home in the place of a `~` that paths begin with.
+pub(super) fn put_home<'a>(paths: impl Iterator<Item = &'a mut PathBuf>, variables: &BTreeMap<String, String>) {
+    let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    let Some(home) = variables.get(name).map(Path::new).filter(|home| home.is_absolute()) else { return };
+    for path in paths {
+        if let Ok(rest) = path.strip_prefix("~") {
+            *path = home.join(rest);
+        }
     }
 }
 

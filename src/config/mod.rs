@@ -8,6 +8,7 @@
 //! A new section is one type in a file of its own and one field of [`Config`].
 
 pub mod address;
+pub mod audit;
 pub mod cache;
 pub mod classification;
 pub mod classifier;
@@ -87,6 +88,7 @@ pub struct Config {
     pub ocr: ocr::Ocr,
     pub knowledge: knowledge::Knowledge,
     pub log: log::Log,
+    pub audit: audit::Audit,
     #[serde(skip_serializing_if = "classifier::Classifier::is_absent")]
     pub classifier: classifier::Classifier,
 }
@@ -126,6 +128,7 @@ impl Config {
             suggestion: None,
         })?;
         config.knowledge.find_home(&sources.variables);
+        config.audit.find_home(&sources.variables);
         let digests = Digests::of(&tree);
         // What was written is in the types now, which look after their secrets; the tree still knows where.
         tree.forget_values();

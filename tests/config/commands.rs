@@ -132,6 +132,10 @@ knowledge:
 log:
   level: info
   format: text
+audit:
+  max_bytes: 64MiB
+  keep: 8
+  on_failure: continue
 "
     );
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
@@ -77,6 +77,8 @@ pub(crate) struct Inner {
     pub(crate) audit: AuditLog,
     pub(crate) state_key: StateKey,
     pub(crate) started: Instant,
+    pub(crate) started_at: SystemTime,
+    pub(crate) inspection: Option<Inspection>,
     pub(crate) health: Option<HealthCheck>,
     pub(crate) draining: CancellationToken,
     pub(crate) grace_ends: OnceLock<Instant>,
@@ -100,6 +102,9 @@ pub(crate) type MethodHandler = dyn Fn(Context, Params) -> BoxFuture<'static, Re
 
 /// Adds members to `GET /health`; `status` becomes `degraded` when it names an impaired part (T-41).
 pub(crate) type HealthCheck = Arc<dyn Fn() -> Health + Send + Sync>;
+
+/// Adds members to what `inspect_server` tells, such as how many wait for what.
+pub(crate) type Inspection = Arc<dyn Fn() -> Map<String, Value> + Send + Sync>;
 
 /// What a program knows about the state of its parts.
 #[derive(Debug, Clone, Default)]
@@ -153,6 +158,11 @@ impl Server {
 
     pub fn uptime(&self) -> Duration {
         self.0.started.elapsed()
+    }
+
+    /// When it started, by the clock on the wall.
+    pub fn started_at(&self) -> SystemTime {
+        self.0.started_at
     }
 
     /// The tools at this moment.

@@ -22,6 +22,7 @@ use crate::party::Party;
 use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::trace::Trail;
 use crate::transport::Bucket;
 use crate::trust::{Caller, Via};
 use crate::version::{Era, Opening};
@@ -247,6 +248,7 @@ impl Connection {
             cancel,
             closing: self.closing.clone(),
             bucket: self.bucket.clone(),
+            trail: Trail::new(),
         }
     }
 }

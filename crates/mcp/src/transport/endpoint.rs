@@ -29,6 +29,7 @@ use crate::outcome::Style;
 use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::trace::Trail;
 use crate::transport::Bucket;
 use crate::trust::{Caller, Via};
 use crate::version::{Era, Opening, Version};
@@ -170,6 +171,7 @@ struct Peer<'a> {
     bucket: Option<Arc<Bucket>>,
     /// The memory of the body, which each of its requests keeps until it is done.
     reserved: Arc<Reserved>,
+    trail: Trail,
 }
 
 impl<'a> Peer<'a> {
@@ -210,6 +212,7 @@ impl<'a> Peer<'a> {
             caller,
             bucket: endpoint.bucket(extensions.get(), extensions),
             reserved: Arc::new(reserved),
+            trail: extensions.get().cloned().unwrap_or_else(Trail::new),
         })
     }
 
@@ -321,6 +324,7 @@ impl<'a> Peer<'a> {
             cancel,
             closing: self.endpoint.server.never().clone(),
             bucket: None,
+            trail: self.trail.clone(),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::origin::Allowed;
 use super::places::Places;
 use super::rate::{Buckets, RateLimit};
 use super::sessions::Sessions;
-use super::{endpoint, rest, status};
+use super::{endpoint, passage, rest, status};
 use crate::error::Error;
 use crate::server::Server;
 use crate::standing::Standing;
@@ -123,7 +123,7 @@ impl Http {
             .route("/ready", get(status::ready))
             .route("/metrics", get(status::metrics))
             .with_state(endpoint.clone())
-            .merge(self.options.routes.clone())
+            .merge(self.options.routes.clone().layer(axum::middleware::from_fn(passage::tell_pattern)))
             .fallback(nowhere)
     }
 }

@@ -12,6 +12,7 @@ mod listener;
 mod modern_headers;
 mod origin;
 mod os_streams;
+mod passage;
 #[cfg(unix)]
 mod peers;
 mod places;

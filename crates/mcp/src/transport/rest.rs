@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::message::{self, Id, Params};
 use crate::outcome::Style;
 use crate::session::{Outlet, Session};
+use crate::trace::Trail;
 use crate::trust::Via;
 use crate::version::{Era, Opening};
 
@@ -48,6 +49,7 @@ pub(crate) async fn call(
         cancel: CancellationToken::new(),
         closing: endpoint.server.never().clone(),
         bucket: None,
+        trail: head.extensions.get().cloned().unwrap_or_else(Trail::new),
     };
     let params = Params::from_value(&params);
     let meta = RequestMeta::of(&params);
