@@ -144,7 +144,7 @@ impl Router {
 
     /// What documents may say about the prompts of a caller: its token may keep it from the base they are in.
     pub fn documents_for(&self, caller: &Caller) -> Documents {
-        match caller.may_see(&self.0.settings.grounding.knowledge_base) {
+        match caller.may_use("knowledge-search") && caller.may_see(&self.0.settings.grounding.knowledge_base) {
             true => Documents::Asked,
             false => Documents::Hidden,
         }
@@ -243,6 +243,7 @@ impl Router {
             id: self.0.next_id.fetch_add(1, Ordering::Relaxed),
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             asked: asked.filter(|model| *model != AUTO).map(clip),
+            caller: caller.clone(),
             ..Record::default()
         };
         Journey::begin(self.0.clone(), record, caller)
