@@ -93,7 +93,6 @@ fn create(command: &Create, trust: Option<TrustLevel>, file: &TokenFile, loaded:
     record.rate_limit = command.rate_limit.map(|per_second| RateLimit {
         per_second,
         burst: command.burst.unwrap_or(per_second.saturating_mul(2)),
-        ..RateLimit::default()
     });
     file.add(new.record.clone())?;
     if command.json {
