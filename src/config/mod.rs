@@ -39,6 +39,7 @@ pub mod secret;
 pub mod server;
 pub mod size;
 mod suggest;
+pub mod telemetry;
 mod tree;
 pub mod trust;
 mod typed;
@@ -84,6 +85,7 @@ pub struct Config {
     pub ocr: ocr::Ocr,
     pub knowledge: knowledge::Knowledge,
     pub log: log::Log,
+    pub telemetry: telemetry::Telemetry,
     #[serde(skip_serializing_if = "classifier::Classifier::is_absent")]
     pub classifier: classifier::Classifier,
 }
@@ -129,6 +131,7 @@ impl Config {
         let loaded = Loaded { config, warnings, layers, sources, tree, digests };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.providers.mistakes());
+        mistakes.extend(loaded.config.telemetry.mistakes());
         mistakes.extend(loaded.config.forbidden_addresses());
         mistakes.extend(loaded.config.knowledge.mistakes(&loaded.config.inference));
         if mistakes.is_empty() {

@@ -22,7 +22,7 @@ pub mod pool;
 pub mod provider;
 mod question;
 pub mod retry;
-mod retry_after;
+pub(crate) mod retry_after;
 mod sse;
 pub mod state;
 pub mod stream;

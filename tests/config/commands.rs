@@ -124,6 +124,7 @@ knowledge:
 log:
   level: info
   format: text
+telemetry: {}
 "
     );
 }
