@@ -26,6 +26,7 @@ pub(crate) mod retry_after;
 mod sse;
 pub mod state;
 pub mod stream;
+mod traced;
 mod untranslatable;
 
 use std::fmt;
