@@ -1,6 +1,6 @@
 //! A collector: takes `POST /v1/traces`, keeps what came, and answers as it is told.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -91,24 +91,29 @@ fn shown(value: &Value) -> Option<String> {
     }
 }
 
-/// Serves one connection, request after request.
-fn serve(connection: TcpStream, statuses: &[&str], kept: &Mutex<Vec<Received>>) {
-    let mut reader = BufReader::new(connection.try_clone().unwrap());
-    let mut connection = connection;
-    loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if reader.read_line(&mut head).unwrap_or(0) == 0 {
-                return;
-            }
+/// A server that answers requests with JSON, by what stands before their bodies.
+pub(crate) fn answering(answer: impl Fn(&str) -> String + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            let Some(request) = receive(&mut BufReader::new(connection.try_clone().unwrap())) else { continue };
+            let body = answer(&request.head);
+            let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\n";
+            let reply = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+            let _ = connection.write_all(reply.as_bytes());
         }
-        let head = head.to_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-        let mut body = vec![0; length.parse().unwrap()];
-        reader.read_exact(&mut body).unwrap();
+    });
+    port
+}
+
+/// Serves one connection, request after request.
+fn serve(mut connection: TcpStream, statuses: &[&str], kept: &Mutex<Vec<Received>>) {
+    let mut reader = BufReader::new(connection.try_clone().unwrap());
+    while let Some(received) = receive(&mut reader) {
         let place = {
             let mut kept = kept.lock().unwrap();
-            kept.push(Received { head, body });
+            kept.push(received);
             kept.len() - 1
         };
         match statuses.get(place).copied().unwrap_or("200 OK\r\n") {
@@ -121,4 +126,19 @@ fn serve(connection: TcpStream, statuses: &[&str], kept: &Mutex<Vec<Received>>) 
             }
         }
     }
+}
+
+/// The next request; none at the end.
+fn receive(reader: &mut impl BufRead) -> Option<Received> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+            return None;
+        }
+    }
+    let head = head.to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    reader.read_exact(&mut body).ok()?;
+    Some(Received { head, body })
 }

@@ -4,7 +4,7 @@ use corbie::telemetry::otlp::message::{ExportTraceServiceRequest, Span, SpanKind
 use prost::Message;
 use serde_json::json;
 
-use crate::collector::{Collector, KEY, attribute};
+use crate::collector::{Collector, KEY, answering, attribute};
 use crate::process::{call, wait_for};
 use crate::upstream::local_server;
 
@@ -94,6 +94,67 @@ fn s15_a_stream_is_told_when_it_has_ended_and_where_it_came_from() {
     }
     let bodies: Vec<u8> = collector.requests().into_iter().flat_map(|request| request.body).collect();
     assert!(!String::from_utf8_lossy(&bodies).contains(PROMPT));
+}
+
+#[test]
+fn s15_whole_answers_and_vectors_are_told_as_their_provider_counts_them() {
+    let port = company();
+    let collector = Collector::start(&[]);
+    let base = format!("http://127.0.0.1:{port}/v1");
+    let mut server = collector.corbie("serve --port 0").variable("CORBIE_PROVIDERS__LOCAL__BASE_URL", base).start();
+    let client = server.client();
+    let messages = json!([{ "role": "user", "content": PROMPT }]);
+    let answer = client.post("/v1/chat/completions", &json!({ "model": "local/small", "messages": messages }));
+    assert!(answer.status == 200 && answer.body.contains(PROMPT), "{answer:?}");
+    let answer = client.post("/v1/embeddings", &json!({ "model": "local/small-embed", "input": PROMPT }));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    server.signal_to_end();
+    server.end();
+
+    let spans = collector.spans();
+    let expected: [(&str, &[(&str, &str)]); 2] = [
+        (
+            "chat small",
+            &[
+                ("gen_ai.response.model", "small-2026"),
+                ("gen_ai.response.finish_reasons", "[length, other]"),
+                ("gen_ai.usage.input_tokens", "7"),
+                ("gen_ai.usage.output_tokens", "11"),
+            ],
+        ),
+        ("embeddings small-embed", &[("gen_ai.operation.name", "embeddings"), ("gen_ai.usage.input_tokens", "5")]),
+    ];
+    for (name, attributes) in expected {
+        let span = named(&spans, name);
+        assert_eq!(span.kind(), SpanKind::Client);
+        for (key, value) in attributes {
+            assert_eq!(attribute(span, key).as_deref(), Some(*value), "{key} of {name}");
+        }
+    }
+    assert_eq!(attribute(named(&spans, "embeddings small-embed"), "gen_ai.usage.output_tokens"), None);
+    let bodies: Vec<u8> = collector.requests().into_iter().flat_map(|request| request.body).collect();
+    assert!(!String::from_utf8_lossy(&bodies).contains(PROMPT));
+}
+
+/// A provider that counts tokens, and stops for a reason that repeats what it was asked.
+fn company() -> u16 {
+    let choice =
+        |reason| json!({ "index": 0, "message": { "role": "assistant", "content": PROMPT }, "finish_reason": reason });
+    let chat = json!({
+        "id": "1", "object": "chat.completion", "created": 1, "model": "small-2026",
+        "choices": [choice("length"), choice(PROMPT)],
+        "usage": { "prompt_tokens": 7, "completion_tokens": 11, "total_tokens": 18 },
+    });
+    let vectors = json!({
+        "object": "list", "model": "small-embed", "data": [{ "object": "embedding", "index": 0, "embedding": [1.0] }],
+        "usage": { "prompt_tokens": 5, "total_tokens": 5 },
+    });
+    let models = json!({ "object": "list", "data": [{ "id": "small" }, { "id": "small-embed" }] });
+    answering(move |head| match head {
+        _ if head.starts_with("post /v1/chat/completions") => chat.to_string(),
+        _ if head.starts_with("post /v1/embeddings") => vectors.to_string(),
+        _ => models.to_string(),
+    })
 }
 
 #[test]
