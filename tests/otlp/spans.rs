@@ -172,6 +172,41 @@ fn p15_a_try_that_fails_is_told_as_one() {
 }
 
 #[test]
+fn m98_a_request_is_told_below_its_callers_span_and_has_everything_below_it() {
+    let collector = Collector::start(&[]);
+    // Whoever sends a trace along has drawn for it.
+    let setup = collector.corbie("serve --port 0").variable("CORBIE_TELEMETRY__OTLP__SAMPLE_RATIO", "0");
+    let mut server = setup.start();
+    let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let client = server.client();
+    let body = call(1, "chat_completion", json!({ "prompt": PROMPT, "model": "mock" })).to_string();
+    for (flags, id) in [("01", "followed"), ("00", "passed-over")] {
+        let headers = [("traceparent", &*format!("00-{trace}-{parent}-{flags}")), ("x-request-id", id)];
+        let headers = [&headers[..], &[("accept", "application/json, text/event-stream")]].concat();
+        assert_eq!(client.call("POST", "/mcp", &headers, &body).status, 200);
+    }
+    server.signal_to_end();
+    let ended = server.end();
+    assert!(ended.err.contains(&format!("trace_id={trace}")) && !ended.err.contains(parent), "{}", ended.err);
+
+    let spans = collector.spans();
+    let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+    assert_eq!(names, ["chat mock", "route", "tools/call"], "of one call, the innermost first");
+    let [chat, route, request] = &spans[..] else { unreachable!() };
+    assert_eq!((hex(&request.trace_id).as_str(), hex(&request.parent_span_id).as_str()), (trace, parent));
+    assert_eq!(request.kind(), SpanKind::Server);
+    for (key, value) in [("mcp.method.name", "tools/call"), ("corbie.request_id", "followed"), ("corbie.via", "http")] {
+        assert_eq!(attribute(request, key).as_deref(), Some(value), "{key}");
+    }
+    assert_eq!((&route.parent_span_id, &chat.parent_span_id), (&request.span_id, &route.span_id));
+    assert!(route.trace_id == request.trace_id && chat.trace_id == request.trace_id);
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
 fn s15_a_search_is_told_without_what_was_searched_for() {
     let collector = Collector::start(&[]);
     let mut server = collector.corbie("stdio").start();
