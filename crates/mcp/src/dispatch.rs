@@ -270,6 +270,8 @@ pub(crate) fn request_span(trail: &Trail, method: &str, caller: &Caller) -> Span
         caller = &*caller.identity,
         via = caller.via.as_str(),
         trace_id = trail.trace.as_ref().map(|trace| tracing::field::display(trace.id())),
+        // For whoever collects spans; logs leave it out.
+        traceparent = trail.trace.as_ref().map(|trace| tracing::field::display(trace.parent())),
     )
 }
 
