@@ -90,10 +90,9 @@ fn create(command: &Create, trust: Option<TrustLevel>, file: &TokenFile, loaded:
     record.trust = trust.map(Level::from);
     record.tools = some(command.tools.clone());
     record.knowledge_bases = some(command.knowledge_bases.iter().map(ToString::to_string).collect());
-    record.rate_limit = command.rate_limit.map(|per_second| RateLimit {
-        per_second,
-        burst: command.burst.unwrap_or(per_second.saturating_mul(2)),
-    });
+    record.rate_limit = command
+        .rate_limit
+        .map(|per_second| RateLimit { per_second, burst: command.burst.unwrap_or(per_second.saturating_mul(2)) });
     file.add(new.record.clone())?;
     if command.json {
         let mut told = shown(&new.record);
