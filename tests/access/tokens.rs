@@ -149,3 +149,31 @@ fn m96_a_token_is_revoked_also_while_the_settings_have_mistakes() {
     assert_eq!(operator.run("tokens revoke laptop").code, Some(0));
     wait_for("the token to go", || (call(client, &secret, "inspect_server", &json!({})).status == 401).then_some(()));
 }
+
+#[test]
+fn s07_every_reply_tells_browsers_to_keep_guess_and_frame_nothing() {
+    let operator = Operator::new();
+    let secret = operator.token("laptop");
+    let (_server, client) = started(operator.server());
+    let bearer = format!("Bearer {secret}");
+    let known: &[(&str, &str)] = &[("Authorization", &bearer)];
+    for (method, path, headers, status) in [
+        ("GET", "/live", &[][..], 200),
+        ("GET", "/metrics", known, 200),
+        ("POST", "/mcp/ping", known, 200),
+        ("POST", "/mcp", &[], 401),
+        ("GET", "/v1/nothing", known, 404),
+        ("GET", "/live", &[("Origin", "https://evil.example")], 403),
+    ] {
+        let reply = client.call(method, path, headers, "{}");
+        assert_eq!(reply.status, status, "{method} {path}: {}", reply.body);
+        for (name, value) in [
+            ("x-content-type-options", "nosniff"),
+            ("cache-control", "no-store"),
+            ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+            ("referrer-policy", "no-referrer"),
+        ] {
+            assert_eq!(reply.header(name), Some(value), "{method} {path}");
+        }
+    }
+}
