@@ -9,7 +9,8 @@ use corbie_mcp::{AuditEvent, Server};
 
 use crate::access::Access;
 use crate::changes::{EVERY, Hangups, Stamp};
-use crate::config::{Config, Loaded};
+use crate::config::trust::Via;
+use crate::config::{Config, Layer, Loaded, State};
 use crate::providers::pool::Pool;
 
 /// Sections that are taken over at once. The taxonomy has its own way of being followed.
@@ -61,11 +62,21 @@ impl Followed {
             Ok(Ok(next)) => next,
             Ok(Err(error)) => {
                 tracing::error!("the new settings are refused and the old ones stay:\n{error}");
+                self.server.audit().event(AuditEvent::new("reload_refused").detail("settings"));
                 // Who was revoked must go, whatever else is wrong.
                 return self.take_over_tokens(&self.loaded.config);
             }
             Err(_) => return tracing::error!("the new settings cannot be read and the old ones stay"),
         };
+        // A file that is gone, or empty while it is written anew, is not taken for one that says nothing.
+        let was_read = |layer: &&Layer| layer.state == State::Active;
+        let is_gone = |layer: &&Layer| std::fs::metadata(&layer.path).map_or(true, |file| file.len() == 0);
+        if let Some(gone) = self.loaded.layers.iter().filter(was_read).find(is_gone) {
+            let path = gone.path.display();
+            tracing::error!(%path, "a file of settings is gone or empty; the old settings stay");
+            self.server.audit().event(AuditEvent::new("reload_refused").detail("settings"));
+            return self.take_over_tokens(&self.loaded.config);
+        }
         self.take_over_tokens(&next.config);
         self.server.ask_person(next.config.trust.ask_person);
         let (before, after) = (self.loaded.digests(), next.digests());
@@ -73,15 +84,18 @@ impl Followed {
             let is_same = |name: &str| before.same(after, &format!("providers.{name}"));
             self.pool.replace(&next.config.providers, &next.config.defaults, is_same).await;
             tracing::info!(providers = self.pool.providers().len(), "providers were read again");
+            self.server.audit().event(AuditEvent::new("reload").detail("providers"));
         }
         if !before.same(after, "trust") {
-            tracing::info!("trust was read again");
+            let trust = &next.config.trust;
+            let level = |via| trust.level(via).as_str();
+            let (stdio, loopback, remote) = (level(Via::Stdio), level(Via::Loopback), level(Via::Remote));
+            tracing::info!(stdio, loopback, remote, "trust was read again");
+            let detail = format!("trust: stdio {stdio}, loopback {loopback}, remote {remote}");
+            self.server.audit().event(AuditEvent::new("reload").detail(detail));
         }
         for section in before.differing(after).filter(|section| !TAKEN_OVER.contains(section)) {
-            tracing::warn!(
-                section,
-                "has changed; it counts from the next start, other than tokens, trust and providers"
-            );
+            tracing::warn!(section, "settings of this section have changed and count from the next start");
         }
         // What was seen stays what it was before reading: a change that came meanwhile is one more.
         self.loaded = next;

@@ -8,7 +8,7 @@ pub mod oauth;
 mod token;
 mod token_file;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use corbie_mcp::transport::{Auth, Authority};
 use corbie_mcp::{Standing, TrustLevel};
@@ -22,6 +22,7 @@ use oauth::OAuth;
 use crate::config::Config;
 use crate::config::server::Authentication;
 use crate::config::trust::Via;
+use crate::locked::locked;
 use crate::providers::client::Client;
 
 /// How everybody stands. Changed in place when the settings are, so that connections that are open notice.
@@ -31,6 +32,8 @@ pub struct Access {
     pub loopback: Standing,
     pub remote: Standing,
     pub callers: Arc<Callers>,
+    /// The tokens as they were last read: they stay where a new file cannot be.
+    records: Arc<Mutex<Vec<TokenRecord>>>,
 }
 
 impl Access {
@@ -47,17 +50,20 @@ impl Access {
             loopback: standing(Via::Loopback),
             remote: standing(Via::Remote),
             callers: Arc::new(Callers::new(known(config, &records), others)),
+            records: Arc::new(Mutex::new(records)),
         })
     }
 
-    /// Takes over what the settings and the file of tokens say now.
+    /// Takes over what the settings and the file of tokens say now. A file that cannot be read keeps nothing else back.
     pub fn apply(&self, config: &Config) -> Result<Changed, TokenFileError> {
-        let records = records(config)?;
         for (standing, via) in [(&self.stdio, Via::Stdio), (&self.loopback, Via::Loopback), (&self.remote, Via::Remote)]
         {
             standing.set(Some(level(config, via)));
         }
-        Ok(self.callers.replace(known(config, &records)))
+        let mut kept = locked(&self.records);
+        let read = records(config).map(|records| *kept = records);
+        let changed = self.callers.replace(known(config, &kept));
+        read.map(|()| changed)
     }
 
     /// What a listener asks of its callers.

@@ -63,7 +63,7 @@ pub struct NotAName;
 pub(super) const OPERATOR: &str = "operator";
 
 /// What secrets begin with, so that scanners for leaked ones find them.
-const PREFIX: &str = "corbie_";
+pub(super) const PREFIX: &str = "corbie_";
 
 impl NewToken {
     /// Makes a secret of 256 random bits.
@@ -99,8 +99,8 @@ impl TokenRecord {
     /// Whether two say the same of what connections keep; trust may differ.
     pub(super) fn allows_the_same(&self, other: &TokenRecord) -> bool {
         let kept = |record: &TokenRecord| {
-            let TokenRecord { expires, tools, knowledge_bases, rate_limit, .. } = record.clone();
-            (expires, tools, knowledge_bases, rate_limit)
+            let TokenRecord { name, expires, tools, knowledge_bases, rate_limit, .. } = record.clone();
+            (name, expires, tools, knowledge_bases, rate_limit)
         };
         kept(self) == kept(other)
     }

@@ -1,5 +1,6 @@
 //! The file of tokens: private to its owner, replaced as a whole, changed by one process at a time.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -65,6 +66,10 @@ impl TokenFile {
         let content: Content = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
         if content.version > VERSION {
             return Err(TokenFileError::Newer { path: self.0.clone(), version: content.version });
+        }
+        let mut digests = HashSet::new();
+        if let Some(twice) = content.tokens.iter().find(|token| !digests.insert(token.sha256)) {
+            return Err(unreadable(format!("the secret of `{}` is there twice", twice.name)));
         }
         Ok(content.tokens)
     }

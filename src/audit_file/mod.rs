@@ -80,6 +80,11 @@ impl AuditFile {
     fn take(&self, line: Line) {
         if !self.shared.queue.add(line) {
             self.shared.lost.fetch_add(1, Ordering::Relaxed);
+            // A write that hangs fails as much as one that is refused; the writer says when it goes on.
+            if !self.shared.is_failing.swap(true, Ordering::Relaxed) {
+                *locked(&self.shared.failure) = Some("the queue is full, and nothing is written".to_owned());
+                tracing::error!("the audit log cannot keep up: its queue is full, and what comes now is lost");
+            }
         }
     }
 }
@@ -124,5 +129,34 @@ impl AuditSink for AuditFile {
 impl Drop for AuditFile {
     fn drop(&mut self) {
         self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m98_a_file_that_hangs_is_one_that_fails() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("audit.jsonl");
+        let settings = config::Audit { on_failure: config::OnFailure::Refuse, ..config::Audit::default() };
+        let audit = AuditFile::open(&path, &settings).expect("opened");
+        let held = std::fs::OpenOptions::new().append(true).open(&path).expect("there");
+        held.lock().expect("locked");
+        let mut taken = 0;
+        while audit.failing().is_none() && taken < 100_000 {
+            audit.event(&AuditEvent::new("test"));
+            taken += 1;
+        }
+        assert!(audit.failing().is_some() && audit.lost() > 0, "after {taken}");
+        held.unlock().expect("unlocked");
+        let began = std::time::Instant::now();
+        while audit.failing().is_some() && began.elapsed() < Duration::from_secs(20) {
+            // The writer says that it goes on with what comes next.
+            audit.event(&AuditEvent::new("test"));
+            std::thread::yield_now();
+        }
+        assert_eq!(audit.failing(), None, "it goes on when it can");
     }
 }

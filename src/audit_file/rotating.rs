@@ -72,7 +72,9 @@ impl Rotating {
                 let moved = fs::rename(self.aside(number), self.aside(number + 1));
                 moved.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
             }
-            fs::rename(&self.path, self.aside(1))?;
+            let moved = fs::rename(&self.path, self.aside(1));
+            // A tool that rotates logs may have come first.
+            moved.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
         }
         let new = open(&self.path)?;
         new.lock()?;

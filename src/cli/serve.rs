@@ -40,7 +40,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
     let app = app::build(config)?;
     let http_options = app::http_options(config, &app);
-    let App { server, classification, router, access, knowledge, audit, .. } = app;
+    let App { server, classification, router, access, knowledge, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.
     let stopping = stop_on_signal(server.clone());
     let following = reload::follow(classification.clone(), server.clone());
@@ -116,11 +116,8 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         }
     }
     drop((warming, keeping));
+    // Calls that outlast the grace are dropped with the runtime, and audited then; `main` waits for the last line.
     server.audit().event(AuditEvent::new("stop"));
-    if let Some(audit) = audit {
-        // It waits for the disk.
-        let _ = tokio::task::spawn_blocking(move || audit.finish()).await;
-    }
     end
 }
 

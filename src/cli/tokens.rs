@@ -27,7 +27,7 @@ pub(super) enum Command {
     Create(Create),
     /// List tokens and what they allow; their secrets are not kept
     List(List),
-    /// Take a token away; connections that use it end
+    /// Take a token away; connections that use it end when their running calls are answered
     Revoke(Revoke),
 }
 
@@ -65,6 +65,7 @@ pub(super) struct List {
 
 #[derive(Debug, Args)]
 pub(super) struct Revoke {
+    /// The token's name, as `corbie tokens list` shows it
     name: TokenName,
     /// Print JSON
     #[arg(long)]
@@ -103,6 +104,7 @@ fn create(command: &Create, trust: Option<TrustLevel>, file: &TokenFile, loaded:
         let mut stderr = std::io::stderr();
         writeln!(stderr, "This is the only time the token is shown. Send it as `Authorization: Bearer <token>`.")?;
         writeln!(stderr, "`{}` {}.", new.record.name, allows(&new.record))?;
+        writeln!(stderr, "Servers of this user know it by {}.", one_line(&file.path().display().to_string()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

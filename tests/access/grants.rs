@@ -46,6 +46,10 @@ fn a_token_may_use_its_tools_and_sees_no_others() {
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (403, &json!(-32010)), "{tool}: {}", reply.body);
         assert!(reply.body.contains("token does not let it use"), "{}", reply.body);
     }
+    let hidden = call(client, &narrow, "chat_completion", &json!({ "zzz": 1 }));
+    assert_eq!(hidden.status, 403, "nor is told what it takes: {}", hidden.body);
+    let near = call(client, &narrow, "knowledge-cleer", &json!({}));
+    assert!(!near.body.contains("knowledge-clear"), "{}", near.body);
     // The same by other ways.
     let prompt = json!({ "model": "auto", "messages": [{ "role": "user", "content": "hello" }] });
     assert_eq!(post(client, &narrow, "/v1/chat/completions", &prompt).status, 403);
@@ -98,6 +102,12 @@ fn a_token_may_use_its_knowledge_bases_and_learns_nothing_of_others() {
     assert_eq!(status["structuredContent"]["knowledge_bases"], json!(["public"]), "{status}");
     let task = call(client, &narrow, "knowledge-task-status", &json!({ "task_id": hidden_task })).json();
     assert!(task["isError"] == true && task.to_string().contains("task_not_found"), "{task}");
+
+    let metrics = |token: &str| client.call("GET", "/metrics", &[("Authorization", &format!("Bearer {token}"))], "");
+    assert!(metrics(&all).body.contains("secret"));
+    assert_eq!(metrics(&narrow).status, 403, "they name bases");
+    let near = call(client, &narrow, "knowledge-serch", &json!({}));
+    assert!(near.body.contains("knowledge-search"), "{}", near.body);
 
     let resources = |token: &str| -> Vec<Value> {
         let listed = post(client, token, "/mcp/resources/list", &json!({})).json();

@@ -23,9 +23,19 @@ fn a12_m96_trust_is_taken_over_and_a_file_with_mistakes_is_not() {
     fs::write(&file, "trust: {loopback: everything}\n").unwrap();
     server.logged("the new settings are refused and the old ones stay");
     assert_eq!(trust(), "VERIFIED");
+    // A file that is gone, or empty for a moment, is not one that trusts everybody.
+    fs::write(&file, "").unwrap();
+    server.logged("gone or empty");
+    assert_eq!(trust(), "VERIFIED");
+    // Nor does a file of tokens that cannot be read keep anybody's trust where it was.
+    fs::create_dir_all(operator.folder().join("corbie")).unwrap();
+    fs::write(operator.folder().join("corbie/tokens.json"), "half").unwrap();
+    fs::write(&file, "trust: {loopback: untrusted}\n").unwrap();
+    wait_for("less trust", || (trust() == "UNTRUSTED").then_some(()));
+    fs::remove_file(operator.folder().join("corbie/tokens.json")).unwrap();
     fs::write(&file, "trust: {loopback: trusted}\nserver: {name: other}\n").unwrap();
     wait_for("the mended file", || (trust() == "TRUSTED").then_some(()));
-    assert!(server.logged("counts from the next start").contains("server"));
+    assert!(server.logged("count from the next start").contains("server"));
 }
 
 #[cfg(unix)]

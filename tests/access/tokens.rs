@@ -177,3 +177,41 @@ fn s07_every_reply_tells_browsers_to_keep_guess_and_frame_nothing() {
         }
     }
 }
+
+#[test]
+fn s09_s10_what_is_no_message_counts_and_a_batch_counts_once_for_each() {
+    let operator = Operator::new();
+    let secret = operator.token("slow --rate-limit 1 --burst 3");
+    let (_server, client) = started(operator.server());
+    let bearer = format!("Bearer {secret}");
+    let batch = json!([request(1, "ping", json!({})), request(2, "ping", json!({})), request(3, "ping", json!({}))]);
+    let answers = client.call("POST", "/mcp", &[("Authorization", &bearer)], &batch.to_string()).json();
+    assert!(answers.as_array().unwrap().iter().all(|answer| answer["result"].is_object()), "{answers}");
+
+    let other = operator.token("other --rate-limit 1 --burst 3");
+    let bearer = format!("Bearer {other}");
+    wait_for("the new token", || (call(client, &other, "inspect_server", &json!({})).status != 401).then_some(()));
+    let mut socket = WebSocket::connect_with(client, &[("Authorization", &bearer)]);
+    let codes: Vec<Value> = (0..20)
+        .map(|_| {
+            socket.send(&json!("no message"));
+            socket.message()["error"]["code"].clone()
+        })
+        .collect();
+    assert!(codes.contains(&json!(-32002)), "{codes:?}");
+}
+
+#[test]
+fn s09_health_is_no_place_to_guess_tokens() {
+    let operator = Operator::new();
+    let secret = operator.token("laptop");
+    let limit = json!({ "per_second": 1, "burst": 5 }).to_string();
+    let (_server, client) = started(operator.server().variable("CORBIE_SERVER__RATE_LIMIT", limit));
+    let health = |token: &str| client.call("GET", "/health", &[("Authorization", &format!("Bearer {token}"))], "");
+    for _ in 0..20 {
+        assert_eq!(health("guess").json()["tools_count"], Value::Null);
+    }
+    let told = health(&secret);
+    assert_eq!((told.status, &told.json()["tools_count"]), (200, &Value::Null), "a right guess looks like a wrong one");
+    assert_eq!(client.get("/health").status, 200, "whoever sends none is answered as ever");
+}

@@ -63,6 +63,15 @@ impl Callers {
         reply.json()["structuredContent"]["trust"].as_str().unwrap().to_owned()
     }
 
+    /// What the bearer of a token is told that cannot be checked for now: nothing against the token.
+    #[track_caller]
+    pub(crate) fn put_off(&self, token: &str) -> String {
+        let reply = self.ask(token);
+        assert_eq!((reply.status, reply.header("www-authenticate")), (503, None), "{reply:?}");
+        assert!(reply.header("retry-after").is_some(), "{reply:?}");
+        reply.json()["error"]["message"].as_str().unwrap().to_owned()
+    }
+
     /// What the bearer of a bad token is told, which is nothing of the token.
     #[track_caller]
     pub(crate) fn refusal(&self, token: &str) -> String {

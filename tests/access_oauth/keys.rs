@@ -72,7 +72,7 @@ fn s05_an_issuer_that_is_down_is_asked_again() {
     issuer.take_down(true);
     let mut served = Served::start(&issuer);
     let token = key.token(&claims(&issuer));
-    assert!(served.refusal(&token).contains("the keys of its issuer cannot be fetched"));
+    assert!(served.put_off(&token).contains("the keys of its issuer cannot be fetched"));
     let line = served.server.logged("cannot fetch the issuer's keys");
     assert!(line.contains("WARN") && line.contains("status 503"), "{line}");
     issuer.take_down(false);
@@ -106,7 +106,7 @@ fn s05_an_address_of_keys_in_the_settings_needs_no_metadata() {
     let key = Signer::new("one", "ES256");
     let issuer = Issuer::start_at("", "/nowhere", &[&key]);
     let without = Served::start(&issuer);
-    assert!(without.refusal(&key.token(&claims(&issuer))).contains("cannot be fetched"));
+    assert!(without.put_off(&key.token(&claims(&issuer))).contains("cannot be fetched"));
     let served = Served::with(&issuer, json!({ "jwks_url": format!("{}{KEYS}", issuer.url) }));
     assert_eq!(served.trust(&key.token(&claims(&issuer))), "VERIFIED");
     assert_eq!(issuer.asked(KEYS), 1);
@@ -141,7 +141,7 @@ fn s05_an_odd_answer_is_no_answer() {
         issuer.answer_oddly(Some(odd));
         let mut served = Served::start(&issuer);
         for signer in [&key, &own] {
-            assert!(served.refusal(&signer.token(&claims(&issuer))).contains("cannot be fetched"), "{why}");
+            assert!(served.put_off(&signer.token(&claims(&issuer))).contains("cannot be fetched"), "{why}");
         }
         let line = served.server.logged("cannot fetch the issuer's keys");
         assert!(line.contains(why), "{line}");

@@ -49,6 +49,8 @@ pub enum Error {
     /// `what` is a tool or a collection, in backticks where it has a name.
     #[error("this caller's token does not let it use {what}; the operator can make one that does")]
     NotGranted { what: String },
+    #[error("the person at the client did not allow `{tool}`, which destroys data")]
+    NotAllowed { tool: String },
     #[error("the request was cancelled")]
     Cancelled,
     #[error("the server is shutting down and takes no new requests; connect again when it is back")]
@@ -150,7 +152,7 @@ impl Error {
             Error::Parse(_) => Code::Parse,
             Error::InvalidRequest(_) => Code::InvalidRequest,
             Error::MethodNotFound { .. } => Code::MethodNotFound,
-            Error::TrustDenied { .. } | Error::NotGranted { .. } => Code::TrustDenied,
+            Error::TrustDenied { .. } | Error::NotGranted { .. } | Error::NotAllowed { .. } => Code::TrustDenied,
             Error::Cancelled => Code::Cancelled,
             Error::ShuttingDown => Code::ShuttingDown,
             Error::Authentication(_) => Code::Authentication,
@@ -181,6 +183,7 @@ impl Error {
             Error::TaskNotFound { .. } => "TaskNotFound",
             Error::TrustDenied { .. } => "TrustDenied",
             Error::NotGranted { .. } => "NotGranted",
+            Error::NotAllowed { .. } => "NotAllowed",
             Error::Cancelled => "Cancelled",
             Error::ShuttingDown => "ShuttingDown",
             Error::Authentication(_) => "AuthenticationError",

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 const LONGEST: usize = 160;
 
 /// What a subject must not have in a log. Everything beyond ASCII goes too, as it may look like something else.
-const IN_SUBJECT: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'%');
+const IN_SUBJECT: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'%').add(b'~');
 /// Nor may a client end where it does not: two callers must never get one name.
 const IN_CLIENT: &AsciiSet = &IN_SUBJECT.add(b':');
 

@@ -102,11 +102,15 @@ impl OAuth {
                 let trust = self.overriding.unwrap_or(accepted.trust);
                 let standing = Standing::until(Some(trust), Some(accepted.until));
                 let holder = Holder { identity: accepted.identity.into(), standing, grant: None, rate_limit: None };
-                self.remembered.keep(digest, &holder, key.print);
-                Judged::Known(holder)
+                Judged::Known(self.remembered.keep(digest, holder, key.print))
             }
         }
     }
+}
+
+/// A token that cannot be checked for now is not called a bad one: its holder would throw it away.
+fn without_keys(why: &'static str) -> Verdict {
+    if why == NO_KEYS { Verdict::Later(why) } else { Verdict::Refused(why) }
 }
 
 impl Authority for OAuth {
@@ -116,7 +120,7 @@ impl Authority for OAuth {
             Judged::Known(holder) => Verdict::Known(holder),
             Judged::Refused(why) => Verdict::Refused(why),
             Judged::NeedsKeys(_) if known.may_wish() => Verdict::Unsure,
-            Judged::NeedsKeys(why) => Verdict::Refused(why),
+            Judged::NeedsKeys(why) => without_keys(why),
         }
     }
 
@@ -131,7 +135,8 @@ impl Authority for OAuth {
             }
             match judged {
                 Judged::Known(holder) => Verdict::Known(holder),
-                Judged::Refused(why) | Judged::NeedsKeys(why) => Verdict::Refused(why),
+                Judged::Refused(why) => Verdict::Refused(why),
+                Judged::NeedsKeys(why) => without_keys(why),
             }
         })
     }

@@ -30,8 +30,15 @@ impl Remembered {
         (keys.has(&entry.key) && !entry.holder.standing.is_revoked()).then_some(entry.holder)
     }
 
-    pub(super) fn keep(&self, digest: [u8; 32], holder: &Holder, key: Print) {
-        self.0.insert(digest, Entry { holder: holder.clone(), key });
+    /// Of two who come with one token at the same time, the first counts: there is one standing to revoke.
+    pub(super) fn keep(&self, digest: [u8; 32], holder: Holder, key: Print) -> Holder {
+        match self.0.get(&digest).filter(|entry| entry.key == key && !entry.holder.standing.is_revoked()) {
+            Some(entry) => entry.holder,
+            None => {
+                self.0.insert(digest, Entry { holder: holder.clone(), key });
+                holder
+            }
+        }
     }
 
     /// Forgets whoever has a token of a key that is gone, and lets their open connections know.
@@ -73,8 +80,8 @@ mod tests {
         let remembered = Remembered::new();
         let later = SystemTime::now() + Duration::from_secs(60);
         let (gone, stays) = (holder(later), holder(later));
-        remembered.keep([1; 32], &gone, prints[0]);
-        remembered.keep([2; 32], &stays, prints[1]);
+        remembered.keep([1; 32], gone.clone(), prints[0]);
+        remembered.keep([2; 32], stays.clone(), prints[1]);
         assert!(remembered.holder(&[1; 32], &both).is_some());
         assert!(remembered.holder(&[1; 32], &second).is_none(), "before anybody was told, too");
         remembered.follow(&second);
@@ -88,13 +95,13 @@ mod tests {
         let keys = keys(&["AQ"]);
         let remembered = Remembered::new();
         let expired = holder(SystemTime::now() - Duration::from_secs(1));
-        remembered.keep([1; 32], &expired, keys.prints()[0]);
+        remembered.keep([1; 32], expired.clone(), keys.prints()[0]);
         assert!(remembered.holder(&[1; 32], &keys).is_none());
         let later = holder(SystemTime::now() + Duration::from_secs(60));
         for number in 0..2 * MOST {
             let mut digest = [0; 32];
             digest[..8].copy_from_slice(&number.to_le_bytes());
-            remembered.keep(digest, &later, keys.prints()[0]);
+            remembered.keep(digest, later.clone(), keys.prints()[0]);
         }
         assert!(remembered.0.len() <= MOST, "{}", remembered.0.len());
     }

@@ -43,14 +43,15 @@ pub(super) fn run(
     let (run, name) = (tool.run.clone(), tool.name().to_owned());
     Box::pin(async move {
         match is_allowed(&name, &context, &arguments).await {
-            true => run(context, arguments).await,
-            false => Outcome::Failed(ToolError::Protocol(denied)),
+            Some(true) => run(context, arguments).await,
+            Some(false) => Outcome::Failed(ToolError::Protocol(Error::NotAllowed { tool: name })),
+            None => Outcome::Failed(ToolError::Protocol(denied)),
         }
     })
 }
 
-/// Whatever is not a clear yes is a no.
-async fn is_allowed(tool: &str, context: &Context, arguments: &Arguments) -> bool {
+/// Whatever is not a clear yes is a no; none where nobody could be asked.
+async fn is_allowed(tool: &str, context: &Context, arguments: &Arguments) -> Option<bool> {
     let (caller, sent) = (&context.caller().identity, shown(&arguments.value().to_string()));
     let question = format!("`{caller}` wants to run `{tool}`, which destroys data, with {sent}. Do you allow it?");
     let schema = json!({
@@ -59,10 +60,10 @@ async fn is_allowed(tool: &str, context: &Context, arguments: &Arguments) -> boo
         "required": ["allow"],
     });
     match context.elicit(KEY, question, schema).await {
-        Ok(answer) => answer.accepted().is_some_and(|Permission { allow }| allow),
+        Ok(answer) => Some(answer.accepted().is_some_and(|Permission { allow }| allow)),
         Err(error) => {
             tracing::warn!(tool, %error, "nobody could be asked for permission");
-            false
+            None
         }
     }
 }

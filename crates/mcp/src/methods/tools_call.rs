@@ -1,6 +1,7 @@
 //! `tools/call`: find, check, gate, run, render, count (M-80). The only place a tool's handler is run.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -10,6 +11,7 @@ use super::measure::Measure;
 use super::rounds::{Brought, Round, Stopped};
 use super::{permission, tasks, tools_call_task};
 use crate::client::ClientFeature;
+use crate::code::Code;
 use crate::dispatch::Call;
 use crate::error::Error;
 use crate::message;
@@ -47,9 +49,15 @@ impl<'a> Params<'a> {
 
 pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     let Params { name, arguments, responses, state } = Params::read(&call.params)?;
-    let tool = call.server.tools().find(&name)?.clone();
+    let tool = find(&call, &name)?;
     let sent = arguments.unwrap_or("{}");
     let measure = Measure::begin(&call.server, &tool, sent, &call.exchange);
+    if !call.exchange.caller.may_use(tool.name()) {
+        let error = Error::NotGranted { what: format!("`{}`", tool.name()) };
+        measure.blocked(error.error_type());
+        tracing::warn!(tool = tool.name(), "refused: the caller's token does not let it use this tool");
+        return Err(error);
+    }
     let arguments = read_arguments(&tool, sent).inspect_err(|error| measure.failed(error.error_type()))?;
 
     if let Err(violations) = tool.check(&arguments) {
@@ -69,7 +77,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     if tool.meta().deprecated_in.is_some() {
         tracing::warn!(tool = tool.name(), "deprecated tool called");
     }
-    let arguments = Arguments::new(arguments);
+    let (arguments, asks_permission) = (Arguments::new(arguments), denied.is_some());
     if becomes_task(&tool, &call).inspect_err(|error| measure.failed(error.error_type()))? {
         measure.goes_on();
         let of_tool = tool.clone();
@@ -100,12 +108,28 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     }
     match stopped {
         Ok(Stopped::Asks(open)) => {
-            measure.goes_on();
+            // One that waits for a person's leave may never come again.
+            match asks_permission {
+                true => measure.blocked("PermissionAsked"),
+                false => measure.goes_on(),
+            }
             // The handler owns the arguments, so that it need not copy them; few calls ever come here.
             Ok(round.ask(&call, "tools/call", tool.name(), &read_arguments(&tool, sent)?, open))
         }
         Ok(Stopped::Finished(outcome)) => finish(&tool, &call, &measure, Ok(outcome)),
         Err(error) => finish(&tool, &call, &measure, Err(error)),
+    }
+}
+
+/// A tool by its name; one that the caller may not use is not suggested.
+fn find(call: &Call, name: &str) -> Result<Arc<Tool>, Error> {
+    match call.server.tools().find(name) {
+        Ok(tool) => Ok(tool.clone()),
+        Err(Error::ToolNotFound { name, suggestion }) => {
+            let suggestion = suggestion.filter(|tool| call.exchange.caller.may_use(tool));
+            Err(Error::ToolNotFound { name, suggestion })
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -138,7 +162,7 @@ pub(crate) fn finish(
     };
     match &cause {
         Ok(Cause::Tool { kind, .. }) => measure.failed(kind),
-        Err(error @ Error::TrustDenied { .. }) => measure.blocked(error.error_type()),
+        Err(error) if error.code() == Code::TrustDenied => measure.blocked(error.error_type()),
         Ok(Cause::Library(error)) | Err(error) => measure.failed(error.error_type()),
     }
     if let Ok(Cause::Library(Error::Internal { inward, .. })) = &cause {

@@ -98,8 +98,16 @@ impl Connection {
         match message::decode(frame, bounds) {
             Incoming::One(Ok(Message::Request(request))) => self.start(request, &self.memory(frame), reply).await,
             Incoming::One(Ok(other)) => self.take(other),
-            Incoming::One(Err(rejection)) => reply.extend(reject(&rejection)),
+            Incoming::One(Err(rejection)) => reply.extend(reject(&self.charged(rejection))),
             Incoming::Batch(members) => self.start_batch(members, &self.memory(frame)),
+        }
+    }
+
+    /// What is no message costs as much as one.
+    fn charged(&self, rejection: Rejection) -> Rejection {
+        match self.bucket.as_ref().map(|bucket| bucket.charge()) {
+            Some(Err(error)) => Rejection { error, ..rejection },
+            _ => rejection,
         }
     }
 
@@ -163,7 +171,7 @@ impl Connection {
                     self.take(other);
                     continue;
                 }
-                Err(rejection) => Err(Refused { rejection, era: Era::Legacy }),
+                Err(rejection) => Err(Refused { rejection: self.charged(rejection), era: Era::Legacy }),
             };
             answers.push(match begun {
                 Ok(started) => {

@@ -26,12 +26,10 @@ use crate::dispatch::Exchange;
 use crate::error::Error;
 use crate::message::{self, Bounds, Id, Incoming, Message, Rejection};
 use crate::outcome::Style;
-use crate::party::Party;
 use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
 use crate::trace::Trail;
-use crate::transport::Bucket;
 use crate::trust::{Caller, Via};
 use crate::version::{Era, Opening, Version};
 
@@ -77,7 +75,8 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
     let (mut head, _) = request.into_parts();
     if head.headers.contains_key(UPGRADE) {
         // Who stands before us may take a body for frames, or frames for the next request.
-        if head.headers.contains_key(CONTENT_LENGTH) || head.headers.contains_key(TRANSFER_ENCODING) {
+        let has_length = head.headers.get_all(CONTENT_LENGTH).iter().any(|length| length != "0");
+        if has_length || head.headers.contains_key(TRANSFER_ENCODING) {
             let error = Error::InvalidRequest("a WebSocket handshake has no body".into());
             return refuse(StatusCode::BAD_REQUEST, &error, Era::Legacy);
         }
@@ -177,8 +176,7 @@ struct Peer<'a> {
     is_known: bool,
     accepts_events: bool,
     caller: Caller,
-    party: Party,
-    bucket: Option<Arc<Bucket>>,
+    extensions: &'a http::Extensions,
     /// The memory of the body, which each of its requests keeps until it is done.
     reserved: Arc<Reserved>,
     trail: Trail,
@@ -188,7 +186,7 @@ impl<'a> Peer<'a> {
     fn find(
         endpoint: &'a Endpoint,
         headers: &'a HeaderMap,
-        extensions: &http::Extensions,
+        extensions: &'a http::Extensions,
         meta: &Result<RequestMeta, Error>,
         reserved: Reserved,
     ) -> Result<Peer<'a>, Box<Response>> {
@@ -220,8 +218,7 @@ impl<'a> Peer<'a> {
             is_known,
             accepts_events: accepts_events(headers),
             caller,
-            party: endpoint.party(Via::Http, extensions),
-            bucket: endpoint.bucket(extensions.get(), extensions),
+            extensions,
             reserved: Arc::new(reserved),
             trail: extensions.get().cloned().unwrap_or_else(Trail::new),
         })
@@ -257,12 +254,14 @@ impl<'a> Peer<'a> {
 
     async fn answer_batch(&self, members: Vec<Result<Message, Rejection>>) -> Response {
         let mut answers: Vec<BoxFuture<'_, Vec<u8>>> = Vec::new();
-        for member in members {
+        let bucket = self.endpoint.bucket(self.extensions.get(), self.extensions);
+        for (number, member) in members.into_iter().enumerate() {
+            // The guard has charged the first; each further member is a message like any other.
+            let charged = bucket.as_ref().filter(|_| number > 0).map_or(Ok(()), |bucket| bucket.charge());
             match member {
-                Ok(Message::Request(request)) => answers.push(self.answer_member(request)),
-                // The guard has charged the body; each further member is a message like any other.
+                Ok(Message::Request(request)) => answers.push(self.answer_member(request, charged.err())),
                 Ok(other) => {
-                    if self.bucket.as_ref().is_none_or(|bucket| bucket.charge().is_ok()) {
+                    if charged.is_ok() {
                         self.take(other);
                     }
                 }
@@ -275,13 +274,12 @@ impl<'a> Peer<'a> {
         json(StatusCode::OK, array(join_all(answers).await))
     }
 
-    fn answer_member(&self, request: message::Request) -> BoxFuture<'static, Vec<u8>> {
+    fn answer_member(&self, request: message::Request, over: Option<Error>) -> BoxFuture<'static, Vec<u8>> {
         let meta = RequestMeta::of(&request.params);
         let refusal = if meta.as_ref().is_ok_and(|meta| meta.version.is_some()) {
             Some(Error::InvalidRequest("requests of 2026-07-28 cannot be batched over HTTP".into()))
         } else {
-            // The guard has charged the body; each further member is a request like any other.
-            self.bucket.as_ref().and_then(|bucket| bucket.charge().err())
+            over
         };
         if let Some(error) = refusal {
             let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
@@ -339,7 +337,8 @@ impl<'a> Peer<'a> {
             outlet,
             cancel,
             closing: self.endpoint.server.never().clone(),
-            party: Some(self.party.clone()),
+            // Made anew for each; only what stays open looks at it again.
+            party: Some(self.endpoint.party(Via::Http, self.extensions)),
             bucket: None,
             trail: self.trail.clone(),
         }

@@ -1,14 +1,16 @@
 //! What stands before every path: host, origin, token, rate; and what a refusal looks like.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN};
 use http::header::{
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS, CACHE_CONTROL, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, ORIGIN, REFERRER_POLICY, RETRY_AFTER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS, AUTHORIZATION, CACHE_CONTROL,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ORIGIN, REFERRER_POLICY, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, Method, StatusCode};
 use hyper::service::Service;
@@ -53,6 +55,9 @@ pub(crate) struct Endpoint {
 /// The paths of one listener.
 pub(super) type Routes = TowerToHyperService<Router>;
 
+/// When to come again with a token that could not be checked.
+const AGAIN: Duration = Duration::from_secs(5);
+
 /// Where the document about this server's authorization is found (RFC 9728). The path of what it guards may follow, which
 /// need not be ours where a proxy stands before us.
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
@@ -93,7 +98,8 @@ impl Endpoint {
     }
 
     fn charge(&self, holder: Option<&Holder>, extensions: &http::Extensions) -> Result<(), Error> {
-        if let (Some(holder), Some(limit), Some(place)) = (holder, self.rate_limit, extensions.get::<Place>()) {
+        let limit = self.rate_limit.or(self.buckets.global_limit());
+        if let (Some(holder), Some(limit), Some(place)) = (holder, limit, extensions.get::<Place>()) {
             self.buckets.meets(&holder.identity, network(place.from()), limit)?;
         }
         self.bucket(holder, extensions).map_or(Ok(()), |bucket| bucket.charge())
@@ -187,6 +193,14 @@ async fn guarded(endpoint: Arc<Endpoint>, routes: Routes, request: Request) -> R
 async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is_page: bool) -> Response {
     // Health pages answer strangers too, in one word (S-05), and load balancers as often as they ask.
     if matches!(request.uri().path(), "/health" | "/live" | "/ready") {
+        // A token here is a guess like any other; over its rate, its bearer is a stranger.
+        if request.headers().contains_key(AUTHORIZATION) {
+            let presented = endpoint.auth.look(request.headers());
+            let known = if let Presented::Valid(holder) = &presented { Some(holder) } else { None };
+            if endpoint.charge(known, request.extensions()).is_err() {
+                request.headers_mut().remove(AUTHORIZATION);
+            }
+        }
         return follow(endpoint, routes, request).await;
     }
     let mut presented = endpoint.auth.look(request.headers());
@@ -208,6 +222,10 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
     match presented {
         Presented::Valid(holder) => drop(request.extensions_mut().insert(holder)),
         Presented::NotAsked => {}
+        Presented::Later(why) => {
+            let error = Error::busy(why, AGAIN);
+            return with_hint(endpoint.refuse(request.uri().path(), StatusCode::SERVICE_UNAVAILABLE, &error), &error);
+        }
         presented => return unauthorized(&endpoint, &request, &presented),
     }
     let is_mcp = request.uri().path().starts_with("/mcp");

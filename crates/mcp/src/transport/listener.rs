@@ -94,6 +94,8 @@ impl Http {
                 }
             }
         };
+        // Who comes now is refused at once, and does not wait for a program that will never answer.
+        drop(door);
         close.cancel();
         open.close();
         // No request is in flight any more, but their last bytes may still be leaving.

@@ -134,19 +134,21 @@ impl Buckets {
     /// of its own, everybody may, and is remembered; when it has not, only who is remembered may, or a right guess would
     /// be told from wrong ones however fast they come.
     pub(crate) fn meets(&self, holder: &Arc<str>, address: IpAddr, limit: RateLimit) -> Result<(), Error> {
-        let left = self.of(Whose::Address(address), limit).own.refilled(Instant::now()).tokens;
-        let mut met = self.met.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if left >= 1.0 {
-            if met.len() >= MAX_BUCKETS {
-                met.clear();
-            }
-            met.insert((holder.clone(), address));
+        let met = (holder.clone(), address);
+        let mut all = self.met.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if all.contains(&met) {
             return Ok(());
         }
-        match met.contains(&(holder.clone(), address)) {
-            true => Ok(()),
-            false => Err(Error::busy("too many tokens were tried from this address", Duration::from_secs(1))),
+        if self.of(Whose::Address(address), limit).own.refilled(Instant::now()).tokens < 1.0 {
+            return Err(Error::busy("too many tokens were tried from this address", Duration::from_secs(1)));
         }
+        if all.len() >= MAX_BUCKETS
+            && let Some(one) = all.iter().next().cloned()
+        {
+            all.remove(&one);
+        }
+        all.insert(met);
+        Ok(())
     }
 
     /// What all callers together may send. It is also the most that one may send who has no limit of its own.

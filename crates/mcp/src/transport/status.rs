@@ -3,16 +3,19 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::guard::{Endpoint, json as reply};
+use super::guard::{Endpoint, json as reply, refuse};
+use crate::error::Error;
 use crate::metrics::Form;
 use crate::server::Health;
-use crate::version::Version;
+use crate::trust::Caller;
+use crate::version::{Era, Version};
 
 /// 200 always; `degraded` names the impaired part (T-40, T-41). Strangers get the word alone.
 pub(crate) async fn health(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
@@ -59,7 +62,16 @@ pub(crate) async fn ready(State(endpoint): State<Arc<Endpoint>>) -> Response {
 }
 
 /// OpenMetrics, or the older form for those who ask for it alone.
-pub(crate) async fn metrics(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
+pub(crate) async fn metrics(
+    State(endpoint): State<Arc<Endpoint>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Response {
+    // Some of what is counted goes by the names of collections.
+    if caller.grant.as_ref().is_some_and(|grant| !grant.collections.is_all()) {
+        let error = Error::NotGranted { what: "`/metrics`, which tells of all collections".into() };
+        return refuse(StatusCode::FORBIDDEN, &error, Era::Legacy);
+    }
     let form = Form::wanted(headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()));
     let server = endpoint.server.clone();
     // Some of it is read from files and databases, which may take its time.

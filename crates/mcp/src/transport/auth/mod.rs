@@ -60,6 +60,8 @@ pub enum Verdict {
     Refused(&'static str),
     /// Cannot be told at once.
     Unsure,
+    /// Cannot be told for now, for no fault of its holder.
+    Later(&'static str),
 }
 
 /// The holder of a token. Cheap to clone.
@@ -83,6 +85,7 @@ pub(crate) enum Presented {
     Missing,
     Wrong(&'static str),
     Unsure,
+    Later(&'static str),
 }
 
 pub(crate) const NOT_VALID: &str = "the token is not valid";
@@ -145,6 +148,7 @@ impl From<Verdict> for Presented {
             Verdict::Known(holder) => Presented::Valid(holder),
             Verdict::Refused(why) => Presented::Wrong(why),
             Verdict::Unsure => Presented::Unsure,
+            Verdict::Later(why) => Presented::Later(why),
         }
     }
 }
