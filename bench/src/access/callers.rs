@@ -90,7 +90,8 @@ impl Way {
         match self {
             Way::Nobody | Way::NobodyAgain => None,
             Way::Operator | Way::OneOfMany => Some(Kind::Bearer),
-            Way::Same(_) | Way::Each(_) => Some(Kind::Jwt),
+            Way::Same(_) => Some(Kind::JwtAgain),
+            Way::Each(_) => Some(Kind::JwtAnew),
             Way::AuditFile => Some(Kind::Seeing),
         }
     }

@@ -57,7 +57,10 @@ struct Promise {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 enum Kind {
     Bearer,
-    Jwt,
+    /// A signed token that was seen before.
+    JwtAgain,
+    /// One whose signature must be checked, with a key that is at hand.
+    JwtAnew,
     Seeing,
 }
 
@@ -139,7 +142,7 @@ fn measure(scene: Scene, callers: &Callers, turns: u32) -> Result<Vec<Cell>> {
 impl Scene {
     fn name(self) -> String {
         match (self.connections, self.one_core) {
-            (1, true) => "1 connection on one core".to_owned(),
+            (1, true) => "one connection on one core".to_owned(),
             (count, true) => format!("{count} connections on one core"),
             (count, false) => format!("{count} connections"),
         }
@@ -156,16 +159,17 @@ impl Kind {
     fn most_us(self) -> f64 {
         match self {
             Kind::Bearer => 5.0,
-            Kind::Jwt => 30.0,
+            Kind::JwtAgain | Kind::JwtAnew => 30.0,
             Kind::Seeing => 3.0,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Bearer => "bearer",
-            Kind::Jwt => "JWT",
-            Kind::Seeing => "metrics and audit",
+            Kind::Bearer => "a bearer token",
+            Kind::JwtAgain => "a JWT that came before",
+            Kind::JwtAnew => "a JWT that never came before",
+            Kind::Seeing => "counting or recording",
         }
     }
 }
@@ -184,7 +188,7 @@ fn promises(cells: &[Cell], library: Option<&Library>) -> Vec<Promise> {
 
 /// The worst of each kind, in one line.
 fn outcome(promises: &[Promise]) -> String {
-    let kinds = [Kind::Bearer, Kind::Jwt, Kind::Seeing].into_iter().filter_map(|kind| {
+    let kinds = [Kind::Bearer, Kind::JwtAgain, Kind::JwtAnew, Kind::Seeing].into_iter().filter_map(|kind| {
         let measured = promises.iter().filter(|promise| promise.kind == kind).map(|promise| promise.measured_us);
         let worst = measured.max_by(f64::total_cmp)?;
         Some(format!("{} adds {worst:.1} of {} µs", kind.name(), kind.most_us()))
@@ -236,4 +240,27 @@ fn quartiles(values: &[f64]) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
     let at = |share: usize| values.get(values.len() * share / 4).copied().unwrap_or(f64::NAN);
     (at(1), at(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn promise(kind: Kind, measured_us: f64) -> Promise {
+        Promise { what: "what".into(), kind, measured_us }
+    }
+
+    #[test]
+    fn the_middle_half_leaves_out_both_ends() {
+        assert_eq!(quartiles(&[100.0, 1.0, 3.0, 2.0, 4.0, -50.0, 5.0, 6.0]), (2.0, 6.0));
+        assert!(quartiles(&[]).0.is_nan());
+    }
+
+    #[test]
+    fn the_worst_of_each_kind_is_told() {
+        let promises = [promise(Kind::Bearer, 1.0), promise(Kind::Bearer, 5.1), promise(Kind::JwtAnew, 29.9)];
+        let told = "2 of 3 promises kept; at worst a bearer token adds 5.1 of 5 µs, \
+                    a JWT that never came before adds 29.9 of 30 µs";
+        assert_eq!(outcome(&promises), told);
+    }
 }

@@ -137,3 +137,20 @@ impl Signer {
 fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_tokens_are_alike_and_each_says_who_signed_it() {
+        for algorithm in [Algorithm::RS256, Algorithm::ES256] {
+            let signer = Signer::new(algorithm).expect("a key");
+            let tokens = tokens(&signer, "http://127.0.0.1:9", 3).expect("tokens");
+            assert!(tokens.len() == 3 && tokens[0] != tokens[1] && tokens[1] != tokens[2]);
+            let head = URL_SAFE_NO_PAD.decode(tokens[0].split('.').next().expect("a head")).expect("base64");
+            let head: Value = serde_json::from_slice(&head).expect("JSON");
+            assert_eq!(head["kid"], signer.published()["kid"]);
+        }
+    }
+}

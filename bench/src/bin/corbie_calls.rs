@@ -30,18 +30,21 @@ fn main() -> Result<()> {
     let server = Server::builder("bench", "1.0.0").tool(echo_tool()).build()?;
     let params = json!({ "name": "echo", "arguments": { "text": "x".repeat(100) } });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        call(&server, &params, WARM_UP).await?;
-        let mut means = Vec::with_capacity(STRETCHES);
-        for _ in 0..STRETCHES {
-            let started = thread_seconds();
-            call(&server, &params, CALLS).await?;
-            means.push((thread_seconds() - started) * 1e6 / CALLS as f64);
-        }
-        means.sort_by(f64::total_cmp);
-        println!("{}", means.get(STRETCHES / 2).context("some stretches")?);
-        Ok(())
-    })
+    println!("{}", runtime.block_on(measure(&server, &params))?);
+    Ok(())
+}
+
+/// Microseconds per call.
+async fn measure(server: &Server, params: &Value) -> Result<f64> {
+    call(server, params, WARM_UP).await?;
+    let mut means = Vec::with_capacity(STRETCHES);
+    for _ in 0..STRETCHES {
+        let started = thread_seconds();
+        call(server, params, CALLS).await?;
+        means.push((thread_seconds() - started) * 1e6 / CALLS as f64);
+    }
+    means.sort_by(f64::total_cmp);
+    means.get(STRETCHES / 2).copied().context("there are stretches")
 }
 
 async fn call(server: &Server, params: &Value, count: usize) -> Result<()> {
