@@ -1,16 +1,20 @@
 //! The composition root: the only place that turns settings into a server.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use corbie_mcp::transport::RateLimit;
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::{Health, Limits, RegistrationError, Server};
+use serde_json::{Map, Value, json};
 
 use crate::access::{Access, TokenFileError};
+use crate::audit_file::AuditFile;
 use crate::classify::{self, Classification};
-use crate::config::{Config, ConfigError};
+use crate::config::{self, Config, ConfigError};
 use crate::describe::Describer;
 use crate::destinations::Destinations;
 use crate::inference::Inference;
@@ -44,6 +48,8 @@ pub struct App {
     pub access: Access,
     /// None where the settings switch it off.
     pub knowledge: Option<Knowledge>,
+    /// None where calls are not written to a file.
+    pub audit: Option<Arc<AuditFile>>,
 }
 
 /// Why there is no server.
@@ -57,6 +63,8 @@ pub enum Error {
     /// A misspelt name here would let prompts out that must stay.
     #[error("`router.stay` names the category `{0}`, which the taxonomy does not have")]
     UnknownCategory(String),
+    #[error("`audit.file` is `{}`, which cannot be written: {error}; make its folder, or name another file", .path.display())]
+    Audit { path: PathBuf, error: io::Error },
     #[error("`providers.required` is set, and {0}; one that is found on this machine does not count")]
     NoProvider(route::Error),
     /// Nobody may be let in, or kept out, by a file that cannot be read.
@@ -115,6 +123,12 @@ pub fn build(config: &Config) -> Result<App, Error> {
         builder = knowledge::resources::register(builder, knowledge);
         builder = builder.task_store(Arc::new(Tasks::new(knowledge.clone(), MOST_TASKS)));
     }
+    let audit = audit(config)?;
+    if let Some(audit) = &audit {
+        builder = builder.audit_sink(audit.clone());
+    }
+    let (waiting, reading) = (inference.clone(), knowledge.clone());
+    builder = builder.inspection(move || queues(&waiting, reading.as_ref()));
     let server = builder.build()?;
     if let Some(knowledge) = &knowledge {
         router.ground(knowledge.clone());
@@ -124,8 +138,30 @@ pub fn build(config: &Config) -> Result<App, Error> {
         inference.register(registry);
         classification.register(registry);
         router.register(registry);
+        if let Some(knowledge) = &knowledge {
+            knowledge.register(registry);
+        }
     });
-    Ok(App { server, classification, inference, router, access: Access::new(config, None)?, knowledge })
+    let access = Access::new(config, router.pool().client())?;
+    Ok(App { server, classification, inference, router, access, knowledge, audit })
+}
+
+/// The file that calls are written to, if there is to be one.
+fn audit(config: &Config) -> Result<Option<Arc<AuditFile>>, Error> {
+    let Some(path) = &config.audit.file else { return Ok(None) };
+    let opened = AuditFile::open(path, &config.audit);
+    opened.map(|file| Some(Arc::new(file))).map_err(|error| Error::Audit { path: path.clone(), error })
+}
+
+/// How many wait for what, for `inspect_server`.
+fn queues(inference: &Inference, knowledge: Option<&Knowledge>) -> Map<String, Value> {
+    let (waiting, running) = knowledge.map_or((0, 0), Knowledge::tasks_open);
+    let queues = json!({
+        "texts_waiting": inference.texts_waiting(),
+        "tasks_waiting": waiting,
+        "tasks_running": running,
+    });
+    Map::from_iter([("queues".to_owned(), queues)])
 }
 
 /// The router over the providers of the settings. Without any it is there all the same, as most of corbie needs none
@@ -176,6 +212,7 @@ pub fn http_options(config: &Config, app: &App) -> Options {
         allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
         trust_loopback: app.access.loopback.clone(),
         trust_remote: app.access.remote.clone(),
+        global_rate_limit: config.server.global_rate_limit.and_then(in_force),
         ..Options::default()
     }
 }
@@ -191,8 +228,12 @@ fn routes(app: &App) -> axum::Router {
 
 /// How many requests one caller may send to a listener.
 pub fn rate_limit(config: &Config, loopback: bool) -> Option<RateLimit> {
-    let limit = config.server.rate_limit(loopback)?;
-    Some(RateLimit { per_second: limit.per_second, burst: limit.burst })
+    config.server.rate_limit(loopback).and_then(in_force)
+}
+
+/// A limit that is not turned off.
+fn in_force(limit: config::server::RateLimit) -> Option<RateLimit> {
+    (limit.per_second > 0).then_some(RateLimit { per_second: limit.per_second, burst: limit.burst })
 }
 
 /// The bounds the settings ask for.
@@ -204,7 +245,13 @@ pub fn limits(config: &Config) -> Limits {
         max_json_depth: limits.max_json_depth,
         max_header_bytes: limits.max_header_bytes.bytes(),
         max_connections: limits.max_connections,
+        max_connections_per_address: limits.max_connections_per_address,
         max_in_flight: limits.max_in_flight,
+        max_running: limits.max_running,
+        max_running_per_caller: limits.max_running_per_caller,
+        max_waiting: limits.max_waiting,
+        max_wait: limits.max_wait.get(),
+        max_body_memory: limits.max_body_memory.bytes(),
         request_read_timeout: limits.request_read_timeout.get(),
         idle_timeout: limits.idle_timeout.get(),
         write_timeout: limits.write_timeout.get(),

@@ -12,11 +12,13 @@ use std::time::Instant;
 use corbie_infer::{Embedder, Embedding, FolderOptions, ModelId, Pooling, Purpose, Tokenizer, Tokens};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use quick_cache::sync::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::config::inference as config;
+use crate::gauges;
 use crate::locked::locked;
 
 /// The way to the models. Cheap to clone.
@@ -54,6 +56,17 @@ struct Metrics {
     abandoned: Counter,
     busy_seconds: Counter<f64, std::sync::atomic::AtomicU64>,
     waiting: Gauge,
+    batch_seconds: Seconds,
+}
+
+/// How long the models took for texts that were run together.
+#[derive(Debug, Clone)]
+struct Seconds(Histogram);
+
+impl Default for Seconds {
+    fn default() -> Seconds {
+        Seconds(Histogram::new([0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0]))
+    }
 }
 
 /// Some texts of one caller, at most a [`PIECE`].
@@ -206,7 +219,20 @@ impl Inference {
         registry.register("truncated", "Texts longer than the model reads", metrics.truncated.clone());
         registry.register("abandoned", "Callers that left before their vectors were ready", metrics.abandoned.clone());
         registry.register("busy_seconds", "Time the models were running", metrics.busy_seconds.clone());
+        registry.register(
+            "batch_seconds",
+            "How long texts took that were run together",
+            metrics.batch_seconds.0.clone(),
+        );
+        let inference = self.clone();
+        let texts = move || gauges::single(inference.texts_waiting());
+        gauges::register(registry, "texts_waiting", "Texts that wait for the models, or that they are at", texts);
         registry.register("waiting", "Callers waiting for vectors", metrics.waiting.clone());
+    }
+
+    /// Texts that wait for the models, or that they are at.
+    pub fn texts_waiting(&self) -> usize {
+        self.0.settings.max_waiting.saturating_sub(self.0.room.available_permits())
     }
 
     fn jobs(&self) -> Result<mpsc::Sender<Job>, Error> {
@@ -288,7 +314,9 @@ impl Owner {
             self.metrics.waiting.set(waiting.len() as i64);
             let started = Instant::now();
             self.turn(&mut waiting);
-            self.metrics.busy_seconds.inc_by(started.elapsed().as_secs_f64());
+            let took = started.elapsed().as_secs_f64();
+            self.metrics.busy_seconds.inc_by(took);
+            self.metrics.batch_seconds.0.observe(took);
             self.metrics.waiting.set(waiting.len() as i64);
         }
     }

@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod app;
+pub mod audit_file;
 mod changes;
 pub mod classify;
 pub mod cli;
@@ -11,6 +12,7 @@ pub mod config;
 pub mod describe;
 pub mod destinations;
 pub mod evaluate;
+mod gauges;
 pub mod harmless;
 pub mod inference;
 pub mod knowledge;

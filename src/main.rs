@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use corbie::audit_file;
 use corbie::cli::{self, Cli};
 use corbie::harmless::harmless;
 
@@ -13,7 +14,9 @@ use corbie::harmless::harmless;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match cli::run(Cli::parse()) {
+    let ended = cli::run(Cli::parse());
+    audit_file::finish_all();
+    match ended {
         Ok(code) => code,
         // Whoever read our output has seen enough: `corbie config show | head` is no failure.
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,

@@ -4,9 +4,15 @@
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod http;
+#[path = "access_oauth/issuer.rs"]
+#[allow(dead_code, reason = "shared with the tests of tokens of an authorization server, which use more of it")]
+mod issuer;
 #[path = "cli/process.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod process;
+#[path = "access_oauth/signer.rs"]
+#[allow(dead_code, reason = "shared with the tests of tokens of an authorization server, which use more of it")]
+mod signer;
 #[path = "cli/websocket.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod websocket;

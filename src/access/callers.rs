@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
-use corbie_mcp::transport::{Authority, Token, Tokens, Verdict};
+use corbie_mcp::transport::{Authority, Holder, Token, Tokens, Verdict};
 use corbie_mcp::{Standing, TrustLevel};
 use futures_util::future::BoxFuture;
 
@@ -120,6 +120,10 @@ impl Authority for Callers {
 
     fn challenge(&self) -> Option<String> {
         self.others.as_ref()?.challenge()
+    }
+
+    fn insufficient(&self, holder: &Holder) -> Option<String> {
+        self.others.as_ref()?.insufficient(holder)
     }
 
     fn resource_metadata(&self) -> Option<Arc<str>> {

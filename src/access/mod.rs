@@ -1,9 +1,10 @@
 //! Who may call: how everybody stands by the way they come, and the tokens that the operator hands out.
 //!
-//! [`TokenFile`] keeps the digests of tokens, [`Callers`] tells who holds one, and [`crate::reload`] reads both again
+//! [`TokenFile`] keeps the digests of tokens, [`oauth`] knows those of an authorization server, [`Callers`] tells who holds one, and [`crate::reload`] reads both again
 //! while the server runs.
 
 mod callers;
+pub mod oauth;
 mod token;
 mod token_file;
 
@@ -16,9 +17,12 @@ pub use callers::{Callers, Changed, Known};
 pub use token::{NewToken, TokenName, TokenRecord};
 pub use token_file::{TokenFile, TokenFileError};
 
+use oauth::OAuth;
+
 use crate::config::Config;
 use crate::config::server::Authentication;
 use crate::config::trust::Via;
+use crate::providers::client::Client;
 
 /// How everybody stands. Changed in place when the settings are, so that connections that are open notice.
 #[derive(Debug, Clone)]
@@ -30,9 +34,13 @@ pub struct Access {
 }
 
 impl Access {
-    /// `others` is asked about tokens that are not ours.
-    pub fn new(config: &Config, others: Option<Arc<dyn Authority>>) -> Result<Access, TokenFileError> {
+    /// `client` fetches the keys of an authorization server, where the settings name one.
+    pub fn new(config: &Config, client: &Client) -> Result<Access, TokenFileError> {
         let records = records(config)?;
+        let others = config.server.oauth.as_ref().map(|settings| -> Arc<dyn Authority> {
+            let overriding = config.trust.all.map(TrustLevel::from);
+            Arc::new(OAuth::new(settings, &config.server.name, overriding, client.clone()))
+        });
         let standing = |via| Standing::new(Some(level(config, via)));
         Ok(Access {
             stdio: standing(Via::Stdio),

@@ -1,5 +1,7 @@
 //! What the classifier decided, for operators: how sure and how undecided it was, by category (C-57).
 
+use std::time::Duration;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -14,6 +16,7 @@ pub(super) struct Metrics {
     confidence: Family<Category, Histogram>,
     entropy: Family<Category, Histogram>,
     decided: Family<DecidedBy, Counter>,
+    seconds: Histogram,
     remembered: Counter,
     reloads: Family<Outcome, Counter>,
 }
@@ -41,6 +44,7 @@ impl Default for Metrics {
             confidence: Family::new_with_constructor(confidence),
             entropy: Family::new_with_constructor(entropy),
             decided: Family::default(),
+            seconds: Histogram::new([0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0]),
             remembered: Counter::default(),
             reloads: Family::default(),
         }
@@ -53,6 +57,11 @@ impl Metrics {
         self.confidence.get_or_create(&category).observe(verdict.confidence().into());
         self.entropy.get_or_create(&category).observe(verdict.entropy());
         self.decided.get_or_create(&DecidedBy { method: verdict.by.as_str() }).inc();
+    }
+
+    /// Texts were sorted together, in this time.
+    pub(super) fn took(&self, took: Duration) {
+        self.seconds.observe(took.as_secs_f64());
     }
 
     pub(super) fn remembered(&self) {
@@ -81,6 +90,7 @@ impl Metrics {
         registry.register("confidence", "How sure verdicts were", self.confidence.clone());
         registry.register("entropy", "How undecided verdicts were, in bits", self.entropy.clone());
         registry.register("decided", "Verdicts by what decided them", self.decided.clone());
+        registry.register("seconds", "How long sorting took, text by text or batch by batch", self.seconds.clone());
         registry.register("remembered", "Verdicts on texts seen before", self.remembered.clone());
         registry.register("reloads", "Times the taxonomy was read again", self.reloads.clone());
     }

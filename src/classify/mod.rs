@@ -18,6 +18,7 @@ pub mod tools;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
@@ -110,7 +111,7 @@ impl Classification {
     /// Classifies a text.
     pub async fn classify<'a>(&self, text: &'a str) -> Result<Classified<'a>, Unfit> {
         let text = text::clean(text, self.0.settings.max_text_length)?;
-        let published = self.published();
+        let (published, started) = (self.published(), Instant::now());
         let verdict = match published.remembered(&text) {
             Some(verdict) => {
                 self.0.metrics.remembered();
@@ -118,16 +119,18 @@ impl Classification {
             }
             None => published.classify(&text, self.with_settings()).await,
         };
+        self.0.metrics.took(started.elapsed());
         self.0.metrics.observe(&published.taxonomy, &verdict);
         Ok(Classified { text, published, verdict })
     }
 
     /// Classifies many texts with one published value; texts that are unfit fail alone.
     pub async fn classify_many<'a>(&self, texts: &'a [String]) -> (Arc<Published>, Sorted<'a>) {
-        let published = self.published();
+        let (published, started) = (self.published(), Instant::now());
         let texts: Vec<_> = texts.iter().map(|text| text::clean(text, self.0.settings.max_text_length)).collect();
         let fit: Vec<&str> = texts.iter().flatten().map(AsRef::as_ref).collect();
         let verdicts = published.classify_many(&fit, self.with_settings()).await;
+        self.0.metrics.took(started.elapsed());
         for (verdict, remembered) in &verdicts {
             self.0.metrics.observe(&published.taxonomy, verdict);
             if *remembered {

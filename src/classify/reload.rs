@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use corbie_mcp::{Event, Server};
+use corbie_mcp::{AuditEvent, Event, Server};
 
 use super::{Classification, Published, Taxonomy};
 use crate::changes::{EVERY, Hangups, Stamp};
@@ -117,9 +117,13 @@ async fn reload(classification: &Classification, server: &Server) {
                 tracing::warn!(category = gone.name, "is gone from the file; its place is kept until the next start");
             }
             tracing::info!(categories = taxonomy.categories.len(), "the taxonomy was read again");
+            server.audit().event(AuditEvent::new("reload").detail("the taxonomy was read again"));
             announce(server);
         }
-        Err(error) => tracing::error!("the new taxonomy is refused and the old one stays:\n{error}"),
+        Err(error) => {
+            server.audit().event(AuditEvent::new("reload_refused").detail("the new taxonomy has mistakes"));
+            tracing::error!("the new taxonomy is refused and the old one stays:\n{error}");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod ask;
+mod certificates;
 mod classify;
 pub mod config;
 mod embed;
@@ -9,6 +10,7 @@ mod eval_search;
 mod extract;
 mod knowledge;
 mod lines;
+mod listening;
 mod models;
 mod progress;
 mod providers;

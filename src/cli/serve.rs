@@ -1,25 +1,21 @@
 //! `corbie`, `corbie stdio` and `corbie serve`: the server itself.
 
 use std::io;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use corbie_mcp::Server;
 use corbie_mcp::transport::http::Http;
-use corbie_mcp::transport::{Auth, stdio, stop_on_signal};
-use tokio::net::TcpListener;
+use corbie_mcp::transport::{stdio, stop_on_signal};
+use corbie_mcp::{AuditEvent, Server};
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::End;
-use crate::access::Access;
+use super::listening::{At, Listening};
+use super::{End, certificates, listening};
 use crate::app::{self, App};
 use crate::classify::reload;
-use crate::config::address::HostPort;
-use crate::config::server::NoAuthentication;
+use crate::config::Loaded;
 use crate::config::trust::Via;
-use crate::config::{ConfigError, Loaded};
 use crate::knowledge::local;
 use crate::{reload as settings, route};
 
@@ -30,22 +26,6 @@ pub(super) enum With {
     Http,
     Both,
 }
-
-/// One address to listen on, and how bad it is if that fails.
-struct Wanted {
-    address: HostPort,
-    /// Asked for by name or number, so a failure is fatal.
-    explicit: bool,
-}
-
-/// An open address, and what it asks of its callers.
-struct Listening {
-    listener: TcpListener,
-    address: SocketAddr,
-    auth: Auth,
-}
-
-const DEFAULT_PORTS: [u16; 2] = [8090, 3000];
 
 /// Serves until a signal, or the end of stdin where stdin is served, and drains before it returns.
 pub(super) fn serve(loaded: &Loaded, ports: &[u16], with: With) -> End {
@@ -60,26 +40,40 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
     let app = app::build(config)?;
     let http_options = app::http_options(config, &app);
-    let App { server, classification, router, access, knowledge, .. } = app;
+    let App { server, classification, router, access, knowledge, audit, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.
     let stopping = stop_on_signal(server.clone());
     let following = reload::follow(classification.clone(), server.clone());
-    let listeners = if with == With::Stdio { Vec::new() } else { listeners(loaded, ports, &access).await? };
+    let (mut listeners, mut tls) = (Vec::new(), None);
+    if with != With::Stdio {
+        tls = certificates::open(loaded)?;
+        listeners = listening::open(loaded, ports, &access).await?;
+    }
+    server.audit().event(AuditEvent::new("start").detail(format!("corbie {}", server.version())));
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), http_options);
-    for Listening { listener, address, auth } in listeners {
-        let loopback = address.ip().is_loopback();
-        if let Some(knowledge) = knowledge.as_ref().filter(|_| !loopback) {
+    for Listening { at, auth } in listeners {
+        let local = at.is_of_this_machine();
+        if let Some(knowledge) = knowledge.as_ref().filter(|_| at.is_open_to_others()) {
             knowledge.reachable_by_others();
         }
-        let trust = config.trust.level(if loopback { Via::Loopback } else { Via::Remote }).as_str();
-        tracing::info!(url = %format_args!("http://{address}/mcp"), trust, "listening");
-        let http = http.asking(auth, app::rate_limit(config, loopback));
-        serving.spawn(async move { http.serve(listener).await });
+        let trust = config.trust.level(if local { Via::Loopback } else { Via::Remote }).as_str();
+        tracing::info!(url = %at.url(tls.is_some()), %trust, "listening");
+        if !local && tls.is_none() {
+            let advice = "set `server.tls`, or listen on this machine only, behind a proxy that speaks TLS";
+            tracing::warn!(address = %at, "tokens and texts travel in clear text; {advice}");
+        }
+        let http = http.asking(auth, app::rate_limit(config, local));
+        match (at, tls.as_ref().map(|tls| tls.certificates.clone())) {
+            (At::Port(listener, _), None) => serving.spawn(async move { http.serve(listener).await }),
+            (At::Port(listener, _), Some(tls)) => serving.spawn(async move { http.serve_tls(listener, tls).await }),
+            #[cfg(unix)]
+            (At::Socket(socket), _) => serving.spawn(async move { http.serve_file(socket).await }),
+        };
     }
     if with != With::Http {
         let (server, standing, trust) = (server.clone(), access.stdio.clone(), config.trust.level(Via::Stdio).as_str());
-        tracing::info!(trust, tools = server.registry().len(), "serving stdin and stdout");
+        tracing::info!(%trust, tools = server.registry().len(), "serving stdin and stdout");
         serving.spawn(async move {
             let ended = stdio::serve(&server, standing).await;
             // The client that started us is gone; other listeners end with it only if it was the only way in.
@@ -93,6 +87,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let _following = AbortOnDropHandle::new(tokio::spawn(following));
     let settings = settings::follow(loaded.clone(), access, router.pool().clone(), server.clone());
     let _settings = AbortOnDropHandle::new(tokio::spawn(settings));
+    let _renewing = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(certificates::follow(tls))));
     let _models = AbortOnDropHandle::new(tokio::spawn(route::follow(router, server.clone())));
     let mut keeping = Vec::new();
     if let Some(knowledge) = &knowledge {
@@ -121,6 +116,11 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         }
     }
     drop((warming, keeping));
+    server.audit().event(AuditEvent::new("stop"));
+    if let Some(audit) = audit {
+        // It waits for the disk.
+        let _ = tokio::task::spawn_blocking(move || audit.finish()).await;
+    }
     end
 }
 
@@ -130,78 +130,4 @@ async fn finish(server: &Server) {
         _ = tokio::time::timeout_at(server.grace_ends(), server.finished()) => {}
         () = server.stopped() => {}
     }
-}
-
-/// Opens every address, after all of them were found fit to be opened. A default port that is taken is passed over as
-/// long as another could be opened.
-async fn listeners(loaded: &Loaded, ports: &[u16], access: &Access) -> Result<Vec<Listening>, ConfigError> {
-    let key = if ports.is_empty() { "server.listen" } else { "--port" };
-    let unfit = |address: &dyn std::fmt::Display, error: NoAuthentication| match loaded.config.server.auth {
-        Some(_) => loaded.mistake("server.auth", format!("{error} (for {address})")),
-        None => loaded.mistake(key, format!("asks for {address}, and `server.auth` {error}")),
-    };
-    let (wanted, anybody) = (wanted(loaded, ports), !access.callers.is_empty());
-    for Wanted { address, .. } in &wanted {
-        loaded.config.server.authentication(address.is_loopback(), anybody).map_err(|error| unfit(address, error))?;
-    }
-    let mut open = Vec::new();
-    let mut last_failure = None;
-    for Wanted { address, explicit } in wanted {
-        match bind(&address).await {
-            Ok(bound) => open.extend(bound),
-            Err(error) => {
-                let advice = "stop what uses it or choose another port";
-                let failure = loaded.mistake(key, format!("cannot listen on {address}: {error}; {advice}"));
-                if explicit {
-                    return Err(failure);
-                }
-                tracing::warn!(%address, %error, "default port is taken");
-                last_failure = Some(failure);
-            }
-        }
-    }
-    if open.is_empty()
-        && let Some(failure) = last_failure
-    {
-        return Err(failure);
-    }
-    // A name may have turned out to be another kind of address than it looked like, so each is asked for again.
-    let ask = |(listener, address): (TcpListener, SocketAddr)| {
-        let authentication = loaded.config.server.authentication(address.ip().is_loopback(), anybody);
-        let authentication = authentication.map_err(|error| unfit(&address, error))?;
-        Ok(Listening { listener, address, auth: access.auth(authentication) })
-    };
-    open.into_iter().map(ask).collect()
-}
-
-fn wanted(loaded: &Loaded, ports: &[u16]) -> Vec<Wanted> {
-    let local = |port: &u16, explicit| Wanted { address: HostPort::new("localhost", *port), explicit };
-    let configured = &loaded.config.server.listen;
-    if !ports.is_empty() {
-        return ports.iter().map(|port| local(port, true)).collect();
-    }
-    if configured.is_empty() {
-        return DEFAULT_PORTS.iter().map(|port| local(port, false)).collect();
-    }
-    configured.iter().map(|address| Wanted { address: address.clone(), explicit: true }).collect()
-}
-
-/// `localhost` is two addresses (T-43); the second is passed over on machines without IPv6.
-async fn bind(address: &HostPort) -> io::Result<Vec<(TcpListener, SocketAddr)>> {
-    let mut bound = Vec::new();
-    if address.host().eq_ignore_ascii_case("localhost") {
-        bound.push(TcpListener::bind(("127.0.0.1", address.port())).await?);
-        // Port 0 means "any": the second listener takes the number the first was given.
-        let port = bound[0].local_addr()?.port();
-        match TcpListener::bind(("::1", port)).await {
-            Ok(listener) => bound.push(listener),
-            // Somebody else has the other half of the port, and clients that say `localhost` might reach them.
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(error),
-            // This machine has no IPv6.
-            Err(_) => {}
-        }
-    } else {
-        bound.push(TcpListener::bind((address.host(), address.port())).await?);
-    }
-    bound.into_iter().map(|listener| listener.local_addr().map(|address| (listener, address))).collect()
 }

@@ -3,15 +3,24 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// Where a listener binds: `127.0.0.1:8090`, `[::1]:8090`, `localhost:8090`. Port 0 takes a free one.
+/// Where a listener is: a port, or a socket in the file system such as `unix:/run/corbie/corbie.sock`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
+pub enum Listen {
+    Port(HostPort),
+    /// Always from the root: what a relative path means would depend on where the program was started.
+    Socket(PathBuf),
+}
+
+/// A port of a host: `127.0.0.1:8090`, `[::1]:8090`, `localhost:8090`. Port 0 takes a free one.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPort {
     /// Without brackets; never empty.
     host: String,
@@ -39,6 +48,31 @@ pub struct HttpUrl(Url);
 #[error("is not a {0}")]
 pub struct NotAnAddress(pub(super) &'static str);
 
+// === impl Listen ===
+
+impl FromStr for Listen {
+    type Err = NotAnAddress;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
+        match text.strip_prefix("unix:") {
+            Some(path) if path.starts_with('/') && !path.ends_with('/') && !path.contains('\0') => {
+                Ok(Self::Socket(path.into()))
+            }
+            Some(_) => Err(NotAnAddress("path of a socket")),
+            None => text.parse().map(Self::Port),
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(address) => address.fmt(out),
+            Self::Socket(path) => write!(out, "unix:{}", path.display()),
+        }
+    }
+}
+
 // === impl HostPort ===
 
 impl HostPort {
@@ -57,11 +91,8 @@ impl HostPort {
 
     /// Only `localhost` and loopback numbers are: what another name means is known to the resolver alone.
     pub fn is_loopback(&self) -> bool {
-        match self.host.parse() {
-            Ok(IpAddr::V4(address)) => address.is_loopback(),
-            Ok(IpAddr::V6(address)) => {
-                address.is_loopback() || address.to_ipv4_mapped().is_some_and(|address| address.is_loopback())
-            }
+        match self.host.parse::<IpAddr>() {
+            Ok(address) => is_loopback(address),
             Err(_) => self.host.eq_ignore_ascii_case("localhost"),
         }
     }
@@ -160,6 +191,11 @@ impl fmt::Debug for HttpUrl {
     }
 }
 
+/// Whether only this machine can reach an address, also where IPv6 is told of IPv4.
+pub fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
 /// A host, without the brackets of IPv6, and the port if there is one.
 fn split(text: &str) -> Option<(&str, Option<u16>)> {
     if let Some(bracketed) = text.strip_prefix('[') {
@@ -211,13 +247,13 @@ macro_rules! is_text {
     };
 }
 
-is_text!(HostPort, "host-port", "127.0.0.1:8090");
+is_text!(Listen, "listen", "127.0.0.1:8090");
 is_text!(WebOrigin, "origin", "https://example.org");
 is_text!(HostName, "host", "example.org");
 is_text!(HttpUrl, "http-url", "https://api.example/v1");
 
-impl From<HostPort> for String {
-    fn from(address: HostPort) -> Self {
+impl From<Listen> for String {
+    fn from(address: Listen) -> Self {
         address.to_string()
     }
 }

@@ -55,7 +55,9 @@ mod tests {
     fn a12_a_change_shows_in_its_section_and_its_provider_alone() {
         let of = |json| Digests::of(&Node::from_json(json, Origin::command_line()));
         let before = of(json!({ "trust": { "stdio": "trusted" }, "providers": { "a": { "api_key": "1" }, "b": {} } }));
-        let after = of(json!({ "log": {}, "trust": { "stdio": "trusted" }, "providers": { "a": { "api_key": "2" }, "b": {} } }));
+        let after = of(
+            json!({ "log": {}, "trust": { "stdio": "trusted" }, "providers": { "a": { "api_key": "2" }, "b": {} } }),
+        );
         assert_eq!(before.differing(&after).collect::<Vec<_>>(), ["providers", "log"]);
         assert!(before.same(&after, "providers.b") && !before.same(&after, "providers.a"));
         assert!(before.same(&before.clone(), "providers.none"));

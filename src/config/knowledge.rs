@@ -64,6 +64,9 @@ pub struct Knowledge {
     /// How many bytes all uploads that wait to be added may take, in units of 1,048,576.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub max_uploads_mb: u64,
+    /// How many of these bytes may be of one caller, in units of 1,048,576; never more than of all.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub max_uploads_mb_per_caller: u64,
 }
 
 /// When documents that are added are read as pictures.
@@ -116,6 +119,7 @@ impl Default for Knowledge {
             notify_progress: true,
             keep_uploads: Timeout::seconds(24 * 3600),
             max_uploads_mb: 1024,
+            max_uploads_mb_per_caller: 512,
         }
     }
 }
@@ -139,15 +143,9 @@ impl Knowledge {
 
     /// Puts the user's home in the place of a `~` that a path begins with, as a shell does. Others' homes are not known.
     pub(super) fn find_home(&mut self, variables: &BTreeMap<String, String>) {
-        let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-        let Some(home) = variables.get(name).map(Path::new).filter(|home| home.is_absolute()) else { return };
         let watched = self.watch.iter_mut().map(|watch| &mut watch.path);
         let kept = self.storage_path.iter_mut().chain(&mut self.vector_db_path);
-        for path in kept.chain(&mut self.allowed_roots).chain(watched) {
-            if let Ok(rest) = path.strip_prefix("~") {
-                *path = home.join(rest);
-            }
-        }
+        put_home(kept.chain(&mut self.allowed_roots).chain(watched), variables);
     }
 
     /// What does not fit together: a model that is not the one in use.
@@ -172,6 +170,17 @@ impl Knowledge {
 
     pub fn max_file_bytes(&self) -> u64 {
         self.max_file_size_mb << 20
+    }
+}
+
+/// Puts the user's home in the place of a `~` that paths begin with.
+pub(super) fn put_home<'a>(paths: impl Iterator<Item = &'a mut PathBuf>, variables: &BTreeMap<String, String>) {
+    let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    let Some(home) = variables.get(name).map(Path::new).filter(|home| home.is_absolute()) else { return };
+    for path in paths {
+        if let Ok(rest) = path.strip_prefix("~") {
+            *path = home.join(rest);
+        }
     }
 }
 

@@ -20,13 +20,32 @@ pub struct Limits {
     pub max_json_depth: usize,
     /// The size of all headers of an HTTP request together.
     pub max_header_bytes: ByteSize,
-    /// How many connections may be open at the same time, over all listeners.
+    /// How many connections may be open at the same time, over all listeners. When all are taken, one that is idle
+    /// between requests makes room.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
+    /// How many of them may come from one address, or from one /64 network of IPv6; 0 means as many as there are. Those
+    /// of this machine are not counted, as a proxy brings the callers of many.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub max_connections_per_address: usize,
     /// How many requests of one connection may be worked on at the same time.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_in_flight: usize,
-    /// How long a client may take to send one request.
+    /// How many requests may be worked on at the same time, of all callers: calls of tools, reads, prompts, and answers
+    /// of models until their last word. Others wait for their turn.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_running: usize,
+    /// How many of these may be of one caller, so that there is always room for another.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_running_per_caller: usize,
+    /// How many requests may wait for their turn, of all callers. More are refused.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub max_waiting: usize,
+    /// How long a request may wait for its turn. One that would wait longer is refused at once.
+    pub max_wait: Timeout,
+    /// How much memory bodies of requests may take while they are received or worked on, all together.
+    pub max_body_memory: ByteSize,
+    /// How long a client may take to send one request. A body that trickles is given up earlier.
     pub request_read_timeout: Timeout,
     /// How long a connection may stay open without a request.
     pub idle_timeout: Timeout,
@@ -54,7 +73,13 @@ impl Default for Limits {
             max_json_depth: 128,
             max_header_bytes: ByteSize::kibibytes(16),
             max_connections: 1024,
+            max_connections_per_address: 256,
             max_in_flight: 1024,
+            max_running: 1000,
+            max_running_per_caller: 500,
+            max_waiting: 1000,
+            max_wait: Timeout::seconds(5),
+            max_body_memory: ByteSize::kibibytes(256 * 1024),
             request_read_timeout: Timeout::seconds(30),
             idle_timeout: Timeout::seconds(5 * 60),
             write_timeout: Timeout::seconds(30),

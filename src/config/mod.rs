@@ -8,6 +8,7 @@
 //! A new section is one type in a file of its own and one field of [`Config`].
 
 pub mod address;
+pub mod audit;
 pub mod cache;
 pub mod classification;
 pub mod classifier;
@@ -27,6 +28,7 @@ pub mod limits;
 pub mod log;
 pub mod mcp_server;
 pub mod network;
+pub mod oauth;
 pub mod ocr;
 pub mod policy;
 mod problem;
@@ -38,7 +40,9 @@ mod schema;
 pub mod secret;
 pub mod server;
 pub mod size;
+pub mod socket_mode;
 mod suggest;
+pub mod tls;
 mod tree;
 pub mod trust;
 mod typed;
@@ -84,6 +88,7 @@ pub struct Config {
     pub ocr: ocr::Ocr,
     pub knowledge: knowledge::Knowledge,
     pub log: log::Log,
+    pub audit: audit::Audit,
     #[serde(skip_serializing_if = "classifier::Classifier::is_absent")]
     pub classifier: classifier::Classifier,
 }
@@ -123,11 +128,13 @@ impl Config {
             suggestion: None,
         })?;
         config.knowledge.find_home(&sources.variables);
+        config.audit.find_home(&sources.variables);
         let digests = Digests::of(&tree);
         // What was written is in the types now, which look after their secrets; the tree still knows where.
         tree.forget_values();
         let loaded = Loaded { config, warnings, layers, sources, tree, digests };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
+        mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::mistakes).unwrap_or_default());
         mistakes.extend(loaded.config.providers.mistakes());
         mistakes.extend(loaded.config.forbidden_addresses());
         mistakes.extend(loaded.config.knowledge.mistakes(&loaded.config.inference));

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::Config;
 use super::address::{HttpUrl, NotAnAddress};
@@ -52,8 +53,13 @@ impl Config {
         if let Some(older) = &self.classifier.mcp_category_model {
             named.push((KeyPath::dotted("classifier.mcp_category_model.url"), &older.url));
         }
-        let forbidden = |url: &HttpUrl| destinations.permit_url(url.expose()).is_err();
-        let wrong = named.into_iter().filter(|(_, url)| url.as_ref().is_some_and(forbidden));
+        let mut urls: Vec<(KeyPath, &Url)> =
+            named.into_iter().filter_map(|(path, url)| Some((path, url.as_ref()?.expose()))).collect();
+        if let Some(oauth) = &self.server.oauth {
+            urls.push((KeyPath::dotted("server.oauth.issuer"), oauth.issuer.url()));
+            urls.extend(oauth.jwks_url.iter().map(|url| (KeyPath::dotted("server.oauth.jwks_url"), url.expose())));
+        }
+        let wrong = urls.into_iter().filter(|(_, url)| destinations.permit_url(url).is_err());
         wrong.map(|(path, _)| Mistake { path, message: FORBIDDEN.into() }).collect()
     }
 }

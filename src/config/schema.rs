@@ -8,7 +8,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::Value;
 
 use super::problem::Segment;
-use super::{Config, address, duration, network, secret, size};
+use super::{Config, address, duration, network, oauth, secret, size, socket_mode};
 
 /// A `format` that JSON Schema does not know (and must not: editors check the ones they know): its check, and how to say it to a person.
 pub(super) struct Format {
@@ -18,7 +18,7 @@ pub(super) struct Format {
 }
 
 /// The formats use the parsers of the types, so that the schema and serde cannot disagree.
-pub(super) const FORMATS: [Format; 10] = [
+pub(super) const FORMATS: [Format; 12] = [
     Format {
         name: "period",
         fits: |text| text.parse::<duration::Period>().is_ok(),
@@ -35,9 +35,14 @@ pub(super) const FORMATS: [Format; 10] = [
         expected: "a size such as `16KiB` or `4MiB`, up to `1GiB`, or a number of bytes",
     },
     Format {
-        name: "host-port",
-        fits: |text| text.parse::<address::HostPort>().is_ok(),
-        expected: "`host:port`, such as `127.0.0.1:8090` or `[::1]:8090`",
+        name: "listen",
+        fits: |text| text.parse::<address::Listen>().is_ok(),
+        expected: "`host:port`, such as `127.0.0.1:8090` or `[::1]:8090`, or a socket such as `unix:/run/corbie/corbie.sock`",
+    },
+    Format {
+        name: "socket-mode",
+        fits: |text| text.parse::<socket_mode::SocketMode>().is_ok(),
+        expected: "permissions in octal digits such as `0660`",
     },
     Format {
         name: "origin",
@@ -58,6 +63,11 @@ pub(super) const FORMATS: [Format; 10] = [
         name: "address-block",
         fits: |text| text.parse::<network::AddressBlock>().is_ok(),
         expected: "an address such as `169.254.10.1` or a network such as `169.254.10.0/24`",
+    },
+    Format {
+        name: "server-identifier",
+        fits: |text| text.parse::<oauth::Identifier>().is_ok(),
+        expected: "a web address without user, query and fragment, such as `https://login.example.org`",
     },
     Format { name: "token", fits: secret::is_token, expected: "one or more visible ASCII characters without spaces" },
     Format {

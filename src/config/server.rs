@@ -6,18 +6,25 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::address::{HostName, HostPort, WebOrigin};
+use super::address::{HostName, Listen, WebOrigin};
 use super::duration::{Period, Timeout, as_seconds};
 use super::limits::Limits;
+use super::oauth::OAuth;
 use super::secret::Secret;
+use super::socket_mode::SocketMode;
+use super::tls::Tls;
 
 /// Where the server listens, who may call, and how long things may take.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
-    /// Where HTTP and WebSocket are served, as a list of `host:port`. An empty list means the ports 8090 and 3000
-    /// of this machine only. Nothing is served before HTTP is asked for.
-    pub listen: Vec<HostPort>,
+    /// Where HTTP and WebSocket are served, as a list of `host:port`, or `unix:/path` for a socket in the file system.
+    /// An empty list means the ports 8090 and 3000 of this machine only. Nothing is served before HTTP is asked for.
+    pub listen: Vec<Listen>,
+    /// Who may open the sockets of `listen`, in octal digits. `0600` lets in this user alone, `0660` its group too.
+    pub socket_mode: SocketMode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
     /// The name the server tells its clients.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
@@ -33,6 +40,9 @@ pub struct Server {
     /// data, if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_file: Option<PathBuf>,
+    /// Tokens of an authorization server, which are asked for on every address unless `auth` is `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuth>,
     /// Web pages that may call, besides those of this machine, as a list such as `https://example.org`.
     pub allowed_origins: Vec<WebOrigin>,
     /// Host names callers may use for this server, besides those of this machine.
@@ -50,6 +60,10 @@ pub struct Server {
     /// second with a burst of 1000 on all others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
+    /// How many requests all callers on HTTP and WebSocket together may send. Left out, there is no such limit. It should
+    /// be well above that of one caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub global_rate_limit: Option<RateLimit>,
 }
 
 /// How callers prove who they are.
@@ -62,7 +76,7 @@ pub enum Auth {
     Bearer,
 }
 
-/// How many requests one caller may send.
+/// How many requests may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateLimit {
@@ -86,7 +100,9 @@ pub enum Authentication {
 pub enum NoAuthentication {
     #[error("is `none`, which is refused on an address that other machines can reach; use `bearer`")]
     OpenToOthers,
-    #[error("needs a token; make one with `corbie tokens create`, or set `server.token` or the variable `MCP_API_KEY`")]
+    #[error(
+        "needs a token; make one with `corbie tokens create`, or set `server.token`, the variable `MCP_API_KEY` or `server.oauth`"
+    )]
     NoToken,
 }
 
@@ -97,7 +113,7 @@ impl Server {
         match self.auth {
             Some(Auth::None) if !loopback => Err(NoAuthentication::OpenToOthers),
             Some(Auth::None) => Ok(Authentication::None),
-            None if loopback => Ok(Authentication::None),
+            None if loopback && self.oauth.is_none() => Ok(Authentication::None),
             _ if anybody => Ok(Authentication::Bearer),
             _ => Err(NoAuthentication::NoToken),
         }
@@ -114,10 +130,13 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             listen: Vec::new(),
+            socket_mode: SocketMode::default(),
+            tls: None,
             name: "corbie".into(),
             auth: None,
             token: None,
             tokens_file: None,
+            oauth: None,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             limits: Limits::default(),
@@ -125,6 +144,7 @@ impl Default for Server {
             tool_timeouts: BTreeMap::new(),
             shutdown_grace_seconds: Period::seconds(30),
             rate_limit: None,
+            global_rate_limit: None,
         }
     }
 }

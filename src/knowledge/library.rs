@@ -61,6 +61,16 @@ const LONGEST_OWED: Duration = Duration::from_secs(300);
 /// The most bytes of a document's name and title that its chunks are found by: they are repeated with each.
 const LONGEST_NAME: usize = 1024;
 
+/// How much one base holds, as far as it can be found.
+#[derive(Debug, Clone)]
+pub struct Held {
+    pub base: BaseName,
+    pub documents: usize,
+    pub chunks: usize,
+    /// Bytes that its index takes.
+    pub memory: usize,
+}
+
 impl Library {
     /// Reads what was kept, and makes what is missing.
     pub async fn open(store: Store, folder: PathBuf, model: String, dimension: usize) -> Result<Library, Error> {
@@ -109,6 +119,19 @@ impl Library {
     /// How many documents all bases have together.
     pub fn documents(&self) -> usize {
         self.0.bases.load().values().map(|index| index.snapshot().documents()).sum()
+    }
+
+    /// What each base holds, largest first.
+    pub fn held(&self) -> Vec<Held> {
+        let bases = self.0.bases.load();
+        let held = bases.iter().map(|(base, index)| {
+            let snapshot = index.snapshot();
+            let (documents, chunks, memory) = (snapshot.documents(), snapshot.chunks(), snapshot.memory());
+            Held { base: base.clone(), documents, chunks, memory }
+        });
+        let mut held: Vec<Held> = held.collect();
+        held.sort_by(|a, b| b.chunks.cmp(&a.chunks).then_with(|| a.base.cmp(&b.base)));
+        held
     }
 
     /// Takes in everything that is in the store by now.

@@ -18,6 +18,7 @@ mod health;
 pub mod ingest;
 mod library;
 pub mod local;
+mod metrics;
 pub mod patience;
 pub mod resources;
 pub mod search;

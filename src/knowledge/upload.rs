@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use super::source::format_of;
 use super::store::Uploads;
 use super::{Error, Knowledge, UPLOADS, blocking};
-use room::Room;
+use room::{Quota, Room};
 
 /// Whoever may not use this tool has nothing to send files for.
 const ADDING: &str = "knowledge-add";
@@ -36,7 +36,7 @@ const ADDING: &str = "knowledge-add";
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A body that comes with fewer bytes a second than this, all in all, is given up: it keeps room from others.
 const SLOWEST: u64 = 32 << 10;
-/// How the folders of uploads are called, with something by chance after it.
+/// How the folders of uploads are called, with whose they are and something by chance after it.
 const PREFIX: &str = "upload-";
 /// The longest name that is kept of a file.
 const LONGEST_NAME: usize = 200;
@@ -72,7 +72,7 @@ async fn receive(
     }
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let name = asked_name(&uri).or_else(|| disposition(&headers)).unwrap_or_default();
-    match keep(&knowledge, &room, &name, length, body).await {
+    match keep(&knowledge, &room, &caller, &name, length, body).await {
         Ok((path, size)) => {
             let reply = json!({ "success": true, "file_path": path, "filename": name, "size_bytes": size });
             answer(StatusCode::CREATED, &reply)
@@ -84,6 +84,7 @@ async fn receive(
 async fn keep(
     knowledge: &Knowledge,
     room: &Room,
+    caller: &Caller,
     name: &str,
     length: Option<u64>,
     body: Body,
@@ -96,9 +97,11 @@ async fn keep(
         return Err(Error::FileTooLarge { found, most_mb: most >> 20 });
     }
     let (uploads, all) = (knowledge.open().await?.storage.join(UPLOADS), settings.max_uploads_mb << 20);
+    let quota = Quota { all, own: all.min(settings.max_uploads_mb_per_caller << 20) };
     // One that does not say how long it is may become as long as a file may be.
-    let (room, bytes) = (room.clone(), length.unwrap_or(most.min(all)));
-    let place = blocking(move || room.reserve(&uploads, bytes, all)).await??;
+    let (room, bytes) = (room.clone(), length.unwrap_or(most.min(quota.own)));
+    let identity = caller.identity.clone();
+    let place = blocking(move || room.reserve(&uploads, &identity, bytes, quota)).await??;
     let path = place.folder.path().join(&name);
     let mut file = File::create_new(&path).await.map_err(|error| room::unwritten(&error))?;
     let size = receive_into(&mut file, body, bytes).await?;

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::cache::{By, Found, Kept, Place};
 use super::failure::Failure;
-use super::{Face, decision_headers, stream};
+use super::{Face, Held, decision_headers, stream};
 use crate::providers::Answered;
 use crate::providers::openai::{self, NotReceived, Received};
 use crate::route::Ask;
@@ -30,7 +30,7 @@ pub(super) async fn post(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
-    let body = face.admit(&caller, "chat_completion", body).await?;
+    let (body, held) = face.admit(&caller, "chat_completion", body).await?;
     let received = Received::read(body).map_err(|not_received| {
         let parameter = match &not_received {
             NotReceived::Member(name) => Some(*name),
@@ -46,7 +46,7 @@ pub(super) async fn post(
         },
     };
     match received.stream {
-        true => pieces(&face, received, caller, place).await,
+        true => pieces(&face, received, caller, place, held).await,
         false => whole(&face, received, caller, place).await,
     }
 }
@@ -102,7 +102,13 @@ fn missed(response: &mut Response, looked: bool) {
 }
 
 /// The head is sent with the first piece, so that failover works until then.
-async fn pieces(face: &Face, received: Received, caller: Caller, place: Option<Place>) -> Result<Response, Failure> {
+async fn pieces(
+    face: &Face,
+    received: Received,
+    caller: Caller,
+    place: Option<Place>,
+    held: Held,
+) -> Result<Response, Failure> {
     let Received { with_usage, several, .. } = received;
     let mut answering = face.router.stream(ask(face, received, caller)).await?;
     // Whether several answers are complete is known only to those who read them all.
@@ -112,7 +118,7 @@ async fn pieces(face: &Face, received: Received, caller: Caller, place: Option<P
     let record = answering.record().clone();
     let encoder = openai::Encoder::new(record.answered_by().1, now(), with_usage);
     let looked = place.is_some();
-    let events = stream::events(answering, encoder, with_usage, place).await;
+    let events = stream::events(answering, encoder, with_usage, place, held).await;
     let mut response = Response::new(Body::from_stream(events));
     event_headers(response.headers_mut());
     decision_headers::add(response.headers_mut(), &record);

@@ -25,7 +25,7 @@ pub(super) async fn post(
     Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, Failure> {
-    let body = face.admit(&caller, "embeddings", body).await?;
+    let (body, _held) = face.admit(&caller, "embeddings", body).await?;
     let body: Map<String, Value> =
         serde_json::from_slice(&body).map_err(|_| Failure::invalid("the body is no JSON object", None))?;
     let model = match body.get("model") {

@@ -2,6 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use corbie_mcp::Code;
+use corbie_mcp::transport::NotReceived;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
@@ -31,23 +32,6 @@ impl Failure {
     pub(super) fn invalid(message: impl Into<String>, param: Option<&str>) -> Failure {
         let param = param.map(str::to_owned);
         Failure { param, ..Failure::new(StatusCode::BAD_REQUEST, "invalid_request_error", message) }
-    }
-
-    /// A body that did not come, or has no end.
-    pub(super) fn unread(error: &axum::Error, most: usize) -> Failure {
-        let mut cause = std::error::Error::source(error);
-        while let Some(error) = cause {
-            if error.is::<http_body_util::LengthLimitError>() {
-                return Failure::too_large(most);
-            }
-            cause = error.source();
-        }
-        Failure::invalid("the body broke off before its end", None)
-    }
-
-    fn too_large(most: usize) -> Failure {
-        let message = format!("the request is larger than {most} bytes; raise `server.limits.max_message_bytes`");
-        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message)
     }
 
     pub(super) fn shutting_down() -> Failure {
@@ -83,6 +67,11 @@ impl Failure {
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
     }
 
+    /// A refusal for now, with the wait that is told.
+    fn busy(status: StatusCode, kind: &'static str, error: &corbie_mcp::Error) -> Failure {
+        Failure { retry_after: error.retry_after_seconds(), ..Failure::new(status, kind, error.to_string()) }
+    }
+
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Failure {
         let message = message.into();
         Failure { status, message, kind, code: None, param: None, retry_after: None, tried: false }
@@ -116,6 +105,24 @@ impl From<route::Error> for Failure {
     }
 }
 
+/// A body that did not come whole, or that there was no memory for.
+impl From<NotReceived> for Failure {
+    fn from(not_received: NotReceived) -> Failure {
+        let status = not_received.status();
+        match not_received {
+            NotReceived::NoMemory(error) => Failure::busy(status, "server_error", &error),
+            other => Failure::new(status, "invalid_request_error", other.to_string()),
+        }
+    }
+}
+
+/// No turn came, or would have come too late.
+impl From<corbie_mcp::Error> for Failure {
+    fn from(error: corbie_mcp::Error) -> Failure {
+        Failure::busy(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", &error)
+    }
+}
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
@@ -138,7 +145,7 @@ pub fn refuse(path: &str, status: StatusCode, error: &corbie_mcp::Error) -> Opti
         StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
         _ => "permission_error",
     };
-    (path == "/v1" || path.starts_with("/v1/")).then(|| Failure::new(status, kind, error.to_string()).into_response())
+    (path == "/v1" || path.starts_with("/v1/")).then(|| Failure::busy(status, kind, error).into_response())
 }
 
 pub(super) async fn only_post() -> Response {

@@ -13,10 +13,11 @@ mod others_first;
 mod stream;
 
 use axum::Router as Routes;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::routing::{any, get, post};
 use bytes::Bytes;
-use corbie_mcp::{Caller, Server, TrustLevel};
+use corbie_mcp::transport::{Received, Reserved};
+use corbie_mcp::{Caller, Server, Slot, TrustLevel};
 
 pub use failure::refuse;
 
@@ -36,6 +37,13 @@ struct Face {
     cache: Option<Cache>,
 }
 
+/// What a request holds until the last byte of its answer: its place among those worked on, and the memory of its body.
+#[derive(Debug)]
+struct Held {
+    _slot: Option<Slot>,
+    _reserved: Reserved,
+}
+
 /// The paths of the API, to be served behind the server's guard.
 pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
     let cache = Cache::new(&router.settings().cache, &inference);
@@ -51,8 +59,9 @@ pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
 }
 
 impl Face {
-    /// Lets in who may spend money, and use the tool that does the same, while the server takes requests, and takes what they send.
-    async fn admit(&self, caller: &Caller, tool: &str, body: Body) -> Result<Bytes, Failure> {
+    /// Lets in who may spend money and use the tool that does the same, and takes what they send. A place is asked for when
+    /// the body is there, so that slow senders keep none from others.
+    async fn admit(&self, caller: &Caller, tool: &str, body: Body) -> Result<(Bytes, Held), Failure> {
         if self.server.is_draining() {
             return Err(Failure::shutting_down());
         }
@@ -62,7 +71,8 @@ impl Face {
         if caller.trust < TrustLevel::Verified {
             return Err(Failure::not_trusted());
         }
-        let most = self.server.limits().max_message_bytes;
-        to_bytes(body, most).await.map_err(|error| Failure::unread(&error, most))
+        let Received { bytes, reserved } = self.server.receive(body).await?;
+        let slot = self.server.admit(caller).await?;
+        Ok((bytes, Held { _slot: slot, _reserved: reserved }))
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 
+use super::Held;
 use super::cache::{LARGEST, Place};
 use super::counts::Counts;
 use super::failure::Failure;
@@ -30,6 +31,7 @@ struct Writing {
     /// All that was written, where it may be given again.
     keeping: Option<Keeping>,
     ended: bool,
+    _held: Held,
 }
 
 struct Keeping {
@@ -44,10 +46,11 @@ pub(super) async fn events(
     encoder: Encoder,
     with_usage: bool,
     place: Option<Place>,
+    held: Held,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let keeping = place.map(|place| Keeping { place, said: Vec::new() });
     let counts = Counts::new(with_usage);
-    let mut writing = Writing { answering, encoder, counts, as_it_came: false, keeping, ended: false };
+    let mut writing = Writing { answering, encoder, counts, as_it_came: false, keeping, ended: false, _held: held };
     let first = writing.next().await;
     unfold((Some(first), writing), |(first, mut writing)| async move {
         let bytes = match first {

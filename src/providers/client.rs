@@ -6,6 +6,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use corbie_mcp::Trace;
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
@@ -109,9 +110,13 @@ impl Client {
         Ok(Answer { status, headers, body })
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its answer. Where it is sent for a caller who follows a trace, it is
+    /// part of that trace.
     pub async fn open(&self, request: Request, deadline: Instant) -> Result<Opened, Error> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        if let Some(trace) = Trace::current() {
+            trace.add_to(&mut head.headers);
+        }
         let request = http::Request::from_parts(head, Full::new(body));
         let sent = match &self.way {
             Way::Direct(pooled) => pooled.request(request),

@@ -16,6 +16,7 @@ pub mod embeddings;
 mod error;
 pub mod google;
 mod guarded;
+pub mod metrics;
 pub mod mock;
 pub mod openai;
 pub mod pool;

@@ -66,7 +66,7 @@ impl Journey {
     ) {
         let took = started.elapsed();
         let result = error.map_or("ok", |error| error.kind());
-        self.router.metrics.attempted(&provider.name, result, took);
+        self.router.metrics.attempted(&provider.name, result, requests, took);
         if let Some(error) = error {
             tracing::warn!(provider = provider.name, model = candidate.model, requests, %error, "no answer");
         }

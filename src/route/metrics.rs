@@ -14,7 +14,8 @@ use super::record::{Outcome, Record};
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
     attempts: Family<Attempted, Counter>,
-    latency: Family<OfProvider, Histogram>,
+    latency: Family<Attempted, Histogram>,
+    retries: Family<OfProvider, Counter>,
     decisions: Family<Decided, Counter>,
     tokens: Family<Tokens, Counter>,
     cost: Family<OfProvider, Counter<f64, AtomicU64>>,
@@ -49,6 +50,7 @@ impl Default for Metrics {
         Metrics {
             attempts: Family::default(),
             latency: Family::new_with_constructor(seconds),
+            retries: Family::default(),
             decisions: Family::default(),
             tokens: Family::default(),
             cost: Family::default(),
@@ -57,12 +59,14 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    pub(super) fn attempted(&self, provider: &str, result: &'static str, took: Duration) {
+    /// A provider was asked, with so many requests.
+    pub(super) fn attempted(&self, provider: &str, result: &'static str, requests: usize, took: Duration) {
         let provider = provider.to_owned();
-        self.attempts.get_or_create(&Attempted { provider: provider.clone(), result }).inc();
-        if result == "ok" {
-            self.latency.get_or_create(&OfProvider { provider }).observe(took.as_secs_f64());
-        }
+        let attempted = Attempted { provider: provider.clone(), result };
+        self.attempts.get_or_create(&attempted).inc();
+        self.latency.get_or_create(&attempted).observe(took.as_secs_f64());
+        let retries = self.retries.get_or_create(&OfProvider { provider });
+        retries.inc_by(requests.saturating_sub(1) as u64);
     }
 
     pub(super) fn ended(&self, record: &Record) {
@@ -86,7 +90,8 @@ impl Metrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("route");
         registry.register("attempts", "Providers asked, and how that went", self.attempts.clone());
-        registry.register("latency_seconds", "How long answers took", self.latency.clone());
+        registry.register("latency_seconds", "How long providers took to answer or to fail", self.latency.clone());
+        registry.register("retries", "Requests sent again to the same provider", self.retries.clone());
         registry.register("decisions", "Prompts by what chose their model", self.decisions.clone());
         registry.register("tokens", "Tokens read and written", self.tokens.clone());
         registry.register("cost", "What answers cost, by the configured prices", self.cost.clone());

@@ -169,6 +169,7 @@ impl Router {
 
     pub fn register(&self, registry: &mut Registry) {
         self.0.metrics.register(registry);
+        providers::metrics::register(&self.0.pool, registry);
     }
 
     /// Says what would be done with a prompt, without asking any model.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, ClientConfig, Implementation, PaginatedRequestParams};
+use corbie_mcp::Trace;
+use rmcp::model::{CallToolRequestParams, ClientConfig, Implementation, PaginatedRequestParams, RequestParamsMeta};
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::transport::{DynamicTransportError, IntoTransport, StreamableHttpClientTransport};
@@ -48,7 +49,13 @@ impl Session {
 
     /// The result of a tool. None where the call itself failed.
     pub(super) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Option<Value>, Error> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        if let Some(trace) = Trace::current() {
+            params.set_traceparent(&trace.onward());
+            if let Some(state) = trace.state() {
+                params.set_tracestate(state);
+            }
+        }
         let result = self.wait(self.service.call_tool(params)).await?;
         let result = result.map(serde_json::to_value).transpose();
         result.map_err(|_| Error::Unreadable("it is no result of a tool"))

@@ -15,6 +15,7 @@ use rmcp::transport::common::http_header::HEADER_SESSION_ID;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse as Posted,
 };
+use serde::Deserialize;
 use url::Url;
 
 use super::Error;
@@ -40,7 +41,9 @@ impl StreamableHttpClient for Exchange {
     ) -> Result<Posted, Failure> {
         let in_session = session.is_some();
         let body = serde_json::to_vec(&message)?;
-        let reply = self.post(&address(&uri)?, ACCEPTED, with_session(headers, session)?, body).await.map_err(fail)?;
+        let mut headers = with_session(headers, session)?;
+        add_trace(&mut headers, &body);
+        let reply = self.post(&address(&uri)?, ACCEPTED, headers, body).await.map_err(fail)?;
         let status = reply.status();
         let session = reply.headers().get(HEADER_SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
         match status {
@@ -107,6 +110,32 @@ async fn response(mut reply: Reply) -> Result<Option<ServerJsonRpcMessage>, Erro
         }
     }
     Ok(None)
+}
+
+/// Says in the headers what the message says of its trace: messages are sent by a task of the library, which does not
+/// know whose they are.
+fn add_trace(headers: &mut HeaderMap, body: &[u8]) {
+    #[derive(Deserialize)]
+    struct Message {
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Meta,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        traceparent: String,
+        tracestate: Option<String>,
+    }
+    let Ok(Message { params: Params { meta } }) = serde_json::from_slice(body) else { return };
+    let said = [("traceparent", Some(meta.traceparent)), ("tracestate", meta.tracestate)];
+    for (name, value) in said {
+        if let Some(Ok(value)) = value.map(HeaderValue::try_from) {
+            headers.insert(name, value);
+        }
+    }
 }
 
 fn with_session(headers: HashMap<HeaderName, HeaderValue>, session: Option<Arc<str>>) -> Result<HeaderMap, Failure> {

@@ -7,9 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::fixture::Operator;
 use crate::http::Client;
+use crate::issuer::Issuer;
 use crate::process::{Running, call, modern_meta, request};
+use crate::signer::{Signer, seconds};
 use crate::websocket::WebSocket;
 
+const RESOURCE: &str = "https://mcp.example.org/mcp";
 const LEVELS: [&str; 3] = ["untrusted", "verified", "trusted"];
 
 /// A way to call.
@@ -108,8 +111,7 @@ struct Servers {
     open: Client,
     asking: Client,
     kinds: Vec<Kind>,
-    _running: Running,
-    _operator: Operator,
+    _running: (Running, Operator, Issuer),
 }
 
 fn servers(level: &str) -> Servers {
@@ -127,15 +129,32 @@ fn servers(level: &str) -> Servers {
         kind("a token nobody made", "corbie_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned(), None, false),
         kind("no token", String::new(), None, false),
     ];
+    let signer = Signer::new("one", "ES256");
+    let issuer = Issuer::start(&[&signer]);
+    let claims = json!({
+        "iss": issuer.url, "aud": RESOURCE, "sub": "alice", "client_id": "app", "scope": format!("corbie:{level}"),
+        "iat": seconds(-5), "exp": seconds(600),
+    });
+    let other = |name: &str, value: Value| {
+        let mut claims = claims.clone();
+        claims[name] = value;
+        signer.token(&claims)
+    };
+    kinds.push(kind("a token of the authorization server", signer.token(&claims), None, true));
+    kinds.push(kind("one that has expired", other("exp", json!(seconds(-3600))), None, false));
+    kinds.push(kind("one for somebody else", other("aud", json!("https://other.example.org")), None, false));
+    let scopes = json!({ "corbie:untrusted": "untrusted", "corbie:verified": "verified", "corbie:trusted": "trusted" });
+    let oauth = json!({ "issuer": issuer.url, "resource": RESOURCE, "scopes": scopes });
     assert_eq!(operator.run("tokens revoke revoked").code, Some(0));
     let with = |arguments: &str| {
         let setup = operator.corbie(arguments).variable("CORBIE_TRUST__STDIO", level);
         setup.variable("CORBIE_TRUST__LOOPBACK", level).variable("MCP_API_KEY", "the-operators-own")
     };
     let mut open = with("serve --stdio --port 0").start();
-    let mut asking = with("serve --port 0").variable("CORBIE_SERVER__AUTH", "bearer").start();
-    kinds.shrink_to_fit();
-    Servers { open: open.client(), asking: asking.client(), stdio: open, kinds, _running: asking, _operator: operator }
+    let settings = json!({ "server": { "auth": "bearer", "oauth": oauth } }).to_string();
+    let mut asking = with("serve --port 0").file("corbie.json", &settings).start();
+    let (others, client) = ((asking.client(), operator, issuer), open.client());
+    Servers { open: client, asking: others.0, stdio: open, kinds, _running: (asking, others.1, others.2) }
 }
 
 fn outcome(reply: &Value) -> Outcome {
@@ -217,8 +236,8 @@ fn matrix(level: usize) {
             }
         }
     }
-    // Stdio, and three ways over HTTP and one over WebSocket for nobody and four who are known; three for who is not.
-    assert_eq!(cells, probes.len() * (1 + 4 + 4 * 4 + 3 * 3));
+    // Stdio, and three ways over HTTP and one over WebSocket for nobody and five who are known; three for who is not.
+    assert_eq!(cells, probes.len() * (1 + 4 + 5 * 4 + 5 * 3));
 }
 
 #[test]

@@ -30,6 +30,7 @@ server:
   listen:
     - \"0.0.0.0:80\"
     - \"[::1]:81\"
+  socket_mode: \"0600\"
   name: \"a: b\"
   auth: bearer
   token: \"***\"
@@ -42,7 +43,13 @@ server:
     max_json_depth: 128
     max_header_bytes: 16KiB
     max_connections: 1024
+    max_connections_per_address: 256
     max_in_flight: 1024
+    max_running: 1000
+    max_running_per_caller: 500
+    max_waiting: 1000
+    max_wait: 5s
+    max_body_memory: 256MiB
     request_read_timeout: 30s
     idle_timeout: 5m
     write_timeout: 30s
@@ -121,9 +128,14 @@ knowledge:
   notify_progress: true
   keep_uploads: 1d
   max_uploads_mb: 1024
+  max_uploads_mb_per_caller: 512
 log:
   level: info
   format: text
+audit:
+  max_bytes: 64MiB
+  keep: 8
+  on_failure: continue
 "
     );
 }

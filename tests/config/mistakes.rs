@@ -30,6 +30,22 @@ fn f12_a_key_at_the_wrong_level_is_told_where_it_belongs() {
 }
 
 #[test]
+fn s08_half_a_pair_and_a_mode_that_is_none_are_mistakes() {
+    check("server:\n  tls: {certificate: a.pem}\n", &["2:3: server.tls: needs the key `key`"]);
+    check(
+        "server: {socket_mode: '0680'}\n",
+        &["1:23: server.socket_mode: must be permissions in octal digits such as `0660`"],
+    );
+    check(
+        "server: {listen: ['unix:corbie.sock']}\n",
+        &[
+            "1:19: server.listen[0]: must be `host:port`, such as `127.0.0.1:8090` or `[::1]:8090`, or a socket such as \
+             `unix:/run/corbie/corbie.sock`",
+        ],
+    );
+}
+
+#[test]
 fn f12_sections_of_later_versions_are_unknown() {
     check("billing: {currency: EUR}\n", &["1:1: billing: is not a setting"]);
 }
@@ -69,7 +85,8 @@ trust:
 log: debug
 ",
         &[
-            "2:11: server.listen: must be a list of `host:port`, such as `127.0.0.1:8090` or `[::1]:8090`, not text",
+            "2:11: server.listen: must be a list of `host:port`, such as `127.0.0.1:8090` or `[::1]:8090`, or a socket such as \
+             `unix:/run/corbie/corbie.sock`, not text",
             "3:9: server.name: must be text of 1 to 128 characters, not a number; put it in quotes",
             "4:9: server.auth: must be `none` or `bearer`; did you mean `bearer`?",
             "5:43: server.allowed_origins[1]: must be an origin such as `https://example.org`, without a path and \

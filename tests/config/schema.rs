@@ -48,6 +48,9 @@ fn f12_the_defaults_in_the_schema_are_the_defaults() {
     let mut written = defaults(corbie::config::schema());
     // Leaving these out means something else than writing their defaults.
     written["server"]["rate_limit"] = Value::Null;
+    written["server"]["oauth"] = Value::Null;
+    written["server"]["global_rate_limit"] = Value::Null;
+    written["server"]["tls"] = Value::Null;
     written["classifier"]["mcp_category_model"] = Value::Null;
     let config = Machine::new().file("project/corbie.json", written.to_string()).load();
     assert_eq!(serde_json::to_value(config).unwrap(), serde_json::to_value(Config::default()).unwrap());

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use corbie::config::address::HostPort;
+use corbie::config::address::{HostPort, Listen};
 use corbie::config::duration::{Period, Timeout};
 use corbie::config::server::{Authentication, NoAuthentication, RateLimit};
 use corbie::config::size::ByteSize;
+use corbie::config::socket_mode::SocketMode;
 use corbie::config::trust::{Level, Via};
 use proptest::prelude::*;
 
@@ -71,6 +72,37 @@ fn f34_addresses_are_host_and_port() {
     ] {
         assert!(text.parse::<HostPort>().is_err(), "{text}");
     }
+}
+
+#[test]
+fn f34_a_listener_is_a_port_or_a_socket_file() {
+    for text in ["127.0.0.1:8090", "unix:/run/corbie/corbie.sock", "unix:/a b.sock"] {
+        assert_eq!(text.parse::<Listen>().map(|listen| listen.to_string()).as_deref(), Ok(text));
+    }
+    assert!(matches!("unix:/a".parse(), Ok(Listen::Socket(_))));
+    for text in ["unix:", "unix:a.sock", "unix:/", "unix:/folder/", "/run/corbie.sock", "unix:8090"] {
+        assert!(text.parse::<Listen>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn f34_the_mode_of_a_socket_file_is_octal() {
+    for (text, bits) in [("0600", 0o600), ("660", 0o660), ("0666", 0o666), ("000", 0)] {
+        assert_eq!(text.parse::<SocketMode>().map(SocketMode::bits), Ok(bits), "{text}");
+    }
+    for text in ["", "66", "0680", "1777", "00660", "0o660", "+660", "rw-rw----"] {
+        assert!(text.parse::<SocketMode>().is_err(), "{text}");
+    }
+    assert_eq!(Machine::new().load().server.socket_mode.bits(), 0o600);
+    let server = Machine::new().project("server: {socket_mode: '0660'}").load().server;
+    assert_eq!(server.socket_mode.bits(), 0o660);
+}
+
+#[test]
+fn s08_tls_needs_both_files() {
+    let tls = Machine::new().project("server: {tls: {certificate: a.pem, key: a.key}}").load().server.tls.unwrap();
+    assert_eq!((tls.certificate.to_str(), tls.key.to_str()), (Some("a.pem"), Some("a.key")));
+    assert!(Machine::new().load().server.tls.is_none());
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub(crate) struct Behaviour {
     pub(crate) classify: Mutex<Classify>,
     /// The methods it was asked for, with the tool of a call.
     pub(crate) asked: Mutex<Vec<String>>,
+    /// Of each call of a tool: the trace in its headers, and the `_meta` of the message.
+    pub(crate) traces: Mutex<Vec<(Option<String>, Value)>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -61,6 +63,7 @@ impl Default for Behaviour {
             categories: Mutex::new(json!(["math", "law", "general"])),
             classify: Mutex::new(Classify::Answers(verdict(1))),
             asked: Mutex::default(),
+            traces: Mutex::default(),
         }
     }
 }
@@ -102,6 +105,11 @@ impl Fake {
         *self.behaviour.categories.lock().unwrap() = categories;
     }
 
+    /// The traces that calls of tools were part of, since the last time.
+    pub(crate) fn traces(&self) -> Vec<(Option<String>, Value)> {
+        std::mem::take(&mut *self.behaviour.traces.lock().unwrap())
+    }
+
     /// What it was asked since the last time.
     pub(crate) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.behaviour.asked.lock().unwrap())
@@ -129,6 +137,11 @@ async fn answer(State(fake): State<Arc<Behaviour>>, uri: Uri, headers: HeaderMap
         return (StatusCode::UNAUTHORIZED, "who is sk-wrong?").into_response();
     }
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let trace = headers.get("traceparent").and_then(|parent| parent.to_str().ok()).map(str::to_owned);
+    let params = if body["params"].is_null() { &body } else { &body["params"] };
+    if params["name"].is_string() {
+        fake.traces.lock().unwrap().push((trace, params["_meta"].clone()));
+    }
     let below = uri.path().strip_prefix("/mcp").unwrap_or_default();
     match (fake.style, below.strip_prefix('/')) {
         (Style::Rest, Some(method)) => match fake.result(method, &body).await {

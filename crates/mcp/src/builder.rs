@@ -1,6 +1,7 @@
 //! Putting a server together: declarations as a plain list, checked at the end.
 
-use crate::audit::AuditLog;
+use crate::admission::Admission;
+use crate::audit::{AuditLog, AuditSink};
 use crate::client::META_SERVER_INFO;
 use crate::completion::Completer;
 use crate::context::Context;
@@ -15,9 +16,10 @@ use crate::registry::Registry;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::resource_lister::ResourceLister;
 use crate::seal::StateKey;
-use crate::server::{Health, HealthCheck, Inner, Method, MethodHandler, Server};
+use crate::server::{Health, HealthCheck, Inner, Inspection, Method, MethodHandler, Server};
 use crate::tasks::{MemoryTasks, TaskStore};
 use crate::tool::{DEFAULT_CACHE_TTL, Tool};
+use crate::transport::BodyMemory;
 use crate::trust::Effect;
 use arc_swap::ArcSwap;
 use indexmap::IndexMap;
@@ -26,7 +28,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -53,6 +55,8 @@ pub struct ServerBuilder {
     tasks: Option<Arc<dyn TaskStore>>,
     state_key: Option<StateKey>,
     health: Option<HealthCheck>,
+    audit_sink: Option<Arc<dyn AuditSink>>,
+    inspection: Option<Inspection>,
 }
 
 /// News kept for a stream that is slow to read; past this the oldest are lost to it.
@@ -190,6 +194,18 @@ impl ServerBuilder {
         self
     }
 
+    /// Where calls and events are kept beyond the last ones (M-98).
+    pub fn audit_sink(mut self, sink: Arc<dyn AuditSink>) -> Self {
+        self.audit_sink = Some(sink);
+        self
+    }
+
+    /// What `inspect_server` tells beyond what the library knows, such as how many wait for what.
+    pub fn inspection(mut self, look: impl Fn() -> Map<String, Value> + Send + Sync + 'static) -> Self {
+        self.inspection = Some(Arc::new(look));
+        self
+    }
+
     /// Checks everything declared and makes the server.
     pub fn build(mut self) -> Result<Server, RegistrationError> {
         self.limits = self.limits.usable();
@@ -218,6 +234,7 @@ impl ServerBuilder {
         }
         let who = json!({ "name": self.name, "version": self.version });
         let own_meta = Map::from_iter([(META_SERVER_INFO.to_owned(), who)]);
+        let metrics = Metrics::new(KNOWN.into_iter().chain(self.methods.keys().map(String::as_str)));
         let server = Server(Arc::new(Inner {
             own_meta_written: serde_json::to_string(&own_meta).expect("a map of strings can be written"),
             own_meta,
@@ -243,12 +260,15 @@ impl ServerBuilder {
             running_tasks: Mutex::default(),
             task_turn: Mutex::default(),
             task_news: Mutex::default(),
-            requests: Arc::new(Semaphore::new(self.limits.max_requests.max(1))),
-            metrics: Metrics::new(KNOWN.into_iter().chain(self.methods.keys().map(String::as_str))),
-            audit: AuditLog::new(self.limits.max_audit),
+            admission: Admission::new(&self.limits, &metrics),
+            body_memory: BodyMemory::new(self.limits.max_body_memory),
+            metrics,
+            audit: AuditLog::new(self.limits.max_audit, self.audit_sink),
             methods: self.methods,
             state_key: self.state_key.unwrap_or_else(StateKey::random),
             started: Instant::now(),
+            started_at: SystemTime::now(),
+            inspection: self.inspection,
             health: self.health,
             draining: CancellationToken::new(),
             grace_ends: OnceLock::new(),

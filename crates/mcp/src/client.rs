@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::message::{Id, Params};
 use crate::object;
 use crate::progress::Reached;
+use crate::trace::Trace;
 use crate::version::{Era, Version};
 
 /// Capabilities as declared, kept whole: unknown ones are for extensions.
@@ -50,6 +51,8 @@ pub(crate) struct RequestMeta {
     pub capabilities: Option<Arc<ClientCapabilities>>,
     pub log_level: Option<LogLevel>,
     pub progress_token: Option<Id>,
+    /// The trace that this message names; it is nearer to the call than the headers around it.
+    pub trace: Option<Trace>,
     /// What was told under that token, in the call and after it.
     pub reached: Reached,
     /// Everything as sent; few handlers look at it.
@@ -65,6 +68,8 @@ pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+const META_TRACE: &str = "traceparent";
+const META_TRACE_STATE: &str = "tracestate";
 pub(crate) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 impl ClientCapabilities {
@@ -129,8 +134,8 @@ impl RequestMeta {
     /// The same as [`RequestMeta::read`] for what nearly all clients send; none for anything else. Building a tree of
     /// `_meta` to look at three of its members was a fifth of a modern call.
     fn quickly(meta: &str) -> Option<RequestMeta> {
-        let names = [META_VERSION, META_CAPABILITIES, META_LOG_LEVEL, "progressToken"];
-        let [version, capabilities, log_level, progress_token] = object::pick(meta, names)?;
+        let names = [META_VERSION, META_CAPABILITIES, META_LOG_LEVEL, "progressToken", META_TRACE, META_TRACE_STATE];
+        let [version, capabilities, log_level, progress_token, parent, state] = object::pick(meta, names)?;
         let version = match version {
             None => None,
             Some(text) => Some(object::string(text)?.into_owned()),
@@ -148,9 +153,11 @@ impl RequestMeta {
             None => None,
             Some(token) => Some(serde_json::from_str(token).ok()?),
         };
+        let state = state.and_then(object::string);
+        let trace = parent.and_then(object::string).and_then(|parent| Trace::read(&parent, state.as_deref()));
         // Copied: it may be kept for as long as a task, and must not keep a large body with it.
         let (text, all, reached) = (meta.into(), OnceLock::new(), Reached::default());
-        Some(RequestMeta { version, capabilities, log_level, progress_token, reached, text, all })
+        Some(RequestMeta { version, capabilities, log_level, progress_token, trace, reached, text, all })
     }
 
     /// Everything as sent.
@@ -190,8 +197,10 @@ impl RequestMeta {
                     .map_err(|_| Error::invalid_params("`_meta.progressToken` must be a string or an integer"))?,
             ),
         };
+        let text_of = |name: &str| all.get(name).and_then(Value::as_str);
+        let trace = text_of(META_TRACE).and_then(|parent| Trace::read(parent, text_of(META_TRACE_STATE)));
         let (text, all, reached) = (Box::default(), OnceLock::from(all), Reached::default());
-        Ok(RequestMeta { version, capabilities, log_level, progress_token, reached, text, all })
+        Ok(RequestMeta { version, capabilities, log_level, progress_token, trace, reached, text, all })
     }
 
     /// The era this request claims, right or wrong.
@@ -224,6 +233,8 @@ mod tests {
             Just(json!({ "elicitation": { "form": {} } })),
             Just(json!("2026-07-28")),
             Just(json!("info")),
+            Just(json!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")),
+            Just(json!("vendor=1")),
             Just(json!("wörd\n")),
             Just(json!(7)),
             Just(json!(null)),
@@ -234,6 +245,8 @@ mod tests {
             META_CAPABILITIES,
             META_LOG_LEVEL,
             "progressToken",
+            META_TRACE,
+            META_TRACE_STATE,
             "com.example/own",
         ]);
         (name, value)
@@ -251,6 +264,7 @@ mod tests {
                     prop_assert_eq!(&quick.capabilities, &plain.capabilities);
                     prop_assert_eq!(quick.log_level, plain.log_level);
                     prop_assert_eq!(&quick.progress_token, &plain.progress_token);
+                    prop_assert_eq!(&quick.trace, &plain.trace);
                     prop_assert_eq!(quick.all(), &all);
                 }
                 (Err(quick), Err(plain)) => prop_assert_eq!(quick.to_string(), plain.to_string()),

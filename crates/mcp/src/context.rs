@@ -15,6 +15,7 @@ use crate::outcome::Style;
 use crate::progress::Step;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::trace::{RequestId, Trace, Trail};
 use crate::trust::Caller;
 use crate::version::{Era, Version};
 
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) outlet: Outlet,
     pub(crate) cancel: CancellationToken,
     pub(crate) asking: Asking,
+    pub(crate) trail: Trail,
     /// Time spent waiting for people, which no tool limit counts.
     pub(crate) waited_ns: AtomicU64,
     pub(crate) questions_open: AtomicU64,
@@ -74,6 +76,17 @@ impl Context {
     /// `_meta` of the request, whole.
     pub fn meta(&self) -> &Map<String, Value> {
         self.0.meta.all()
+    }
+
+    /// The id of the request, which its log lines carry.
+    pub fn request_id(&self) -> &RequestId {
+        &self.0.trail.id
+    }
+
+    /// The trace the caller follows, if it told one. Work that is done within the call finds it with
+    /// [`Trace::current`] as well.
+    pub fn trace(&self) -> Option<&Trace> {
+        self.0.trail.trace.as_ref()
     }
 
     pub fn is_cancelled(&self) -> bool {

@@ -9,21 +9,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
+use crate::admission::{Entered, Slot, Waiting};
 use crate::ask::Asking;
 use crate::client::{ClientCapabilities, LogLevel, META_VERSION, RequestMeta};
 use crate::context::{self, Context};
 use crate::error::Error;
 use crate::message::{Id, Notification, Params, Request};
 use crate::methods;
-use crate::metrics::CodeLabel;
 use crate::outcome::Style;
 use crate::registry::nearest;
 use crate::reply::{Answer, Reply};
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::trace::{self, Trail};
 use crate::transport::Bucket;
 use crate::trust::Caller;
 use crate::version::{Era, Opening, Version};
@@ -41,6 +44,8 @@ pub(crate) struct Exchange {
     pub(crate) closing: CancellationToken,
     /// What this caller may still send; none where there is no limit.
     pub(crate) bucket: Option<Arc<Bucket>>,
+    /// The id of this request, and the trace it is part of.
+    pub(crate) trail: Trail,
 }
 
 /// A request whose peer is known, on its way into a method.
@@ -62,26 +67,45 @@ impl Server {
         &self,
         request: Request,
         meta: Result<RequestMeta, Error>,
-        exchange: Exchange,
+        mut exchange: Exchange,
     ) -> Answer {
         let Request { id, method, params, .. } = request;
         let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
-        self.inner().metrics.in_flight.inc();
-        let _in_flight = InFlight(self);
+        let timed = self.inner().metrics.begin(&method, exchange.caller.via);
+        // What the message says is nearer to the call than the headers around it.
+        if let Ok(RequestMeta { trace: Some(trace), .. }) = &meta {
+            exchange.trail.trace = Some(trace.clone());
+        }
+        let (span, trace) = (exchange.span(&method), exchange.trail.trace.clone());
+        let work = self.answered_by(&id, &method, params, meta, exchange, era);
+        let outcome = trace::scope(trace, work).instrument(span).await;
+        timed.ended(outcome.is_err());
+        Answer { id, era, outcome, server: self.clone() }
+    }
+
+    /// Serves a request, and tells the operator how that went.
+    async fn answered_by(
+        &self,
+        id: &Id,
+        method: &str,
+        params: Params,
+        meta: Result<RequestMeta, Error>,
+        exchange: Exchange,
+        era: Era,
+    ) -> Result<Reply, Error> {
         // Handlers contain their own panics and can say more; this is for everything around them, such as a completer.
-        let served = AssertUnwindSafe(self.serve(id.clone(), &method, params, meta, exchange)).catch_unwind().await;
+        let served = AssertUnwindSafe(self.serve(id.clone(), method, params, meta, exchange)).catch_unwind().await;
         let outcome = served.unwrap_or_else(|_| {
             Err(Error::internal("the request failed unexpectedly", format!("serving `{method}` panicked")))
         });
-        tracing::debug!(method = ?clip(&method), id = ?clip(&id.to_string()), ?era, error = outcome.as_ref().err().map(Error::error_type), "request");
+        tracing::debug!(method = ?clip(method), id = ?clip(&id.to_string()), ?era, error = outcome.as_ref().err().map(Error::error_type), "request");
         if let Err(error) = &outcome {
-            let label = CodeLabel { error_type: error.error_type().to_owned() };
-            self.inner().metrics.errors.get_or_create(&label).inc();
+            self.inner().metrics.count_error(error.error_type());
             if let Error::Internal { inward, .. } = error {
                 tracing::error!(%method, %inward, "internal error");
             }
         }
-        Answer { id, era, outcome, server: self.clone() }
+        outcome
     }
 
     async fn serve(
@@ -98,7 +122,14 @@ impl Server {
         if let Some(bucket) = &exchange.bucket {
             bucket.charge()?;
         }
-        let _working = self.working()?;
+        let _slot = match self.needs_a_place(method) {
+            false => None,
+            true => match self.enter(&exchange.caller)? {
+                None => None,
+                Some(Entered::Runs(slot)) => Some(slot),
+                Some(Entered::Waits(waiting)) => Some(wait_for_place(waiting, &exchange.cancel).await?),
+            },
+        };
         let meta = meta?;
         let (version, client, log_level) = match meta.modern()? {
             Some((version, client)) => (version, client.clone(), meta.log_level),
@@ -114,16 +145,17 @@ impl Server {
         self.route(method, call)?.await
     }
 
+    /// Whether a method does work that has to be bounded. The others only look something up, or have a bound of their
+    /// own; a server that is full still answers a ping, shows what there is, and can be told to stop something.
+    fn needs_a_place(&self, method: &str) -> bool {
+        matches!(method, "tools/call" | "resources/read" | "prompts/get" | "completion/complete")
+            || self.inner().methods.contains_key(method)
+    }
+
     /// The table of methods.
-    fn route(
-        &self,
-        method: &str,
-        call: Call,
-    ) -> Result<futures_util::future::BoxFuture<'static, Result<Reply, Error>>, Error> {
+    fn route(&self, method: &str, call: Call) -> Result<BoxFuture<'static, Result<Reply, Error>>, Error> {
         use methods::*;
-        let ready = |reply: Result<Reply, Error>| -> futures_util::future::BoxFuture<'static, _> {
-            Box::pin(std::future::ready(reply))
-        };
+        let ready = |reply: Result<Reply, Error>| -> BoxFuture<'static, _> { Box::pin(std::future::ready(reply)) };
         Ok(match (method, call.version.era()) {
             ("tools/call", _) => Box::pin(tools_call::call(call)),
             ("tools/list", _) => ready(lists::tools(&call)),
@@ -209,12 +241,33 @@ pub(crate) const KNOWN: [&str; 19] = [
     "tasks/cancel",
 ];
 
-struct InFlight<'a>(&'a Server);
+/// Boxed, so that requests which find a place at once do not carry it along.
+fn wait_for_place(waiting: Waiting, cancel: &CancellationToken) -> BoxFuture<'_, Result<Slot, Error>> {
+    Box::pin(async move {
+        tokio::select! {
+            slot = waiting.turn() => slot,
+            () = cancel.cancelled() => Err(Error::Cancelled),
+        }
+    })
+}
 
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        self.0.inner().metrics.in_flight.dec();
+impl Exchange {
+    /// What every log line of this request carries. Where nobody logs, it costs next to nothing.
+    fn span(&self, method: &str) -> Span {
+        request_span(&self.trail, method, &self.caller)
     }
+}
+
+/// The span of one request; `method` may be anything a peer said.
+pub(crate) fn request_span(trail: &Trail, method: &str, caller: &Caller) -> Span {
+    tracing::info_span!(
+        "request",
+        request_id = %trail.id,
+        method = clipped(method),
+        caller = &*caller.identity,
+        via = caller.via.as_str(),
+        trace_id = trail.trace.as_ref().map(|trace| tracing::field::display(trace.id())),
+    )
 }
 
 impl Call {
@@ -232,18 +285,25 @@ impl Call {
             outlet: self.exchange.outlet.clone(),
             cancel: self.exchange.cancel.clone(),
             asking,
+            trail: self.exchange.trail.clone(),
             waited_ns: AtomicU64::new(0),
             questions_open: AtomicU64::new(0),
         })
     }
 }
 
+/// No more of a peer's text is repeated.
+const MOST: usize = 128;
+
 /// A peer's text in our error, bounded.
 pub(crate) fn clip(text: &str) -> String {
-    const MOST: usize = 128;
     if text.len() <= MOST {
         return text.to_owned();
     }
-    let end = (0..=MOST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    format!("{}…", &text[..end])
+    format!("{}…", &text[..text.floor_char_boundary(MOST)])
+}
+
+/// The same without a copy, for a log.
+fn clipped(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MOST)]
 }

@@ -1,5 +1,7 @@
 //! The library's errors: named situations (M-101…M-107) and the object they become on the wire.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -55,6 +57,9 @@ pub enum Error {
     Authentication(String),
     #[error("{0}")]
     RateLimited(String),
+    /// The same where it is known when trying again can help. The message says why, and the wait is put behind it.
+    #[error("{message}; try again in {} ms", .retry_after.as_millis())]
+    Busy { message: String, retry_after: Duration },
     #[error("{0}")]
     HeaderMismatch(String),
     #[error("this request needs a client that supports {required}")]
@@ -113,6 +118,22 @@ impl Error {
         Error::Internal { outward: outward.into(), inward: inward.into() }
     }
 
+    /// A refusal for now. The wait is rounded up to whole milliseconds, so that every form of it says the same.
+    pub(crate) fn busy(message: impl Into<String>, wait: Duration) -> Error {
+        let milliseconds = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        Error::Busy { message: message.into(), retry_after: Duration::from_millis(milliseconds) }
+    }
+
+    /// The wait as `Retry-After` can say it: in whole seconds, and never none.
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        match self {
+            Error::Busy { retry_after, .. } => {
+                Some((retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0)).max(1))
+            }
+            _ => None,
+        }
+    }
+
     pub fn code(&self) -> Code {
         match self {
             Error::Transport(_) => Code::Network,
@@ -133,7 +154,7 @@ impl Error {
             Error::Cancelled => Code::Cancelled,
             Error::ShuttingDown => Code::ShuttingDown,
             Error::Authentication(_) => Code::Authentication,
-            Error::RateLimited(_) => Code::RateLimited,
+            Error::RateLimited(_) | Error::Busy { .. } => Code::RateLimited,
             Error::HeaderMismatch(_) => Code::HeaderMismatch,
             Error::MissingClientCapability { .. } => Code::MissingClientCapability,
             Error::UnsupportedVersion { .. } => Code::UnsupportedVersion,
@@ -163,7 +184,7 @@ impl Error {
             Error::Cancelled => "Cancelled",
             Error::ShuttingDown => "ShuttingDown",
             Error::Authentication(_) => "AuthenticationError",
-            Error::RateLimited(_) => "RateLimited",
+            Error::RateLimited(_) | Error::Busy { .. } => "RateLimited",
             Error::HeaderMismatch(_) => "HeaderMismatch",
             Error::MissingClientCapability { .. } => "MissingRequiredClientCapability",
             Error::UnsupportedVersion { .. } => "UnsupportedProtocolVersion",
@@ -207,6 +228,10 @@ impl Error {
             }
             Error::Schema { violations, .. } => {
                 data.insert("details".into(), json!({ "violations": violations }));
+            }
+            Error::Busy { retry_after, .. } => {
+                let milliseconds = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
+                data.insert("details".into(), json!({ "retry_after_ms": milliseconds }));
             }
             Error::InvalidParams { details: Some(details), .. } => {
                 data.insert("details".into(), Value::clone(details));

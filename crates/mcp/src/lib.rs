@@ -7,6 +7,7 @@
 // Generated code of `#[mcp_tool]` names this crate by its outside name, also in our own tests.
 extern crate self as corbie_mcp;
 
+mod admission;
 mod ask;
 mod audit;
 mod builder;
@@ -48,12 +49,14 @@ mod standing;
 mod tasks;
 mod tool;
 mod tool_message;
+mod trace;
 pub mod transport;
 mod trust;
 mod version;
 
+pub use admission::Slot;
 pub use ask::{AskError, ElicitAction, Elicited, Question, Root, Sampled};
-pub use audit::{AuditEntry, AuditLog, AuditOutcome};
+pub use audit::{AuditEntry, AuditEvent, AuditLog, AuditOutcome, AuditSink};
 pub use builder::ServerBuilder;
 pub use client::{ClientCapabilities, ClientFeature, LogLevel};
 pub use code::Code;
@@ -83,6 +86,7 @@ pub use standing::Standing;
 pub use tasks::{MemoryTasks, Task, TaskState, TaskStore};
 pub use tool::{Arguments, Meta, TaskSupport, Tool, ToolBuilder};
 pub use tool_message::{ToolCall, ToolReply};
+pub use trace::{RequestId, Trace};
 pub use trust::{Caller, Effect, TrustLevel, Via};
 pub use version::{Era, Version};
 

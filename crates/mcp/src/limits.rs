@@ -16,13 +16,23 @@ pub struct Limits {
     pub max_header_bytes: usize,
     /// Open connections over all HTTP listeners.
     pub max_connections: usize,
+    /// Open connections from one address, or one network of IPv6; none but those of this machine are counted. 0 for no bound.
+    pub max_connections_per_address: usize,
     /// Requests in flight on one connection; more are refused, not queued.
     pub max_in_flight: usize,
-    /// Requests in flight over all connections, also those whose client has gone.
-    pub max_requests: usize,
-    /// Time a client has to send a request's head, and then its body.
+    /// Requests worked on at once over all callers, also those whose client has gone.
+    pub max_running: usize,
+    /// The same of one caller.
+    pub max_running_per_caller: usize,
+    /// Requests that wait for a place, over all callers.
+    pub max_waiting: usize,
+    /// How long one may wait for a place; one that would wait longer is refused at once.
+    pub max_wait: Duration,
+    /// Bodies of HTTP requests and WebSocket messages that are received or worked on, all together.
+    pub max_body_memory: usize,
+    /// Time a client has to send a request's head, and then its body; also for the first after connecting.
     pub request_read_timeout: Duration,
-    /// A connection that does nothing for this long is closed.
+    /// A connection on which nothing is asked for this long is closed.
     pub idle_timeout: Duration,
     /// A client that reads nothing for this long is dropped.
     pub write_timeout: Duration,
@@ -84,8 +94,13 @@ impl Default for Limits {
             max_json_depth: 128,
             max_header_bytes: 16 * 1024,
             max_connections: 1024,
+            max_connections_per_address: 256,
             max_in_flight: 1024,
-            max_requests: 10_000,
+            max_running: 1000,
+            max_running_per_caller: 500,
+            max_waiting: 1000,
+            max_wait: Duration::from_secs(5),
+            max_body_memory: 256 * 1024 * 1024,
             request_read_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(300),
             write_timeout: Duration::from_secs(30),

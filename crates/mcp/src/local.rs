@@ -12,6 +12,7 @@ use crate::message::{Id, Params, Request};
 use crate::outcome::Style;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::trace::Trail;
 use crate::trust::{Caller, TrustLevel, Via};
 use crate::version::Opening;
 
@@ -27,6 +28,7 @@ impl Server {
             cancel: CancellationToken::new(),
             closing: self.never().clone(),
             bucket: None,
+            trail: Trail::new(),
         };
         let params = Params::from_value(params);
         let meta = RequestMeta::of(&params);

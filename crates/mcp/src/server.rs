@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::Admission;
 use crate::audit::AuditLog;
 use crate::builder::ServerBuilder;
 use crate::completion::Completer;
@@ -31,6 +32,7 @@ use crate::resource_lister::ResourceLister;
 use crate::seal::StateKey;
 use crate::tasks::{RunningTask, TaskStore};
 use crate::tool::Tool;
+use crate::transport::BodyMemory;
 use crate::trust::{Caller, Effect};
 
 /// An MCP server, ready to be served over any transport. Cheap to clone; all clones are the same server.
@@ -69,11 +71,14 @@ pub(crate) struct Inner {
     /// News of tasks are read and told in one step.
     pub(crate) task_news: Mutex<()>,
     /// Every request being worked on, also those whose client is gone.
-    pub(crate) requests: Arc<Semaphore>,
+    pub(crate) admission: Admission,
+    pub(crate) body_memory: BodyMemory,
     pub(crate) metrics: Metrics,
     pub(crate) audit: AuditLog,
     pub(crate) state_key: StateKey,
     pub(crate) started: Instant,
+    pub(crate) started_at: SystemTime,
+    pub(crate) inspection: Option<Inspection>,
     pub(crate) health: Option<HealthCheck>,
     pub(crate) draining: CancellationToken,
     pub(crate) grace_ends: OnceLock<Instant>,
@@ -97,6 +102,9 @@ pub(crate) type MethodHandler = dyn Fn(Context, Params) -> BoxFuture<'static, Re
 
 /// Adds members to `GET /health`; `status` becomes `degraded` when it names an impaired part (T-41).
 pub(crate) type HealthCheck = Arc<dyn Fn() -> Health + Send + Sync>;
+
+/// Adds members to what `inspect_server` tells, such as how many wait for what.
+pub(crate) type Inspection = Arc<dyn Fn() -> Map<String, Value> + Send + Sync>;
 
 /// What a program knows about the state of its parts.
 #[derive(Debug, Clone, Default)]
@@ -150,6 +158,11 @@ impl Server {
 
     pub fn uptime(&self) -> Duration {
         self.0.started.elapsed()
+    }
+
+    /// When it started, by the clock on the wall.
+    pub fn started_at(&self) -> SystemTime {
+        self.0.started_at
     }
 
     /// The tools at this moment.
@@ -292,14 +305,6 @@ impl Server {
     /// A token that nobody cancels, for requests whose connection has no end of its own.
     pub(crate) fn never(&self) -> &CancellationToken {
         &self.0.never
-    }
-
-    /// A place among the requests being worked on.
-    pub(crate) fn working(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let most = self.0.limits.max_requests;
-        self.0.requests.clone().try_acquire_owned().map_err(|_| {
-            Error::RateLimited(format!("the server works on {most} requests already; try again in a moment"))
-        })
     }
 
     /// A place among the open `subscriptions/listen` streams.

@@ -91,6 +91,22 @@ impl Caller {
     }
 }
 
+impl Via {
+    pub const ALL: [Via; 6] = [Via::Stdio, Via::Http, Via::Rest, Via::WebSocket, Via::Unix, Via::Internal];
+
+    /// As metrics, logs and the audit log write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Via::Stdio => "stdio",
+            Via::Http => "http",
+            Via::Rest => "rest",
+            Via::WebSocket => "web_socket",
+            Via::Unix => "unix",
+            Via::Internal => "internal",
+        }
+    }
+}
+
 impl Effect {
     pub fn needs(self) -> TrustLevel {
         match self {

@@ -335,8 +335,10 @@ async fn s10_a_body_that_is_not_utf8_or_too_deep_gets_400() {
     let deep = "[".repeat(1000).into_bytes();
     for body in [b"{\"method\":\"\xff\"}".to_vec(), deep] {
         for path in ["/mcp", "/mcp/tools/call"] {
-            let head =
-                format!("POST {path} HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-length: {}\r\n\r\n", body.len());
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nhost: localhost:{port}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
             let reply = peer::raw(port, &[head.as_bytes(), &body].concat()).await;
             assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!(-32700)), "{path}");
         }

@@ -184,7 +184,10 @@ async fn t17_t26_a_body_over_the_limit_gets_413() {
     let port = fixture::listen(&server, Options::default()).await;
     let body = call(1, "echo", json!({ "text": "x".repeat(1000) })).to_string();
     for path in ["/mcp", "/mcp/tools/call"] {
-        let head = format!("POST {path} HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost:{port}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
         let reply = peer::raw(port, format!("{head}{body}").as_bytes()).await;
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (413, &json!(-32600)), "{path}");
         peer::assert_served(port).await;

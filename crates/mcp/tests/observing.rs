@@ -3,11 +3,15 @@
 mod fixture;
 
 use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use corbie_mcp::transport::http::Options;
-use corbie_mcp::{AuditOutcome, Limits, Server, TrustLevel, Via, builtin};
+use corbie_mcp::transport::{Auth, Token};
+use corbie_mcp::{
+    AuditEntry, AuditEvent, AuditOutcome, AuditSink, Grant, Limits, Only, Server, TrustLevel, Via, builtin,
+};
 use fixture::peer::{self, JSON, Stdio, Way, ask, call, json_of, modern, request, text_of};
 use fixture::{Gate, Wiped};
 use serde_json::{Value, json};
@@ -76,6 +80,84 @@ async fn m88_the_operator_reads_the_same_numbers() {
 }
 
 #[tokio::test]
+async fn m88_requests_are_measured_by_method_and_by_the_way_they_came() {
+    let server = fixture::server();
+    for way in Way::ALL {
+        way.ask(&server, TrustLevel::Trusted, &call(1, "echo", json!({ "text": "a" }))).await;
+    }
+    ask(&server, &request(1, "no/such", json!({}))).await;
+    let port = fixture::listen(&server, Options::default()).await;
+    let text = peer::http(port, "GET", "/metrics", &[], "").await.body;
+    for via in ["stdio", "http", "web_socket", "rest"] {
+        let line = format!(r#"corbie_request_seconds_count{{method="tools/call",via="{via}"}} 1"#);
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    for line in [
+        r#"corbie_request_errors_total{method="tools/call",via="stdio"} 0"#,
+        r#"corbie_request_errors_total{method="unknown",via="stdio"} 1"#,
+        r#"corbie_errors_total{error_type="MethodNotFound"} 1"#,
+        r#"corbie_audit_recorded_total 4"#,
+        r#"corbie_audit_lost_total 0"#,
+        r#"corbie_build_info{version="1.2.3"} 1"#,
+        "corbie_requests_in_flight 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    for name in ["corbie_uptime_seconds", "process_resident_memory_bytes", "process_open_fds"] {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        assert!(value.is_some_and(|value| value > 0.0), "{name} in\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn m88_scrapers_of_the_older_form_are_served_in_it() {
+    let port = fixture::listen(&used().await, Options::default()).await;
+    let plain = peer::http(port, "GET", "/metrics", &[("accept", "text/plain;version=0.0.4")], "").await;
+    assert_eq!(plain.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    assert!(plain.body.contains("# TYPE corbie_requests_total counter\n"), "{}", plain.body);
+    assert!(!plain.body.contains("# EOF"));
+    let open = peer::http(port, "GET", "/metrics", &[], "").await;
+    assert!(open.headers["content-type"].starts_with("application/openmetrics-text"));
+    assert!(open.body.contains("# TYPE corbie_requests counter\n") && open.body.ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn m88_an_inspection_tells_who_is_calling_and_what_is_in_force() {
+    let grant = Grant { tools: Only::these(["inspect_server", "echo*"]), collections: Only::All };
+    let token = Token::new("agent", "s3cret", Some(TrustLevel::Verified)).grant(grant);
+    let auth = Auth::tokens([token]);
+    let port = fixture::listen(&fixture::server(), Options { auth, ..Options::default() }).await;
+    let headers = [JSON, ("authorization", "Bearer s3cret")];
+    let reply = peer::http(port, "POST", "/mcp", &headers, &call(1, "inspect_server", json!({})).to_string()).await;
+    let told = json_of(&reply.json());
+    assert_eq!(
+        (&told["caller"], &told["trust"], &told["via"]),
+        (&json!("token:agent"), &json!("VERIFIED"), &json!("http"))
+    );
+    assert_eq!(told["may_use"], json!({ "tools": ["inspect_server", "echo*"], "collections": "all" }));
+    assert_eq!(told["request_id"], reply.headers["x-request-id"].as_str());
+    assert_eq!(told["limits"]["tool_timeout_seconds"], 5.0);
+    assert_eq!(told["queues"]["requests_in_flight"], 1);
+    assert_eq!(told["audit"], json!({ "recorded": 0, "entries": 0, "kept": false, "lost": 0, "failing": false }));
+    assert!(told["started"].as_str().is_some_and(|time| time.ends_with('Z')), "{told}");
+}
+
+#[tokio::test]
+async fn m98_only_trusted_callers_read_the_audit_log() {
+    let server = used().await;
+    let told = json_of(&ask(&server, &call(1, "inspect_server", json!({ "audit": 2 }))).await);
+    let latest = told["audit"]["latest"].as_array().expect("entries");
+    assert_eq!((latest.len(), &latest[0]["tool"], &latest[0]["outcome"]), (2, &json!("wipe"), &json!("blocked")));
+    let without = json_of(&ask(&server, &call(1, "inspect_server", json!({}))).await);
+    assert_eq!(without["audit"]["latest"], Value::Null);
+    let denied = Way::Stdio.ask(&server, TrustLevel::Verified, &call(1, "inspect_server", json!({ "audit": 2 }))).await;
+    assert_eq!(denied["result"]["isError"], true, "{denied}");
+    assert!(!denied.to_string().contains("wipe"), "{denied}");
+    let too_many = ask(&server, &call(1, "inspect_server", json!({ "audit": 101 }))).await;
+    assert!(too_many.to_string().contains("SchemaError"), "{too_many}");
+}
+
+#[tokio::test]
 async fn m73_an_agent_needs_nothing_but_tools() {
     let mut peer = Stdio::start(&fixture::server(), TrustLevel::Trusted);
     let discovered = json_of(&peer.call(&call(1, "list_registered_tools", json!({}))).await);
@@ -138,6 +220,84 @@ async fn m98_the_log_keeps_the_last_ten_thousand_unless_said_otherwise() {
     }
     let kept: Vec<_> = server.audit().latest(10).into_iter().map(|entry| entry.tool.to_string()).collect();
     assert_eq!(kept, ["picture", "old"]);
+}
+
+/// Keeps everything it is handed, and can be told to fail.
+#[derive(Debug, Default)]
+struct Kept {
+    calls: Mutex<Vec<AuditEntry>>,
+    events: Mutex<Vec<AuditEvent>>,
+    failing: AtomicBool,
+}
+
+impl AuditSink for Kept {
+    fn call(&self, entry: &AuditEntry) {
+        self.calls.lock().expect("unpoisoned").push(entry.clone());
+    }
+
+    fn event(&self, event: &AuditEvent) {
+        self.events.lock().expect("unpoisoned").push(event.clone());
+    }
+
+    fn lost(&self) -> u64 {
+        u64::from(self.failing.load(Ordering::Relaxed))
+    }
+
+    fn failing(&self) -> Option<String> {
+        self.failing.load(Ordering::Relaxed).then(|| "the disk is full".into())
+    }
+
+    fn is_required(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn m98_a_sink_is_handed_every_call_and_event() {
+    let kept = Arc::new(Kept::default());
+    let server = fixture::builder(Wiped::default()).audit_sink(kept.clone()).build().expect("valid");
+    ask(&server, &call(1, "echo", json!({ "text": "a" }))).await;
+    let auth = Auth::tokens([Token::new("agent", "s3cret", None)]);
+    let routes = axum::Router::new().route("/more/{name}", axum::routing::get(async || "more"));
+    let port = fixture::listen(&server, Options { auth, routes, ..Options::default() }).await;
+    let told = ("authorization", "Bearer s3cret");
+    peer::http(port, "GET", "/more/one", &[told], "").await;
+    peer::http(port, "GET", "/more/one", &[("authorization", "Bearer guess")], "").await;
+    peer::http(port, "GET", "/more/one", &[told, ("origin", "https://evil.example")], "").await;
+    server.audit().event(AuditEvent::new("reload").by("operator"));
+
+    let calls = std::mem::take(&mut *kept.calls.lock().expect("unpoisoned"));
+    let calls: Vec<_> = calls.iter().map(|call| (&*call.tool, &*call.caller, call.outcome)).collect();
+    let success = AuditOutcome::Success;
+    assert_eq!(calls, [("echo", "stdio", success), ("/more/{name}", "token:agent", success)]);
+    let events = std::mem::take(&mut *kept.events.lock().expect("unpoisoned"));
+    let events: Vec<_> = events.iter().map(|event| (event.event, event.by.as_deref())).collect();
+    let from = Some("127.0.0.1");
+    assert_eq!(events, [("authentication_failed", from), ("origin_refused", from), ("reload", Some("operator"))]);
+    assert_eq!(server.audit().latest_events(1)[0].event, "reload");
+
+    let text = peer::http(port, "GET", "/metrics", &[told], "").await.body;
+    for line in [
+        r#"corbie_refused_total{reason="authentication"} 1"#,
+        r#"corbie_refused_total{reason="origin"} 1"#,
+        r#"corbie_request_seconds_count{method="/more/{name}",via="http"} 1"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn m98_nothing_is_changed_while_a_required_log_cannot_be_kept() {
+    let (kept, wiped) = (Arc::new(Kept::default()), Wiped::default());
+    let server = fixture::builder(wiped.clone()).audit_sink(kept.clone()).build().expect("valid");
+    kept.failing.store(true, Ordering::Relaxed);
+    let refused = ask(&server, &call(1, "wipe", json!({}))).await;
+    assert_eq!(refused["error"]["data"]["error_type"], "AuditUnavailable", "{refused}");
+    let read = ask(&server, &call(1, "echo", json!({ "text": "a" }))).await;
+    assert_eq!(text_of(&read), "a");
+    kept.failing.store(false, Ordering::Relaxed);
+    ask(&server, &call(1, "wipe", json!({}))).await;
+    assert_eq!(wiped.times(), 1);
 }
 
 /// A server with a call waiting at its gate.

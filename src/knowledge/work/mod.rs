@@ -161,6 +161,13 @@ impl Work {
         self.0.news.notify_one();
     }
 
+    /// How many jobs of this process wait, and how many it is at.
+    pub fn open(&self) -> (usize, usize) {
+        let queue = locked(&self.0.queue);
+        let running = queue.jobs.values().filter(|job| job.began().is_some()).count();
+        (queue.jobs.len() - running, running)
+    }
+
     /// A job of this process that has not ended.
     pub fn job(&self, id: TaskId) -> Option<Arc<Job>> {
         locked(&self.0.queue).jobs.get(&id).cloned()

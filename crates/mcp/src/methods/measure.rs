@@ -1,13 +1,13 @@
 //! Counts and logs each tool call exactly once, however it ends (M-88, M-98).
 
 use std::cell::Cell;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::audit::AuditOutcome;
+use crate::audit::{AuditOutcome, Ended};
+use crate::dispatch::Exchange;
 use crate::error::Error;
 use crate::server::Server;
 use crate::tool::Tool;
-use crate::trust::Caller;
 
 /// One call being measured. Dropped before its end is known, it counts as cancelled: its caller has gone.
 pub(crate) struct Measure<'a> {
@@ -15,29 +15,32 @@ pub(crate) struct Measure<'a> {
     tool: &'a Tool,
     /// The arguments as sent, for their hash.
     sent: &'a str,
-    caller: &'a Caller,
+    exchange: &'a Exchange,
     started: Instant,
     is_counted: Cell<bool>,
 }
 
 impl<'a> Measure<'a> {
-    pub(crate) fn begin(server: &'a Server, tool: &'a Tool, sent: &'a str, caller: &'a Caller) -> Measure<'a> {
-        Measure { server, tool, sent, caller, started: Instant::now(), is_counted: Cell::new(false) }
+    pub(crate) fn begin(server: &'a Server, tool: &'a Tool, sent: &'a str, exchange: &'a Exchange) -> Measure<'a> {
+        Measure { server, tool, sent, exchange, started: Instant::now(), is_counted: Cell::new(false) }
     }
 
     pub(crate) fn succeeded(&self) {
-        self.tool.stats().succeeded(self.started.elapsed());
-        self.record(AuditOutcome::Success);
+        let took = self.started.elapsed();
+        self.tool.stats().succeeded(took);
+        self.record(AuditOutcome::Success, took);
     }
 
     pub(crate) fn failed(&self, kind: &str) {
-        self.tool.stats().failed(self.started.elapsed(), kind);
-        self.record(AuditOutcome::Error);
+        let took = self.started.elapsed();
+        self.tool.stats().failed(took, kind);
+        self.record(AuditOutcome::Error, took);
     }
 
     pub(crate) fn blocked(&self, kind: &str) {
-        self.tool.stats().failed(self.started.elapsed(), kind);
-        self.record(AuditOutcome::Blocked);
+        let took = self.started.elapsed();
+        self.tool.stats().failed(took, kind);
+        self.record(AuditOutcome::Blocked, took);
     }
 
     /// The call goes on elsewhere, or will be repeated with an answer, and is counted there.
@@ -45,10 +48,16 @@ impl<'a> Measure<'a> {
         self.is_counted.set(true);
     }
 
-    fn record(&self, outcome: AuditOutcome) {
+    fn record(&self, outcome: AuditOutcome, took: Duration) {
         self.is_counted.set(true);
-        let audit = &self.server.inner().audit;
-        audit.record(self.tool.shared_name(), self.sent, self.caller, outcome, self.started.elapsed());
+        self.server.audit().record(Ended {
+            tool: self.tool.shared_name(),
+            arguments_hash: Some(self.server.audit().hash(self.sent)),
+            caller: &self.exchange.caller,
+            request: &self.exchange.trail.id,
+            outcome,
+            took,
+        });
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     let Params { name, arguments, responses, state } = Params::read(&call.params)?;
     let tool = call.server.tools().find(&name)?.clone();
     let sent = arguments.unwrap_or("{}");
-    let measure = Measure::begin(&call.server, &tool, sent, &call.exchange.caller);
+    let measure = Measure::begin(&call.server, &tool, sent, &call.exchange);
     let arguments = read_arguments(&tool, sent).inspect_err(|error| measure.failed(error.error_type()))?;
 
     if let Err(violations) = tool.check(&arguments) {
@@ -61,6 +61,10 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
         measure.blocked(denied.error_type());
         tracing::warn!(tool = tool.name(), trust = %call.exchange.caller.trust, "refused: not enough trust");
         return Err(denied.clone());
+    }
+    if let Err(refused) = call.server.audit().admit(tool.meta().effect) {
+        measure.blocked(refused.error_type());
+        return Err(refused);
     }
     if tool.meta().deprecated_in.is_some() {
         tracing::warn!(tool = tool.name(), "deprecated tool called");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
+use tracing::{Instrument, Span};
 
 use super::measure::Measure;
 use super::rounds::{Round, Stopped};
@@ -19,6 +20,7 @@ use crate::reply::{Body, Reply, ResultType};
 use crate::server::random_id;
 use crate::tasks::{RunningTask, Task, TaskState};
 use crate::tool::Tool;
+use crate::trace;
 
 /// Keeps a task, answers with its handle, and lets the work go on.
 pub(crate) fn start(
@@ -40,8 +42,9 @@ pub(crate) fn start(
     let detached = detach(call, &running);
     let context = detached.context(asking.clone());
     let (work, sent) = (work(context.clone()), sent.to_owned());
-    server.clone().spawn(async move {
-        let measure = Measure::begin(&server, &tool, &sent, &detached.exchange.caller);
+    let trace = call.exchange.trail.trace.clone();
+    let going_on = async move {
+        let measure = Measure::begin(&server, &tool, &sent, &detached.exchange);
         // A task has as long as it is remembered; the tool's own limit is for callers that wait.
         let ended = match Round::detached(asking).run(&context, tool.name(), Some(ttl), work).await {
             Ok(Stopped::Finished(outcome)) => Ok(outcome),
@@ -62,7 +65,8 @@ pub(crate) fn start(
         };
         server.update_task(&id, state);
         server.running_tasks().remove(&id);
-    });
+    };
+    call.server.spawn(trace::scope(trace, going_on).instrument(Span::current()));
     Ok(Reply::from(Body::Members(task.handle())).of_kind(ResultType::Task))
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use super::body::Reserved;
 use super::queue::{self, Sender, queue};
 use crate::client::RequestMeta;
 use crate::dispatch::Exchange;
@@ -21,8 +22,9 @@ use crate::party::Party;
 use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::trace::Trail;
 use crate::transport::Bucket;
-use crate::trust::Caller;
+use crate::trust::{Caller, Via};
 use crate::version::{Era, Opening};
 
 /// One peer. Dropping it ends the news it gets; running requests are waited for with [`Connection::finished`].
@@ -47,12 +49,16 @@ struct Refused {
     era: Era,
 }
 
+/// The memory of a message, which each of its requests keeps until it is done; none where it is not counted.
+type Memory = Result<Option<Arc<Reserved>>, Error>;
+
 /// A request that is being worked on.
 struct Started {
     id: Id,
     cancel: CancellationToken,
     work: BoxFuture<'static, Answer>,
     _place: OwnedSemaphorePermit,
+    _reserved: Option<Arc<Reserved>>,
 }
 
 impl Connection {
@@ -90,10 +96,10 @@ impl Connection {
         let limits = self.server.limits();
         let bounds = Bounds { bare_allowed: false, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
         match message::decode(frame, bounds) {
-            Incoming::One(Ok(Message::Request(request))) => self.start(request, reply).await,
+            Incoming::One(Ok(Message::Request(request))) => self.start(request, &self.memory(frame), reply).await,
             Incoming::One(Ok(other)) => self.take(other),
             Incoming::One(Err(rejection)) => reply.extend(reject(&rejection)),
-            Incoming::Batch(members) => self.start_batch(members),
+            Incoming::Batch(members) => self.start_batch(members, &self.memory(frame)),
         }
     }
 
@@ -121,8 +127,16 @@ impl Connection {
         self.running.is_empty()
     }
 
-    async fn start(&self, request: Request, reply: &mut Vec<u8>) {
-        let mut started = match self.begin(request) {
+    /// A peer in the file system or on stdin is alone and bounded by its lines; those who come over the network are many.
+    fn memory(&self, frame: &[u8]) -> Memory {
+        match self.party.via {
+            Via::WebSocket => self.server.reserve(frame.len()).map(|reserved| Some(Arc::new(reserved))),
+            _ => Ok(None),
+        }
+    }
+
+    async fn start(&self, request: Request, memory: &Memory, reply: &mut Vec<u8>) {
+        let mut started = match self.begin(request, memory) {
             Ok(started) => started,
             Err(refused) => return reply.extend(refused.encode()),
         };
@@ -140,11 +154,11 @@ impl Connection {
     }
 
     /// Members run side by side; their answers come as one array, without entries for notifications (M-08).
-    fn start_batch(&self, members: Vec<Result<Message, Rejection>>) {
+    fn start_batch(&self, members: Vec<Result<Message, Rejection>>, memory: &Memory) {
         let mut answers: Vec<BoxFuture<'static, Option<Vec<u8>>>> = Vec::new();
         for member in members {
             let begun = match member {
-                Ok(Message::Request(request)) => self.begin(request),
+                Ok(Message::Request(request)) => self.begin(request, memory),
                 Ok(other) => {
                     self.take(other);
                     continue;
@@ -170,7 +184,7 @@ impl Connection {
     }
 
     /// Gives a request its place among those in flight, or refuses it.
-    fn begin(&self, request: Request) -> Result<Started, Refused> {
+    fn begin(&self, request: Request, memory: &Memory) -> Result<Started, Refused> {
         let meta = RequestMeta::of(&request.params);
         let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
         let Some(caller) = self.party.caller() else {
@@ -184,6 +198,12 @@ impl Connection {
             ));
             return Err(Refused { rejection: Rejection { id: Some(request.id), error }, era });
         };
+        let reserved = match memory {
+            Ok(reserved) => reserved.clone(),
+            Err(error) => {
+                return Err(Refused { rejection: Rejection { id: Some(request.id), error: error.clone() }, era });
+            }
+        };
         // A modern peer that is gone has cancelled; a legacy one has not.
         let cancel = match era {
             Era::Modern => self.gone_token(),
@@ -192,7 +212,7 @@ impl Connection {
         let id = request.id.clone();
         let (server, exchange) = (self.server.clone(), self.exchange(caller, cancel.clone()));
         let work = Box::pin(async move { server.answer(request, meta, exchange).await });
-        Ok(Started { id, cancel, work, _place: place })
+        Ok(Started { id, cancel, work, _place: place, _reserved: reserved })
     }
 
     /// Cancelled with the connection.
@@ -228,6 +248,7 @@ impl Connection {
             cancel,
             closing: self.closing.clone(),
             bucket: self.bucket.clone(),
+            trail: Trail::new(),
         }
     }
 }

@@ -4,22 +4,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::{self, StreamExt};
-use http::header::{ACCEPT, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{ACCEPT, ALLOW, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use hyper::body::Body as _;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::body::{Received, Reserved, read_body};
 use super::connection::{array, reject};
-use super::guard::{Endpoint, json, refuse};
+use super::guard::{Endpoint, json, refuse, with_hint};
 use super::listener::Place;
 use super::modern_headers;
 use super::queue::{Queued, Unopened, queue};
@@ -32,6 +29,7 @@ use crate::outcome::Style;
 use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
+use crate::trace::Trail;
 use crate::transport::Bucket;
 use crate::trust::{Caller, Via};
 use crate::version::{Era, Opening, Version};
@@ -42,18 +40,18 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) async fn post(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (mut head, body) = request.into_parts();
     let headers = std::mem::take(&mut head.headers);
-    let body = match read_body(&endpoint.server, &headers, body).await {
-        Ok(body) => body,
+    let Received { bytes, reserved } = match read_body(&endpoint.server, &headers, body).await {
+        Ok(received) => received,
         Err(refused) => return *refused,
     };
     let limits = endpoint.server.limits();
     let bounds = Bounds { bare_allowed: true, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
-    let incoming = message::decode_shared(body, bounds);
+    let incoming = message::decode_shared(bytes, bounds);
     let meta = match &incoming {
         Incoming::One(Ok(Message::Request(request))) => RequestMeta::of(&request.params),
         _ => Ok(RequestMeta::default()),
     };
-    let peer = match Peer::find(&endpoint, &headers, &head.extensions, &meta) {
+    let peer = match Peer::find(&endpoint, &headers, &head.extensions, &meta, reserved) {
         Ok(peer) => peer,
         Err(refused) => return *refused,
     };
@@ -161,44 +159,6 @@ pub(crate) async fn delete(State(endpoint): State<Arc<Endpoint>>, request: Reque
     }
 }
 
-/// Reads a whole body within its bounds of size and time.
-pub(crate) async fn read_body(server: &Server, headers: &HeaderMap, body: Body) -> Result<Bytes, Box<Response>> {
-    // Only JSON: forms and plain text are what a foreign web page can send without asking.
-    let is_json = headers.get(CONTENT_TYPE).is_none_or(|kind| {
-        kind.to_str().is_ok_and(|kind| {
-            kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-        })
-    });
-    let fail =
-        |status: StatusCode, text: String| Err(Box::new(refuse(status, &Error::InvalidRequest(text), Era::Legacy)));
-    if !is_json {
-        return fail(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `Content-Type: application/json`".into());
-    }
-    let limits = server.limits();
-    let max = limits.max_message_bytes;
-    let too_large =
-        || format!("the body is larger than {max} bytes; raise `server.limits.max_message_bytes` or send less");
-    if body.size_hint().lower() > max as u64 {
-        return fail(StatusCode::PAYLOAD_TOO_LARGE, too_large());
-    }
-    // A small body has come with its head; only one that has to be waited for pays for a timer.
-    let mut whole = std::pin::pin!(axum::body::to_bytes(body, max));
-    let read = match futures_util::poll!(&mut whole) {
-        Poll::Ready(read) => Ok(read),
-        Poll::Pending => timeout(limits.request_read_timeout, whole).await,
-    };
-    match read {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) => {
-            if std::error::Error::source(&error).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>()) {
-                return fail(StatusCode::PAYLOAD_TOO_LARGE, too_large());
-            }
-            fail(StatusCode::BAD_REQUEST, "the body ended too early".into())
-        }
-        Err(_) => fail(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive".into()),
-    }
-}
-
 /// The sender of one POST.
 struct Peer<'a> {
     endpoint: &'a Endpoint,
@@ -209,6 +169,9 @@ struct Peer<'a> {
     accepts_events: bool,
     caller: Caller,
     bucket: Option<Arc<Bucket>>,
+    /// The memory of the body, which each of its requests keeps until it is done.
+    reserved: Arc<Reserved>,
+    trail: Trail,
 }
 
 impl<'a> Peer<'a> {
@@ -217,6 +180,7 @@ impl<'a> Peer<'a> {
         headers: &'a HeaderMap,
         extensions: &http::Extensions,
         meta: &Result<RequestMeta, Error>,
+        reserved: Reserved,
     ) -> Result<Peer<'a>, Box<Response>> {
         let version = version_header(headers).and_then(Version::parse);
         let claims_modern = meta.as_ref().is_ok_and(|meta| meta.version.is_some());
@@ -247,6 +211,8 @@ impl<'a> Peer<'a> {
             accepts_events: accepts_events(headers),
             caller,
             bucket: endpoint.bucket(extensions.get(), extensions),
+            reserved: Arc::new(reserved),
+            trail: extensions.get().cloned().unwrap_or_else(Trail::new),
         })
     }
 
@@ -322,7 +288,11 @@ impl<'a> Peer<'a> {
         let style = if request.bare { Style::Plain } else { Style::Standard };
         let exchange = self.exchange(style, outlet, cancel.clone());
         let detach = (!modern).then(|| server.clone());
-        let work = Box::pin(async move { server.answer(request, meta, exchange).await });
+        let reserved = self.reserved.clone();
+        let work = Box::pin(async move {
+            let _reserved = reserved;
+            server.answer(request, meta, exchange).await
+        });
         let mut running = Running::new(work, detach);
         running.cancel = cancel.clone();
         if self.is_known && !modern {
@@ -354,6 +324,7 @@ impl<'a> Peer<'a> {
             cancel,
             closing: self.endpoint.server.never().clone(),
             bucket: None,
+            trail: self.trail.clone(),
         }
     }
 }
@@ -473,7 +444,11 @@ fn answer_as_json(answer: &Answer) -> Response {
         Ok(_) => StatusCode::OK,
         Err(error) => error.json_rpc_status(answer.era),
     };
-    json(status, answer.encode())
+    let response = json(status, answer.encode());
+    match &answer.outcome {
+        Ok(_) => response,
+        Err(error) => with_hint(response, error),
+    }
 }
 
 /// A version header that names no version we know.

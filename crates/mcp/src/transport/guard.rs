@@ -19,13 +19,16 @@ use super::endpoint;
 use super::http::Refusals;
 use super::listener::Place;
 use super::origin::Allowed;
+use super::passage;
 use super::rate::{Bucket, Buckets, RateLimit, Whose};
 use super::sessions::Sessions;
+use crate::audit::AuditEvent;
 use crate::error::Error;
 use crate::message;
 use crate::party::Party;
 use crate::server::Server;
 use crate::standing::Standing;
+use crate::trace::{REQUEST_ID, Trail};
 use crate::trust::{Caller, TrustLevel, Via};
 use crate::version::Era;
 
@@ -49,7 +52,8 @@ pub(crate) struct Endpoint {
 /// The paths of one listener.
 pub(super) type Routes = TowerToHyperService<Router>;
 
-/// Where the document about this server's authorization is found (RFC 9728), with or without the path of what it guards.
+/// Where the document about this server's authorization is found (RFC 9728). The path of what it guards may follow, which
+/// need not be ours where a proxy stands before us.
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 impl Endpoint {
@@ -79,7 +83,7 @@ impl Endpoint {
 
     /// What the sender of a request may still send: by its name if it has one, else by where it comes from.
     pub(crate) fn bucket(&self, holder: Option<&Holder>, extensions: &http::Extensions) -> Option<Arc<Bucket>> {
-        let limit = holder.and_then(|holder| holder.rate_limit).or(self.rate_limit)?;
+        let limit = holder.and_then(|holder| holder.rate_limit).or(self.rate_limit).or(self.buckets.global_limit())?;
         let whose = match holder {
             Some(holder) => Whose::Holder(holder.identity.clone()),
             None => Whose::Address(extensions.get::<Place>()?.from()),
@@ -94,13 +98,27 @@ impl Endpoint {
     /// The document about this server's authorization, if this is its path.
     fn resource_metadata(&self, path: &str) -> Option<Arc<str>> {
         let rest = path.strip_prefix(RESOURCE_METADATA)?;
-        matches!(rest, "" | "/" | "/mcp").then(|| self.auth.authority()?.resource_metadata()).flatten()
+        (rest.is_empty() || rest.starts_with('/')).then(|| self.auth.authority()?.resource_metadata()).flatten()
     }
 
     /// A refusal by the guard, in the form that callers of this path expect.
-    fn refuse(&self, path: &str, status: StatusCode, error: &Error) -> Response {
+    pub(super) fn refuse(&self, path: &str, status: StatusCode, error: &Error) -> Response {
         let own = self.refusals.and_then(|refusals| refusals(path, status, error));
         own.unwrap_or_else(|| refuse(status, error, Era::Legacy))
+    }
+
+    /// Records somebody who was not let in.
+    fn turned_away(&self, reason: &'static str, event: AuditEvent, extensions: &http::Extensions) {
+        self.server.metrics().count_refused(reason);
+        let event = match extensions.get::<Trail>() {
+            Some(trail) => event.of(&trail.id),
+            None => event,
+        };
+        let event = match extensions.get::<Place>() {
+            Some(place) => event.by(place.from().to_string()),
+            None => event,
+        };
+        self.server.audit().stranger(event);
     }
 
     /// Whether the headers carry what this listener asks for.
@@ -111,7 +129,15 @@ impl Endpoint {
 
 /// A JSON-RPC error as an HTTP reply.
 pub(crate) fn refuse(status: StatusCode, error: &Error, era: Era) -> Response {
-    json(status, message::encode_error(None, &error.to_object(era)))
+    with_hint(json(status, message::encode_error(None, &error.to_object(era))), error)
+}
+
+/// Tells in the head when to try again, where that is known.
+pub(crate) fn with_hint(mut response: Response, error: &Error) -> Response {
+    if let Some(seconds) = error.retry_after_seconds() {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
@@ -119,10 +145,24 @@ pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
 }
 
 /// Stands before every path: host, origin, token, rate; and tells browsers what they may do with the reply.
-pub(super) async fn guard(endpoint: Arc<Endpoint>, routes: Routes, request: Request) -> Response {
+pub(super) async fn guard(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) -> Response {
+    let trail = Trail::of_headers(request.headers());
+    let id = trail.id.header();
+    request.extensions_mut().insert(trail);
+    let mut response = guarded(endpoint, routes, request).await;
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+async fn guarded(endpoint: Arc<Endpoint>, routes: Routes, request: Request) -> Response {
     let allowed = endpoint.allowed.check(request.headers()).and_then(|()| endpoint.allowed.check_target(request.uri()));
     if let Err(why) = allowed {
         let error = Error::InvalidRequest(why.into());
+        endpoint.turned_away(
+            "origin",
+            AuditEvent::new("origin_refused").detail(error.to_string()),
+            request.extensions(),
+        );
         return harmless(endpoint.refuse(request.uri().path(), StatusCode::FORBIDDEN, &error));
     }
     let origin = request.headers().get(ORIGIN).cloned();
@@ -130,7 +170,10 @@ pub(super) async fn guard(endpoint: Arc<Endpoint>, routes: Routes, request: Requ
     if let Some(origin) = origin {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id, www-authenticate"));
+        headers.insert(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("mcp-session-id, www-authenticate, x-request-id"),
+        );
         headers.append(VARY, HeaderValue::from_static("origin"));
     }
     response
@@ -146,6 +189,7 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
     let known = if let Presented::Valid(holder) = &presented { Some(holder) } else { None };
     // Whoever is not known, or not yet, is charged by where they come from: a guess at a token is a request too.
     if let Err(error) = endpoint.charge(known, request.extensions()) {
+        endpoint.server.metrics().count_refused("rate");
         return too_many(endpoint.refuse(request.uri().path(), StatusCode::TOO_MANY_REQUESTS, &error));
     }
     if let Presented::Unsure = presented {
@@ -160,17 +204,31 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
     match presented {
         Presented::Valid(holder) => drop(request.extensions_mut().insert(holder)),
         Presented::NotAsked => {}
-        presented => return unauthorized(&endpoint, request.uri().path(), &presented),
+        presented => return unauthorized(&endpoint, &request, &presented),
     }
     let is_mcp = request.uri().path().starts_with("/mcp");
-    let response = follow(endpoint, routes, request).await;
+    let holder = request.extensions().get::<Holder>().cloned();
+    let response = follow(endpoint.clone(), routes, request).await;
+    if response.status() == StatusCode::FORBIDDEN {
+        return forbidden(&endpoint, holder.as_ref(), response);
+    }
     // What further paths answer is theirs.
     if response.status() == StatusCode::TOO_MANY_REQUESTS && is_mcp { too_many(response) } else { response }
 }
 
+/// Tells a holder who is not trusted enough how to become so, where there is a way.
+fn forbidden(endpoint: &Endpoint, holder: Option<&Holder>, mut response: Response) -> Response {
+    let way = holder.and_then(|holder| endpoint.auth.authority()?.insufficient(holder));
+    let challenge = way.and_then(|way| format!("Bearer error=\"insufficient_scope\", {way}").try_into().ok());
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Whoever asks too much is told to wait, if only for the least this header can say.
 fn too_many(mut response: Response) -> Response {
-    // Whole seconds are all this header can say; the message has the milliseconds.
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response.headers_mut().entry(RETRY_AFTER).or_insert(HeaderValue::from_static("1"));
     response
 }
 
@@ -195,6 +253,10 @@ async fn follow(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) -
         return endpoint::post(State(endpoint), request).await;
     }
     let caller = endpoint.caller(Via::Http, request.extensions());
+    if !passage::is_own(request.uri().path()) {
+        request.extensions_mut().insert(caller.clone());
+        return passage::pass(&endpoint, routes, request, caller).await;
+    }
     request.extensions_mut().insert(caller);
     let Ok(response) = routes.call(request).await;
     response
@@ -202,7 +264,8 @@ async fn follow(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) -
 
 fn preflight(requested: &http::HeaderMap) -> Response {
     let mut allowed = String::from(
-        "content-type, accept, authorization, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name",
+        "content-type, accept, authorization, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, \
+         x-request-id, traceparent, tracestate",
     );
     // A tool's mirrored parameters have names of their own.
     let asked = requested.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -214,16 +277,19 @@ fn preflight(requested: &http::HeaderMap) -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-fn unauthorized(endpoint: &Endpoint, path: &str, presented: &Presented) -> Response {
+fn unauthorized(endpoint: &Endpoint, request: &Request, presented: &Presented) -> Response {
     let (why, error) = match presented {
         Presented::Missing => ("this server needs a token; send `Authorization: Bearer <token>`", None),
         Presented::Wrong(why) => (*why, Some("error=\"invalid_token\"")),
         _ => (NOT_VALID, Some("error=\"invalid_token\"")),
     };
+    let event = AuditEvent::new("authentication_failed").detail(why);
+    endpoint.turned_away("authentication", event, request.extensions());
     let about = endpoint.auth.authority().and_then(|authority| authority.challenge());
     let parameters: Vec<&str> = error.into_iter().chain(about.as_deref()).collect();
     let challenge = format!("Bearer {}", parameters.join(", "));
-    let mut response = endpoint.refuse(path, StatusCode::UNAUTHORIZED, &Error::Authentication(why.into()));
+    let mut response =
+        endpoint.refuse(request.uri().path(), StatusCode::UNAUTHORIZED, &Error::Authentication(why.into()));
     let challenge = HeaderValue::from_str(challenge.trim_end()).unwrap_or(HeaderValue::from_static("Bearer"));
     response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     response

@@ -3,7 +3,6 @@
 //! `/mcp` speaks JSON-RPC (with event streams and WebSocket on the same path), `/mcp/<method>` the REST style,
 //! `/health`, `/live`, `/ready` and `/metrics` are for operators. Every path stands behind the same guard.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -11,14 +10,15 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::header::ALLOW;
 use http::{HeaderValue, StatusCode};
-use tokio::sync::Semaphore;
 
 use super::auth::Auth;
+use super::door::Reach;
 use super::guard::{Endpoint, refuse};
 use super::origin::Allowed;
+use super::places::Places;
 use super::rate::{Buckets, RateLimit};
 use super::sessions::Sessions;
-use super::{endpoint, rest, status};
+use super::{endpoint, passage, rest, status};
 use crate::error::Error;
 use crate::server::Server;
 use crate::standing::Standing;
@@ -39,6 +39,8 @@ pub struct Options {
     pub trust_remote: Standing,
     /// How many requests one caller may send; none for no limit.
     pub rate_limit: Option<RateLimit>,
+    /// How many requests all callers together may send; none for no limit.
+    pub global_rate_limit: Option<RateLimit>,
     /// Further paths, served behind the same guard. Their requests carry the [`Caller`] as an extension.
     pub routes: Router,
     /// How the guard's refusals are put to callers of further paths who expect another form.
@@ -54,7 +56,7 @@ pub struct Http {
     pub(super) server: Server,
     pub(super) options: Options,
     sessions: Arc<Sessions>,
-    pub(super) connections: Arc<Semaphore>,
+    pub(super) places: Arc<Places>,
     buckets: Arc<Buckets>,
 }
 
@@ -67,6 +69,7 @@ impl Default for Options {
             trust_loopback: TrustLevel::Trusted.into(),
             trust_remote: TrustLevel::Verified.into(),
             rate_limit: None,
+            global_rate_limit: None,
             routes: Router::new(),
             refusals: None,
         }
@@ -77,8 +80,8 @@ impl Http {
     pub fn new(server: Server, options: Options) -> Http {
         let limits = server.limits();
         let sessions = Arc::new(Sessions::new(limits.max_sessions, limits.session_idle));
-        let connections = Arc::new(Semaphore::new(limits.max_connections));
-        Http { server, options, sessions, connections, buckets: Arc::default() }
+        let (places, buckets) = (Places::new(limits), Arc::new(Buckets::new(options.global_rate_limit)));
+        Http { server, options, sessions, places, buckets }
     }
 
     /// The same server for another listener: sessions and connections are counted together, callers are asked for this.
@@ -86,22 +89,28 @@ impl Http {
         Http { options: Options { auth, rate_limit, ..self.options.clone() }, ..self.clone() }
     }
 
-    pub(super) fn endpoint(&self, address: SocketAddr) -> Endpoint {
-        let loopback = address.ip().is_loopback();
+    pub(super) fn endpoint(&self, reach: Reach) -> Endpoint {
+        let (trust, anonymous) = match reach {
+            Reach::Loopback => (&self.options.trust_loopback, "loopback"),
+            Reach::File => (&self.options.trust_loopback, "unix"),
+            // Nobody comes from outside without a token.
+            Reach::Outside => (&self.options.trust_remote, "remote"),
+        };
         Endpoint {
             server: self.server.clone(),
             sessions: self.sessions.clone(),
             allowed: Allowed {
                 hosts: self.options.allowed_hosts.clone(),
                 origins: self.options.allowed_origins.clone(),
-                loopback_listener: loopback,
+                loopback_listener: reach == Reach::Loopback,
+                any_host: reach == Reach::File,
             },
             auth: self.options.auth.clone(),
-            trust: if loopback { &self.options.trust_loopback } else { &self.options.trust_remote }.clone(),
+            trust: trust.clone(),
             buckets: self.buckets.clone(),
             rate_limit: self.options.rate_limit,
             refusals: self.options.refusals,
-            anonymous: "loopback".into(),
+            anonymous: anonymous.into(),
         }
     }
 
@@ -114,7 +123,7 @@ impl Http {
             .route("/ready", get(status::ready))
             .route("/metrics", get(status::metrics))
             .with_state(endpoint.clone())
-            .merge(self.options.routes.clone())
+            .merge(self.options.routes.clone().layer(axum::middleware::from_fn(passage::tell_pattern)))
             .fallback(nowhere)
     }
 }

@@ -2,74 +2,91 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use http::header::{HOST, STRICT_TRANSPORT_SECURITY};
+use http::{HeaderMap, HeaderValue};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::auth::Auth;
+use super::door::{Door, Knock, Manners, Reach};
 use super::guard::{Endpoint, Routes, guard};
 use super::http::Http;
+pub(crate) use super::places::Place;
+use super::places::{NoPlace, Visitor};
 use super::slow_reader::WriteDeadline;
-use crate::server::Server;
+use super::turns::{Answer, ReadDeadline};
 
-/// A connection's place among those allowed, carried by its requests: a WebSocket keeps it after the upgrade.
-#[derive(Debug, Clone)]
-pub(crate) struct Place(Arc<Held>);
-
-#[derive(Debug)]
-struct Held {
-    from: IpAddr,
-    server: Server,
-    _permit: OwnedSemaphorePermit,
-    /// The listener waits for this when it stops.
-    _open: TaskTrackerToken,
+/// What connections of one listener have in common.
+#[derive(Clone)]
+struct Behind {
+    http: Http,
+    manners: Manners,
+    endpoint: Arc<Endpoint>,
+    routes: Routes,
 }
+
+/// Browsers that were here over TLS ask for nothing else for 30 days.
+const STRICT: HeaderValue = HeaderValue::from_static("max-age=2592000");
 
 impl Http {
     /// Serves one listener until the server is drained and its last request answered.
     ///
     /// An address beyond loopback without authentication is refused (S-06).
     pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
-        let address = listener.local_addr()?;
-        if !address.ip().is_loopback() && matches!(self.options.auth, Auth::None) {
+        self.serve_at(Door::tcp(listener)).await
+    }
+
+    /// The same over TLS.
+    #[cfg(feature = "tls")]
+    pub async fn serve_tls(&self, listener: TcpListener, certificates: super::tls::Certificates) -> io::Result<()> {
+        self.serve_at(Door::tls(listener, certificates)).await
+    }
+
+    /// The same over a socket in the file system. Its callers stand as those on loopback addresses, by the name `unix`.
+    #[cfg(unix)]
+    pub async fn serve_file(&self, socket: super::socket_file::SocketFile) -> io::Result<()> {
+        self.serve_at(Door::file(socket)?).await
+    }
+
+    async fn serve_at(&self, door: Door) -> io::Result<()> {
+        let reach = door.reach()?;
+        if reach == Reach::Outside && matches!(self.options.auth, Auth::None) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
-                    "{address} can be reached from outside, and no token is set; set `server.token` (or MCP_API_KEY) or listen on 127.0.0.1"
+                    "{} can be reached from outside, and no token is set; set `server.token` (or MCP_API_KEY) or listen on 127.0.0.1",
+                    door.name()
                 ),
             ));
         }
-        let endpoint = Arc::new(self.endpoint(address));
+        let endpoint = Arc::new(self.endpoint(reach));
         let routes = TowerToHyperService::new(self.routes(&endpoint));
+        let behind = Behind { http: self.clone(), manners: door.manners.clone(), endpoint, routes };
         let (open, close) = (TaskTracker::new(), CancellationToken::new());
         let mut drained = std::pin::pin!(self.drained());
         let grace_ends = loop {
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = door.accept() => accepted,
                 grace_ends = &mut drained => break grace_ends,
             };
             match accepted {
-                Ok((stream, from)) => match self.connections.clone().try_acquire_owned() {
-                    Ok(permit) => {
-                        let place = Place::new(&self.server, from.ip(), permit, open.token());
-                        open.spawn(serve_connection(stream, place, endpoint.clone(), routes.clone(), close.clone()));
+                Ok((knock, from)) => {
+                    let (server, leave) = (self.server.clone(), close.child_token());
+                    let visitor = Visitor { server, from, _open: open.token(), leave };
+                    match self.places.take(visitor) {
+                        Ok(place) => drop(open.spawn(behind.clone().serve(knock, place))),
+                        Err(no_place) => drop(open.spawn(behind.clone().squeeze_in(knock, no_place))),
                     }
-                    Err(_) => {
-                        self.server.inner().metrics.rejected_connections.inc();
-                        open.spawn(turn_away(stream));
-                    }
-                },
+                }
                 // Out of file descriptors, most likely: waiting lets some close.
                 Err(error) => {
                     tracing::warn!(%error, "connection could not be accepted");
@@ -99,66 +116,76 @@ impl Http {
     }
 }
 
-impl Place {
-    pub(super) fn from(&self) -> IpAddr {
-        self.0.from
-    }
-
-    fn new(server: &Server, from: IpAddr, permit: OwnedSemaphorePermit, open: TaskTrackerToken) -> Place {
-        server.inner().metrics.connections.inc();
-        Place(Arc::new(Held { from, server: server.clone(), _permit: permit, _open: open }))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.server.inner().metrics.connections.dec();
-    }
-}
-
-async fn serve_connection(
-    stream: TcpStream,
-    place: Place,
-    endpoint: Arc<Endpoint>,
-    routes: Routes,
-    close: CancellationToken,
-) {
-    let server = place.0.server.clone();
-    let limits = server.limits();
-    // Answers are small and waited for; Nagle's algorithm would hold them back.
-    let _ = stream.set_nodelay(true);
-    let stream = TokioIo::new(WriteDeadline::new(stream, limits.write_timeout));
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        // Also ends connections that are kept alive and idle: hyper waits for the next request's head.
-        .header_read_timeout(limits.request_read_timeout)
-        // hyper needs 8 KiB at least.
-        .max_buf_size(limits.max_header_bytes.max(8192));
-    let guarded = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(place.clone());
-        // Boxed: hyper moves what it is given three times before it polls it, and this is 3 kB.
-        let answer = Box::pin(guard(endpoint.clone(), routes.clone(), request));
-        async { Ok::<_, Infallible>(answer.await) }
-    });
-    let mut connection = std::pin::pin!(builder.serve_connection(stream, guarded).with_upgrades());
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = close.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+impl Behind {
+    /// Serves a connection if another leaves for it, else turns it away.
+    async fn squeeze_in(self, knock: Knock, no_place: NoPlace) {
+        let place = match no_place {
+            NoPlace::AtAll(visitor) => self.http.places.make_room(visitor).await,
+            NoPlace::ForThisAddress => None,
+        };
+        match place {
+            Some(place) => self.serve(knock, place).await,
+            None => {
+                self.http.server.inner().metrics.rejected_connections.inc();
+                if let Ok(_farewell) = self.http.places.farewells.try_acquire() {
+                    self.manners.turn_away(knock).await;
+                }
+            }
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "connection ended early");
+    }
+
+    async fn serve(self, knock: Knock, place: Place) {
+        let Behind { http, manners, endpoint, routes } = self;
+        let leave = place.leave().clone();
+        let opened = tokio::select! {
+            opened = manners.open(knock, &http.server) => opened,
+            () = leave.cancelled() => return,
+        };
+        let Some(stream) = opened else { return };
+        let limits = http.server.limits();
+        let turn = place.turn().clone();
+        let stream = WriteDeadline::new(stream, limits.write_timeout);
+        let stream = TokioIo::new(ReadDeadline::new(stream, turn.clone(), limits));
+        let mut builder = hyper::server::conn::http1::Builder::new();
+        builder
+            // The stream has its own deadlines, which tell a slow head from a connection that is kept for later.
+            .header_read_timeout(None)
+            // hyper needs 8 KiB at least.
+            .max_buf_size(limits.max_header_bytes.max(8192));
+        let is_encrypted = manners.is_encrypted();
+        let guarded = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+            turn.take();
+            let turn = turn.clone();
+            let strict = is_encrypted && !is_called_localhost(request.headers());
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(place.clone());
+            // Boxed: hyper moves what it is given three times before it polls it, and this is 3 kB.
+            let answer = Box::pin(guard(endpoint.clone(), routes.clone(), request));
+            async move {
+                let mut response = answer.await;
+                if strict {
+                    response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, STRICT);
+                }
+                Ok::<_, Infallible>(Answer::to(&turn, response))
+            }
+        });
+        let mut connection = std::pin::pin!(builder.serve_connection(stream, guarded).with_upgrades());
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = leave.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "connection ended early");
+        }
     }
 }
 
-/// Too many connections: said in plain HTTP, without a thought for the request.
-async fn turn_away(stream: TcpStream) {
-    use tokio::io::AsyncWriteExt;
-    let mut stream = stream;
-    let reply = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let _ = timeout(Duration::from_secs(1), stream.write_all(reply)).await;
+/// A browser would keep what it is told of `localhost` for every program of the machine.
+fn is_called_localhost(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+    let name = host.split(|byte| *byte == b':').next().unwrap_or_default();
+    name.eq_ignore_ascii_case(b"localhost")
 }

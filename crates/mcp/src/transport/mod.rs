@@ -1,7 +1,9 @@
 //! Ways in and out. Each transport frames messages, says who is calling, and keeps its bounds; none knows a tool.
 
 mod auth;
+mod body;
 mod connection;
+mod door;
 mod endpoint;
 mod guard;
 pub mod http;
@@ -10,22 +12,37 @@ mod listener;
 mod modern_headers;
 mod origin;
 mod os_streams;
+mod passage;
+#[cfg(unix)]
+mod peers;
+mod places;
 mod queue;
 mod rate;
 mod rest;
 mod sessions;
 mod shutdown;
 mod slow_reader;
+#[cfg(unix)]
+mod socket_file;
 mod sse;
 mod status;
 pub mod stdio;
+#[cfg(feature = "tls")]
+mod tls;
+mod turns;
 #[cfg(unix)]
 pub mod unix;
 mod websocket;
 
 pub use auth::{Auth, Authority, Holder, Token, Tokens, Verdict};
+pub(crate) use body::BodyMemory;
+pub use body::{NotReceived, Received, Reserved};
 pub(crate) use lines::{Line, Lines};
 pub(crate) use queue::Sender;
 pub(crate) use rate::Bucket;
 pub use rate::RateLimit;
 pub use shutdown::stop_on_signal;
+#[cfg(unix)]
+pub use socket_file::{SocketError, SocketFile};
+#[cfg(feature = "tls")]
+pub use tls::{CertificateError, Certificates};

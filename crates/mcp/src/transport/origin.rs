@@ -14,6 +14,8 @@ pub(crate) struct Allowed {
     /// Further origins, as `scheme://host[:port]`.
     pub(crate) origins: Vec<String>,
     pub(crate) loopback_listener: bool,
+    /// A socket in the file system has no name, and no page can reach it by one.
+    pub(crate) any_host: bool,
 }
 
 impl Allowed {
@@ -23,6 +25,7 @@ impl Allowed {
             return Err("the request has more than one `Host` or `Origin`");
         }
         match headers.get(HOST).map(|value| value.to_str()) {
+            _ if self.any_host => {}
             Some(Ok(host)) if self.host(host) => {}
             Some(_) => return Err("this server does not answer to that `Host`; see `server.allowed_hosts`"),
             None => return Err("the request has no `Host`"),
@@ -97,7 +100,7 @@ fn is_loopback(host: &Host) -> bool {
     match host {
         Host::Domain(name) => name == "localhost",
         Host::Ipv4(address) => IpAddr::V4(*address).is_loopback(),
-        Host::Ipv6(address) => IpAddr::V6(*address).is_loopback(),
+        Host::Ipv6(address) => IpAddr::V6(*address).to_canonical().is_loopback(),
     }
 }
 
@@ -110,6 +113,7 @@ mod tests {
             hosts: vec!["mcp.example.org".into()],
             origins: vec!["https://app.example.org".into()],
             loopback_listener: true,
+            any_host: false,
         };
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().expect("header"));
@@ -121,7 +125,9 @@ mod tests {
 
     #[test]
     fn s07_loopback_and_configured_names_pass() {
-        for host in ["localhost", "localhost:3000", "127.0.0.1:8090", "[::1]:8090", "mcp.example.org:443", "LOCALHOST"]
+        let mapped = "[::ffff:127.0.0.1]:8090";
+        for host in
+            ["localhost", "localhost:3000", "127.0.0.1:8090", "[::1]:8090", mapped, "mcp.example.org:443", "LOCALHOST"]
         {
             assert!(check(host, None), "{host}");
         }

@@ -9,7 +9,8 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::endpoint::{Running, is_modern, read_body};
+use super::body::{Received, read_body};
+use super::endpoint::{Running, is_modern};
 use super::guard::{Endpoint, json, refuse};
 use crate::client::RequestMeta;
 use crate::dispatch::Exchange;
@@ -17,6 +18,7 @@ use crate::error::Error;
 use crate::message::{self, Id, Params};
 use crate::outcome::Style;
 use crate::session::{Outlet, Session};
+use crate::trace::Trail;
 use crate::trust::Via;
 use crate::version::{Era, Opening};
 
@@ -30,8 +32,8 @@ pub(crate) async fn call(
         return refuse(StatusCode::NOT_FOUND, &error, Era::Legacy);
     };
     let (head, body) = request.into_parts();
-    let body = match read_body(&endpoint.server, &head.headers, body).await {
-        Ok(body) => body,
+    let Received { bytes: body, reserved } = match read_body(&endpoint.server, &head.headers, body).await {
+        Ok(received) => received,
         Err(refused) => return *refused,
     };
     let params = match read_params(&method, &body, endpoint.server.limits().max_json_depth) {
@@ -47,6 +49,7 @@ pub(crate) async fn call(
         cancel: CancellationToken::new(),
         closing: endpoint.server.never().clone(),
         bucket: None,
+        trail: head.extensions.get().cloned().unwrap_or_else(Trail::new),
     };
     let params = Params::from_value(&params);
     let meta = RequestMeta::of(&params);
@@ -57,7 +60,10 @@ pub(crate) async fn call(
     }
     let request = message::Request { id: Id::Integer(0), method: method.into(), params, bare: true };
     let server = endpoint.server.clone();
-    let work = Box::pin(async move { server.answer(request, meta, exchange).await });
+    let work = Box::pin(async move {
+        let _reserved = reserved;
+        server.answer(request, meta, exchange).await
+    });
     let answer = Running::new(work, Some(endpoint.server.clone())).await;
     match answer.result() {
         Ok(result) => json(StatusCode::OK, serde_json::to_vec(&result).expect("a reply has string keys")),
@@ -73,8 +79,11 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
     if message::deeper_than(body, max_depth) {
         return Err(Error::Parse(format!("the body is nested deeper than {max_depth} levels")));
     }
-    let Unique(body) =
-        serde_json::from_slice(body).map_err(|error| Error::Parse(format!("the body is not valid JSON: {error}")))?;
+    let unreadable = |error| Error::Parse(format!("the body is not valid JSON: {error}"));
+    if body.trim_ascii_start().starts_with(b"{") {
+        let DifferentNames = serde_json::from_slice(body).map_err(unreadable)?;
+    }
+    let body: Value = serde_json::from_slice(body).map_err(unreadable)?;
     let mut members = match body {
         Value::Object(members) => members,
         Value::Null => Map::new(),
@@ -100,33 +109,29 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
     Ok(members)
 }
 
-/// A value whose members, if it is an object, have different names: of two with one name, others may read the other.
-struct Unique(Value);
+/// An object no two of whose members have one name: of two, others may read the other.
+struct DifferentNames;
 
-impl<'de> serde::Deserialize<'de> for Unique {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Unique, D::Error> {
-        struct Whole;
-        impl<'de> serde::de::Visitor<'de> for Whole {
-            type Value = Unique;
+impl<'de> serde::Deserialize<'de> for DifferentNames {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<DifferentNames, D::Error> {
+        struct Members;
+        impl<'de> serde::de::Visitor<'de> for Members {
+            type Value = DifferentNames;
 
             fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                out.write_str("a JSON object")
+                out.write_str("an object")
             }
 
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
-                let mut members = Map::new();
-                while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    if members.insert(name, value).is_some() {
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<DifferentNames, A::Error> {
+                let mut names = std::collections::HashSet::new();
+                while let Some((name, _)) = map.next_entry::<String, serde::de::IgnoredAny>()? {
+                    if !names.insert(name) {
                         return Err(serde::de::Error::custom("a member is given twice"));
                     }
                 }
-                Ok(Unique(Value::Object(members)))
-            }
-
-            fn visit_unit<E>(self) -> Result<Unique, E> {
-                Ok(Unique(Value::Null))
+                Ok(DifferentNames)
             }
         }
-        deserializer.deserialize_any(Whole)
+        deserializer.deserialize_map(Members)
     }
 }

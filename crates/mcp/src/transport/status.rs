@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::guard::{Endpoint, json as reply};
+use crate::metrics::Form;
 use crate::server::Health;
 use crate::version::Version;
 
@@ -57,11 +58,16 @@ pub(crate) async fn ready(State(endpoint): State<Arc<Endpoint>>) -> Response {
     page(StatusCode::OK, json!({ "status": "ok" }))
 }
 
-pub(crate) async fn metrics(State(endpoint): State<Arc<Endpoint>>) -> Response {
-    let registry = endpoint.server.registry();
-    let tools = registry.iter().map(|tool| (tool.name(), tool.stats()));
-    let text = endpoint.server.metrics().encode(tools);
-    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
+/// OpenMetrics, or the older form for those who ask for it alone.
+pub(crate) async fn metrics(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
+    let form = Form::wanted(headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()));
+    let server = endpoint.server.clone();
+    // Some of it is read from files and databases, which may take its time.
+    let text = tokio::task::spawn_blocking(move || server.metrics().encode(&server, form)).await;
+    match text {
+        Ok(text) => ([(CONTENT_TYPE, form.content_type())], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }
 
 fn page(status: StatusCode, body: Value) -> Response {

@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout, timeout_at};
 use tokio_util::task::TaskTracker;
 
 use super::connection::reject;
+use super::peers::Peers;
 use super::slow_reader::WriteDeadline;
 use super::stdio;
 use crate::error::Error;
@@ -27,7 +28,7 @@ use crate::trust::Via;
 ///
 /// At most `max_connections` peers are served at once, beside those of other transports; more are told so and closed.
 pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Standing>) -> io::Result<()> {
-    let own_user = own_user()?;
+    let peers = Peers::own_user()?;
     let party = Party::new(Via::Unix, "unix".into(), trust.into());
     let places = Arc::new(Semaphore::new(server.limits().max_connections));
     let open = TaskTracker::new();
@@ -45,7 +46,7 @@ pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Sta
                 continue;
             }
         };
-        if !stream.peer_cred().is_ok_and(|peer| may_call(own_user, peer.uid())) {
+        if !peers.admit(&stream) {
             server.inner().metrics.rejected_connections.inc();
             let error = Error::Authentication("this socket serves its own user only".into());
             open.spawn(turn_away(stream, error));
@@ -84,25 +85,4 @@ async fn turn_away(mut stream: UnixStream, error: Error) {
     let mut line = reject(&Rejection { id: None, error });
     line.push(b'\n');
     let _ = timeout(Duration::from_secs(1), stream.write_all(&line)).await;
-}
-
-/// The user this program runs as, as a peer of ours would be told.
-fn own_user() -> io::Result<u32> {
-    Ok(UnixStream::pair()?.0.peer_cred()?.uid())
-}
-
-/// The same user, and the one who may do everything anyway.
-fn may_call(own_user: u32, peer: u32) -> bool {
-    peer == own_user || peer == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_user_may_not_call() {
-        assert!(may_call(1000, 1000) && may_call(1000, 0));
-        assert!(!may_call(1000, 1001) && !may_call(0, 1000));
-    }
 }

@@ -41,6 +41,11 @@ pub trait Authority: Send + Sync + 'static {
         None
     }
 
+    /// The same for a holder who is refused something for lack of trust, if another token of theirs could have more.
+    fn insufficient(&self, _holder: &Holder) -> Option<String> {
+        None
+    }
+
     /// The document of RFC 9728 about this server, as JSON; none where no authorization server is used.
     fn resource_metadata(&self) -> Option<Arc<str>> {
         None

@@ -1,5 +1,7 @@
 //! Tools every server should have: looking at the server itself (M-67, M-69, M-73).
 
+mod inspect_server;
+
 use serde_json::{Value, json};
 
 use crate::builder::ServerBuilder;
@@ -10,7 +12,6 @@ use crate::outcome::{CallResult, ToolError};
 use crate::resource::Resource;
 use crate::server::Server;
 use crate::tool::{Arguments, Tool};
-use crate::version::Version;
 
 /// URI of the resource that holds every tool's counts and latencies.
 pub const METRICS_URI: &str = "corbie://metrics/tools";
@@ -18,7 +19,7 @@ pub const METRICS_URI: &str = "corbie://metrics/tools";
 impl ServerBuilder {
     /// Adds `list_registered_tools`, `get_tool_schema`, `inspect_server` and the metrics resource.
     pub fn builtins(self) -> ServerBuilder {
-        self.tool(list_registered_tools()).tool(get_tool_schema()).tool(inspect_server()).resource(metrics())
+        self.tool(list_registered_tools()).tool(get_tool_schema()).tool(inspect_server::tool()).resource(metrics())
     }
 }
 
@@ -75,49 +76,6 @@ fn get_tool_schema() -> Result<Tool, RegistrationError> {
                 Err(error) => Err(ToolError::new(error.error_type(), error.to_string())),
             }
         })
-}
-
-fn inspect_server() -> Result<Tool, RegistrationError> {
-    Tool::builder("inspect_server")
-        .title("Inspect the server")
-        .description("Tell the server's name, version, protocol versions, counts, uptime, this caller's trust state, and how each tool has been doing.")
-        .module(module_path!())
-        .no_input()
-        .output_schema(json!({
-            "type": "object",
-            "properties": {
-                "name": { "type": "string" },
-                "version": { "type": "string" },
-                "protocol_version": { "type": "string" },
-                "trust": { "type": "string" },
-                "uptime_seconds": { "type": "number" },
-            },
-            "required": ["name", "version", "protocol_version", "trust", "uptime_seconds"],
-        }))
-        .run(async |context: Context, _: Arguments| CallResult::json(inspect(&context)))
-}
-
-fn inspect(context: &Context) -> Value {
-    let server = context.server();
-    let own = ["tools", "resources", "prompts", "completions", "logging", "tasks"];
-    let added = server.inner().capabilities.keys().map(String::as_str);
-    let capabilities: Vec<&str> = own.into_iter().chain(added.filter(|name| !own.contains(name))).collect();
-    json!({
-        "name": server.name(),
-        "version": server.version(),
-        "protocol_version": context.version(),
-        "protocol_versions": Version::ALL,
-        "capabilities": capabilities,
-        "tools_count": server.registry().len(),
-        "resources_count": server.resources_count(),
-        "prompts_count": server.prompts().len(),
-        "trust": context.caller().trust,
-        "caller": context.caller().identity,
-        "via": context.caller().via,
-        "uptime_seconds": server.uptime().as_secs_f64(),
-        "discovery": server.discover(false),
-        "tools": tool_stats(server),
-    })
 }
 
 fn metrics() -> Resource {

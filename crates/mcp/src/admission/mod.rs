@@ -1,0 +1,201 @@
+//! Lets requests in: so many are worked on at once, the others wait in turn, and what would wait too long is refused at
+//! once with a hint when to come again (S-09).
+//!
+//! Refusing early keeps a server that has too much to do useful: what it takes on it answers in time. Who is next is
+//! decided in `turns`; here is the waiting, and the giving back of places however a request ends.
+
+mod counts;
+mod turns;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use self::counts::{Counts, Why};
+use self::turns::{Asked, Bounds, Ticket, Turns};
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::server::Server;
+use crate::trust::{Caller, Via};
+
+/// The door of a server. Cheap to clone; all clones are the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Admission(Arc<Door>);
+
+#[derive(Debug)]
+struct Door {
+    /// Held for a few look-ups, and never while anything is waited for.
+    turns: Mutex<Turns<oneshot::Sender<()>>>,
+    max_wait: Duration,
+    counts: Counts,
+}
+
+/// The place of a request that is worked on. Dropped, it is the next one's.
+#[derive(Debug)]
+pub struct Slot {
+    admission: Admission,
+    caller: Arc<str>,
+    since: Instant,
+}
+
+/// What came of asking for a place.
+pub(crate) enum Entered {
+    Runs(Slot),
+    Waits(Waiting),
+}
+
+/// A request in its line. Dropped, it leaves the line.
+pub(crate) struct Waiting {
+    admission: Admission,
+    caller: Arc<str>,
+    ticket: Ticket,
+    woken: oneshot::Receiver<()>,
+    since: Instant,
+    /// The place it was given has gone on to a slot.
+    is_over: bool,
+}
+
+/// Hints stay within these: below, trying again would come too early for anything to have changed; above, the server may
+/// have been restarted since.
+const SHORTEST_HINT: Duration = Duration::from_millis(100);
+const LONGEST_HINT: Duration = Duration::from_secs(60);
+
+impl Server {
+    /// A place among the requests that are worked on, waited for in turn, for paths that a program serves itself. Calls
+    /// from inside the program need none: what they are part of has one.
+    pub async fn admit(&self, caller: &Caller) -> Result<Option<Slot>, Error> {
+        match self.enter(caller)? {
+            None => Ok(None),
+            Some(Entered::Runs(slot)) => Ok(Some(slot)),
+            Some(Entered::Waits(waiting)) => waiting.turn().await.map(Some),
+        }
+    }
+
+    /// The same without waiting, so that whoever finds a free place pays for no more than that.
+    pub(crate) fn enter(&self, caller: &Caller) -> Result<Option<Entered>, Error> {
+        match caller.via {
+            Via::Internal => Ok(None),
+            _ => self.inner().admission.enter(&caller.identity).map(Some),
+        }
+    }
+}
+
+impl Admission {
+    pub(crate) fn new(limits: &Limits, metrics: &Metrics) -> Admission {
+        let bounds = Bounds {
+            running: limits.max_running,
+            running_per_caller: limits.max_running_per_caller,
+            waiting: limits.max_waiting,
+        };
+        let counts = Counts::default();
+        metrics.register(|registry| counts.register(registry));
+        Admission(Arc::new(Door { turns: Mutex::new(Turns::new(bounds)), max_wait: limits.max_wait, counts }))
+    }
+
+    fn enter(&self, caller: &Arc<str>) -> Result<Entered, Error> {
+        let mut turns = self.turns();
+        match turns.ask(caller, self.0.max_wait) {
+            Asked::Runs => {
+                self.show(&turns);
+                drop(turns);
+                Ok(Entered::Runs(Slot { admission: self.clone(), caller: caller.clone(), since: Instant::now() }))
+            }
+            Asked::MayWait => {
+                let (wake, woken) = oneshot::channel();
+                let ticket = turns.wait(caller, wake);
+                self.show(&turns);
+                drop(turns);
+                let (admission, caller) = (self.clone(), caller.clone());
+                Ok(Entered::Waits(Waiting { admission, caller, ticket, woken, since: Instant::now(), is_over: false }))
+            }
+            Asked::QueueFull => Err(self.shed(&turns, caller, Why::QueueFull)),
+            Asked::TooLate => Err(self.shed(&turns, caller, Why::ExpectedWait)),
+        }
+    }
+
+    /// Counts a refusal for want of something that is not counted here.
+    pub(crate) fn out_of_body_memory(&self) {
+        self.0.counts.shed(Why::BodyMemory);
+    }
+
+    fn shed(&self, turns: &Turns<oneshot::Sender<()>>, caller: &Arc<str>, why: Why) -> Error {
+        self.0.counts.shed(why);
+        let (bounds, most) = (turns.bounds(), self.0.max_wait.as_secs_f64());
+        let message = match why {
+            Why::QueueFull => format!(
+                "the server is busy: {} requests are worked on and {} wait already",
+                turns.running(),
+                turns.waiting()
+            ),
+            _ => format!(
+                "the server is busy: no turn within {most} s, with {} requests worked on of {}, at most {} of one caller",
+                turns.running(),
+                bounds.running,
+                bounds.running_per_caller
+            ),
+        };
+        let wait = turns.expected_wait(caller).unwrap_or(self.0.max_wait);
+        Error::busy(message, wait.clamp(SHORTEST_HINT, LONGEST_HINT))
+    }
+
+    /// Passes a place on. Whoever it is given to and does not want it any more passes it on in turn.
+    fn leave(&self, caller: &Arc<str>, held: Option<Duration>) {
+        let mut turns = self.turns();
+        let next = turns.leave(caller, held);
+        self.show(&turns);
+        drop(turns);
+        if let Some(wake) = next {
+            let _ = wake.send(());
+        }
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns<oneshot::Sender<()>>> {
+        self.0.turns.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn show(&self, turns: &Turns<oneshot::Sender<()>>) {
+        self.0.counts.show(turns.running(), turns.waiting());
+    }
+}
+
+impl Waiting {
+    /// Waits for its turn, as long as the server lets anybody wait.
+    pub(crate) async fn turn(mut self) -> Result<Slot, Error> {
+        let door = self.admission.0.clone();
+        let woken = tokio::time::timeout(door.max_wait, &mut self.woken).await;
+        door.counts.waited(self.since.elapsed());
+        if !matches!(woken, Ok(Ok(()))) {
+            let turns = self.admission.turns();
+            return Err(self.admission.shed(&turns, &self.caller, Why::Waited));
+        }
+        self.is_over = true;
+        Ok(Slot { admission: self.admission.clone(), caller: self.caller.clone(), since: Instant::now() })
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let mut turns = self.admission.turns();
+        let gave_up = turns.give_up(&self.caller, self.ticket);
+        self.admission.show(&turns);
+        drop(turns);
+        // Its turn had come while it went away.
+        if !gave_up {
+            self.admission.leave(&self.caller, None);
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.admission.leave(&self.caller, Some(self.since.elapsed()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

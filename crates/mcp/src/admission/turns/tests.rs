@@ -1,0 +1,206 @@
+//! Turns against a plain model: lists that are searched from one end to the other.
+
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const PATIENT: Duration = Duration::MAX;
+const SECOND: Duration = Duration::from_secs(1);
+
+fn caller(number: u8) -> Arc<str> {
+    format!("caller {number}").into()
+}
+
+/// One thing that happens.
+#[derive(Debug, Clone)]
+enum Step {
+    Comes(u8),
+    /// The n-th of those running ends.
+    Ends(usize),
+    /// The n-th of those waiting stops waiting.
+    GivesUp(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        3 => (0..5u8).prop_map(Step::Comes),
+        2 => any::<usize>().prop_map(Step::Ends),
+        1 => any::<usize>().prop_map(Step::GivesUp),
+    ];
+    proptest::collection::vec(step, 0..200)
+}
+
+fn bounds() -> impl Strategy<Value = Bounds> {
+    (1..6usize, 1..6usize, 0..20usize).prop_map(|(running, running_per_caller, waiting)| Bounds {
+        running,
+        running_per_caller: running_per_caller.min(running),
+        waiting,
+    })
+}
+
+/// What must be so, kept without any cleverness.
+#[derive(Default)]
+struct Model {
+    running: Vec<(u8, u64)>,
+    /// In the order they came.
+    waiting: Vec<(u8, u64, Ticket)>,
+    came: u64,
+    /// For each caller who could run if there were a place: who has got one since it could.
+    passed_over_for: HashMap<u8, HashSet<u8>>,
+}
+
+impl Model {
+    fn running_of(&self, whose: u8) -> usize {
+        self.running.iter().filter(|(other, _)| *other == whose).count()
+    }
+
+    fn is_eligible(&self, whose: u8, bounds: Bounds) -> bool {
+        self.waiting.iter().any(|(other, ..)| *other == whose) && self.running_of(whose) < bounds.running_per_caller
+    }
+
+    /// One that waited was given a place.
+    fn woken(&mut self, id: u64, bounds: Bounds) -> Result<(), TestCaseError> {
+        let place = self.waiting.iter().position(|(_, waiting, _)| *waiting == id);
+        let Some(place) = place else { return Err(TestCaseError::fail("whoever is woken waits")) };
+        let (whose, ..) = self.waiting.remove(place);
+        let first = self.waiting.iter().filter(|(other, ..)| *other == whose).all(|(_, later, _)| *later > id);
+        prop_assert!(first, "a line is served in its order");
+        self.running.push((whose, id));
+        for (other, passed) in &mut self.passed_over_for {
+            if *other != whose {
+                prop_assert!(passed.insert(whose), "{whose} had two turns while {other} had none");
+            }
+        }
+        self.passed_over_for.remove(&whose);
+        self.check_eligible(bounds);
+        Ok(())
+    }
+
+    fn check_eligible(&mut self, bounds: Bounds) {
+        let eligible: HashSet<u8> = (0..5).filter(|whose| self.is_eligible(*whose, bounds)).collect();
+        self.passed_over_for.retain(|whose, _| eligible.contains(whose));
+        for whose in eligible {
+            self.passed_over_for.entry(whose).or_default();
+        }
+    }
+
+    fn check(&self, turns: &Turns<u64>, bounds: Bounds) -> Result<(), TestCaseError> {
+        prop_assert_eq!((turns.running(), turns.waiting()), (self.running.len(), self.waiting.len()));
+        prop_assert!(self.running.len() <= bounds.running && self.waiting.len() <= bounds.waiting);
+        for whose in 0..5 {
+            prop_assert!(self.running_of(whose) <= bounds.running_per_caller);
+            // No place is left empty that somebody waits for.
+            prop_assert!(self.running.len() == bounds.running || !self.is_eligible(whose, bounds));
+        }
+        let known: HashSet<u8> =
+            self.running.iter().map(|(whose, _)| *whose).chain(self.waiting.iter().map(|(whose, ..)| *whose)).collect();
+        prop_assert_eq!(turns.callers.len(), known.len(), "nobody leaves a trace");
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn s09_bounds_hold_lines_are_in_order_and_callers_take_turns(bounds in bounds(), steps in steps()) {
+        let (mut turns, mut model) = (Turns::<u64>::new(bounds), Model::default());
+        for step in steps {
+            match step {
+                Step::Comes(whose) => {
+                    model.came += 1;
+                    let id = model.came;
+                    match turns.ask(&caller(whose), PATIENT) {
+                        Asked::Runs => model.running.push((whose, id)),
+                        Asked::MayWait => {
+                            let ticket = turns.wait(&caller(whose), id);
+                            model.waiting.push((whose, id, ticket));
+                        }
+                        Asked::QueueFull => prop_assert_eq!(model.waiting.len(), bounds.waiting),
+                        Asked::TooLate => prop_assert!(false, "nobody is that patient"),
+                    }
+                }
+                Step::Ends(number) if !model.running.is_empty() => {
+                    let (whose, _) = model.running.remove(number % model.running.len());
+                    model.check_eligible(bounds);
+                    if let Some(woken) = turns.leave(&caller(whose), Some(SECOND)) {
+                        model.woken(woken, bounds)?;
+                    }
+                }
+                Step::GivesUp(number) if !model.waiting.is_empty() => {
+                    let (whose, _, ticket) = model.waiting.remove(number % model.waiting.len());
+                    prop_assert!(turns.give_up(&caller(whose), ticket));
+                    prop_assert!(!turns.give_up(&caller(whose), ticket), "once is enough");
+                }
+                Step::Ends(_) | Step::GivesUp(_) => {}
+            }
+            model.check_eligible(bounds);
+            model.check(&turns, bounds)?;
+        }
+        // Everything ends, and everybody who waits is served on the way.
+        while let Some((whose, _)) = model.running.pop() {
+            model.check_eligible(bounds);
+            if let Some(woken) = turns.leave(&caller(whose), None) {
+                model.woken(woken, bounds)?;
+            }
+            model.check(&turns, bounds)?;
+        }
+        prop_assert!(model.waiting.is_empty());
+        prop_assert!(turns.callers.is_empty() && turns.round.is_empty());
+    }
+}
+
+fn turns(running: usize, running_per_caller: usize) -> Turns<u64> {
+    Turns::new(Bounds { running, running_per_caller, waiting: 100 })
+}
+
+#[test]
+fn s09_a_wait_is_foretold_from_the_usual_time_and_the_place() {
+    let (mut turns, greedy, modest) = (turns(2, 2), caller(0), caller(1));
+    assert_eq!(turns.expected_wait(&greedy), None, "nothing has ended yet");
+    assert_eq!(turns.ask(&greedy, PATIENT), Asked::Runs);
+    turns.leave(&greedy, Some(SECOND * 4));
+    for whose in [&greedy, &caller(2)] {
+        assert_eq!(turns.ask(whose, PATIENT), Asked::Runs);
+    }
+    // Two places of four seconds each: one becomes free every two.
+    assert_eq!(turns.expected_wait(&modest), Some(SECOND * 2));
+    for waiting in 1..=10 {
+        assert_eq!(turns.ask(&greedy, PATIENT), Asked::MayWait);
+        turns.wait(&greedy, waiting);
+    }
+    assert_eq!(turns.expected_wait(&greedy), Some(SECOND * 22));
+    // One of the ten comes before it, and not all of them.
+    assert_eq!(turns.expected_wait(&modest), Some(SECOND * 4));
+    assert_eq!(turns.ask(&greedy, SECOND * 5), Asked::TooLate);
+    assert_eq!(turns.ask(&modest, SECOND * 5), Asked::MayWait);
+}
+
+#[test]
+fn s09_a_caller_at_its_own_bound_waits_for_its_own() {
+    let (mut turns, greedy, modest) = (turns(10, 2), caller(0), caller(1));
+    turns.ask(&greedy, PATIENT);
+    turns.leave(&greedy, Some(SECOND * 4));
+    for _ in 0..2 {
+        assert_eq!(turns.ask(&greedy, PATIENT), Asked::Runs);
+    }
+    assert_eq!(turns.ask(&greedy, PATIENT), Asked::MayWait);
+    assert_eq!(turns.expected_wait(&greedy), Some(SECOND * 2));
+    assert_eq!(turns.ask(&greedy, SECOND), Asked::TooLate);
+    assert_eq!(turns.ask(&modest, Duration::ZERO), Asked::Runs);
+}
+
+#[test]
+fn s09_the_usual_time_follows_the_newest() {
+    let (mut turns, one) = (turns(1, 1), caller(0));
+    let mut end = |held| {
+        turns.ask(&one, PATIENT);
+        turns.leave(&one, Some(held));
+    };
+    end(SECOND * 60);
+    for _ in 0..100 {
+        end(Duration::ZERO);
+    }
+    turns.ask(&one, PATIENT);
+    assert!(turns.expected_wait(&one).expect("something has ended") < SECOND);
+}

@@ -1,0 +1,251 @@
+//! Who called what, and how it ended (M-98). Never what was said: arguments are kept as a keyed hash only.
+
+mod entry;
+
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant, SystemTime};
+
+pub use entry::{AuditEntry, AuditEvent, AuditOutcome};
+
+use crate::code::Code;
+use crate::error::Error;
+use crate::trace::RequestId;
+use crate::trust::{Caller, Effect};
+
+/// The last calls and events, oldest first; all of them are handed to a sink as well, if there is one.
+#[derive(Debug)]
+pub struct AuditLog {
+    capacity: usize,
+    /// Keyed per process, so that a hash says "the same arguments again" and nothing else. The standard library's would
+    /// take a millisecond for a megabyte of arguments.
+    hasher: foldhash::quality::RandomState,
+    entries: Mutex<VecDeque<AuditEntry>>,
+    events: Mutex<VecDeque<AuditEvent>>,
+    strangers: Mutex<Strangers>,
+    recorded: AtomicU64,
+    sink: Option<Arc<dyn AuditSink>>,
+}
+
+/// Where entries go to stay, such as a file. It is called on the path of every call, so it must not wait.
+pub trait AuditSink: std::fmt::Debug + Send + Sync + 'static {
+    fn call(&self, entry: &AuditEntry);
+
+    fn event(&self, event: &AuditEvent);
+
+    /// Entries that could not be kept since the start.
+    fn lost(&self) -> u64;
+
+    /// Why entries cannot be kept at the moment, if so.
+    fn failing(&self) -> Option<String>;
+
+    /// Whether nothing may be changed or destroyed while entries cannot be kept.
+    fn is_required(&self) -> bool {
+        false
+    }
+}
+
+/// How many events of strangers are kept in a second. Whoever guesses at tokens must not fill a disk.
+const MOST_STRANGERS: u32 = 20;
+/// How many events are remembered.
+const MOST_EVENTS: usize = 1000;
+
+/// Events of those who were not let in, in the current second.
+#[derive(Debug)]
+struct Strangers {
+    since: Instant,
+    kept: u32,
+    omitted: u64,
+}
+
+/// A call that has ended.
+pub(crate) struct Ended<'a> {
+    pub(crate) tool: &'a Arc<str>,
+    /// See [`AuditLog::hash`]; none where nobody has read them.
+    pub(crate) arguments_hash: Option<u64>,
+    pub(crate) caller: &'a Caller,
+    pub(crate) request: &'a RequestId,
+    pub(crate) outcome: AuditOutcome,
+    pub(crate) took: Duration,
+}
+
+impl AuditLog {
+    pub(crate) fn new(capacity: usize, sink: Option<Arc<dyn AuditSink>>) -> AuditLog {
+        AuditLog {
+            capacity,
+            hasher: foldhash::quality::RandomState::default(),
+            entries: Mutex::default(),
+            events: Mutex::default(),
+            strangers: Mutex::new(Strangers { since: Instant::now(), kept: 0, omitted: 0 }),
+            recorded: AtomicU64::new(0),
+            sink,
+        }
+    }
+
+    /// What is kept of arguments.
+    pub(crate) fn hash(&self, arguments: &str) -> u64 {
+        self.hasher.hash_one(arguments)
+    }
+
+    pub(crate) fn record(&self, ended: Ended<'_>) {
+        let entry = AuditEntry {
+            time: SystemTime::now(),
+            request_id: ended.request.clone(),
+            tool: ended.tool.clone(),
+            arguments_hash: ended.arguments_hash,
+            outcome: ended.outcome,
+            trust: ended.caller.trust,
+            via: ended.caller.via,
+            caller: ended.caller.identity.clone(),
+            duration_us: ended.took.as_micros().try_into().unwrap_or(u64::MAX),
+        };
+        self.recorded.fetch_add(1, Ordering::Relaxed);
+        if let Some(sink) = &self.sink {
+            sink.call(&entry);
+        }
+        keep(&mut lock(&self.entries), entry, self.capacity);
+    }
+
+    /// Keeps something that is no call: what the operator did, such as a start or a revoked token.
+    pub fn event(&self, event: AuditEvent) {
+        self.recorded.fetch_add(1, Ordering::Relaxed);
+        if let Some(sink) = &self.sink {
+            sink.event(&event);
+        }
+        keep(&mut lock(&self.events), event, self.capacity.min(MOST_EVENTS));
+    }
+
+    /// The same for what strangers do, of which only so many are kept in a second.
+    pub(crate) fn stranger(&self, mut event: AuditEvent) {
+        {
+            let mut strangers = lock(&self.strangers);
+            if strangers.since.elapsed() >= Duration::from_secs(1) {
+                (strangers.since, strangers.kept) = (Instant::now(), 0);
+            }
+            if strangers.kept >= MOST_STRANGERS {
+                strangers.omitted += 1;
+                return;
+            }
+            strangers.kept += 1;
+            event.omitted = std::mem::take(&mut strangers.omitted);
+        }
+        self.event(event);
+    }
+
+    /// The newest `count` entries, newest first.
+    pub fn latest(&self, count: usize) -> Vec<AuditEntry> {
+        lock(&self.entries).iter().rev().take(count).cloned().collect()
+    }
+
+    /// The newest `count` events, newest first.
+    pub fn latest_events(&self, count: usize) -> Vec<AuditEvent> {
+        lock(&self.events).iter().rev().take(count).cloned().collect()
+    }
+
+    pub fn len(&self) -> usize {
+        lock(&self.entries).len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls and events since the start, also those that are forgotten by now.
+    pub fn recorded(&self) -> u64 {
+        self.recorded.load(Ordering::Relaxed)
+    }
+
+    /// Entries that the sink could not keep.
+    pub fn lost(&self) -> u64 {
+        self.sink.as_ref().map_or(0, |sink| sink.lost())
+    }
+
+    /// Why the sink cannot keep entries at the moment, if there is one and it cannot.
+    pub fn failing(&self) -> Option<String> {
+        self.sink.as_ref().and_then(|sink| sink.failing())
+    }
+
+    /// Whether there is a sink.
+    pub fn is_kept(&self) -> bool {
+        self.sink.is_some()
+    }
+
+    /// Refuses what changes the world while nobody would know afterwards, where the operator wants it so.
+    pub(crate) fn admit(&self, effect: Effect) -> Result<(), Error> {
+        let Some(sink) = self.sink.as_ref().filter(|sink| effect != Effect::Reads && sink.is_required()) else {
+            return Ok(());
+        };
+        match sink.failing() {
+            None => Ok(()),
+            Some(_) => Err(Error::Other {
+                code: Code::Configuration,
+                message: "the audit log cannot be written, and nothing may be changed until it can; the operator can \
+                          see why in the log of the server"
+                    .into(),
+                error_type: "AuditUnavailable",
+                data: None,
+            }),
+        }
+    }
+}
+
+/// Held for a push and a pop, never across an await.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn keep<T>(kept: &mut VecDeque<T>, new: T, most: usize) {
+    if kept.len() >= most {
+        kept.pop_front();
+    }
+    kept.push_back(new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trust::{TrustLevel, Via};
+
+    fn record(log: &AuditLog, arguments: &str) {
+        log.record(Ended {
+            tool: &"echo".into(),
+            arguments_hash: Some(log.hash(arguments)),
+            caller: &Caller::new(Via::Stdio, "stdio", TrustLevel::Trusted),
+            request: &RequestId::new(),
+            outcome: AuditOutcome::Success,
+            took: Duration::from_micros(7),
+        });
+    }
+
+    #[test]
+    fn m98_the_log_is_bounded_and_hides_arguments() {
+        let log = AuditLog::new(2, None);
+        for text in ["first", "second", "second"] {
+            record(&log, text);
+        }
+        let latest = log.latest(10);
+        assert_eq!((latest.len(), log.recorded()), (2, 3));
+        assert_eq!(latest[0].arguments_hash, latest[1].arguments_hash);
+        assert!(!serde_json::to_string(&latest).expect("json").contains("second"));
+    }
+
+    #[test]
+    fn m98_strangers_are_kept_up_to_a_rate_and_counted_beyond() {
+        let log = AuditLog::new(10_000, None);
+        for _ in 0..1000 {
+            log.stranger(AuditEvent::new("authentication_failed").by("192.0.2.1"));
+        }
+        let kept = log.latest_events(1000);
+        assert!(kept.len() < 500, "{}", kept.len());
+        let omitted: u64 = kept.iter().map(|event| event.omitted).sum();
+        assert_eq!(kept.len() as u64 + omitted + lock(&log.strangers).omitted, 1000);
+    }
+
+    #[test]
+    fn m98_what_strangers_say_is_cut_short() {
+        let event = AuditEvent::new("origin_refused").detail("ä".repeat(300));
+        assert!(event.detail.is_some_and(|detail| detail.len() <= 256));
+    }
+}

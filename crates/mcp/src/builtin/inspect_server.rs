@@ -1,0 +1,147 @@
+//! `inspect_server`: how the server is doing, and what it lets this caller do (M-69, M-88, M-98).
+
+use serde_json::{Map, Value, json};
+
+use super::tool_stats;
+use crate::context::Context;
+use crate::error::RegistrationError;
+use crate::grant::Only;
+use crate::outcome::{CallResult, ToolError};
+use crate::server::Server;
+use crate::tool::{Arguments, Tool};
+use crate::trust::TrustLevel;
+use crate::version::Version;
+
+/// How many entries of the audit log are shown at most.
+const MOST_ENTRIES: usize = 100;
+
+pub(super) fn tool() -> Result<Tool, RegistrationError> {
+    Tool::builder("inspect_server")
+        .title("Inspect the server")
+        .description(
+            "Tell the server's name, version, protocol versions, counts, uptime, this caller's trust state and what it may \
+             use, the limits, what is waiting, and how each tool has been doing. Trusted callers may ask for the last entries \
+             of the audit log.",
+        )
+        .module(module_path!())
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "audit": {
+                    "type": "integer", "minimum": 0, "maximum": MOST_ENTRIES,
+                    "description": "How many of the last calls and events to show; trusted callers only",
+                },
+            },
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "name": { "type": "string" },
+                "version": { "type": "string" },
+                "protocol_version": { "type": "string" },
+                "trust": { "type": "string" },
+                "uptime_seconds": { "type": "number" },
+            },
+            "required": ["name", "version", "protocol_version", "trust", "uptime_seconds"],
+        }))
+        .run(async |context: Context, arguments: Arguments| -> Result<CallResult, ToolError> {
+            let wanted = arguments.value()["audit"].as_u64().unwrap_or_default();
+            let wanted = usize::try_from(wanted).unwrap_or(MOST_ENTRIES).min(MOST_ENTRIES);
+            let trust = context.caller().trust;
+            if wanted > 0 && trust < TrustLevel::Trusted {
+                let why = format!("the audit log is for callers with trust `trusted`, and this one is `{trust}`");
+                return Err(ToolError::new("TrustDenied", why));
+            }
+            Ok(CallResult::json(inspect(&context, wanted)))
+        })
+}
+
+fn inspect(context: &Context, entries: usize) -> Value {
+    let (server, caller) = (context.server(), context.caller());
+    let own = ["tools", "resources", "prompts", "completions", "logging", "tasks"];
+    let added = server.inner().capabilities.keys().map(String::as_str);
+    let capabilities: Vec<&str> = own.into_iter().chain(added.filter(|name| !own.contains(name))).collect();
+    let mut told = json!({
+        "name": server.name(),
+        "version": server.version(),
+        "protocol_version": context.version(),
+        "protocol_versions": Version::ALL,
+        "capabilities": capabilities,
+        "tools_count": server.registry().len(),
+        "resources_count": server.resources_count(),
+        "prompts_count": server.prompts().len(),
+        "trust": caller.trust,
+        "caller": caller.identity,
+        "via": caller.via,
+        "may_use": may_use(context),
+        "request_id": context.request_id(),
+        "started": humantime::format_rfc3339_seconds(server.started_at()).to_string(),
+        "uptime_seconds": server.uptime().as_secs_f64(),
+        "limits": limits(server),
+        "queues": {
+            "requests_in_flight": server.metrics().in_flight.get(),
+            "connections": server.metrics().connections.get(),
+        },
+        "audit": audit(server, entries),
+        "discovery": server.discover(false),
+        "tools": tool_stats(server),
+    });
+    let more = server.inner().inspection.as_ref().map(|look| look()).unwrap_or_default();
+    add(&mut told, more);
+    told
+}
+
+/// What the program adds; where both have an object, the members are put together.
+fn add(told: &mut Value, more: Map<String, Value>) {
+    for (name, value) in more {
+        match (told.get_mut(&name), value) {
+            (Some(Value::Object(ours)), Value::Object(theirs)) => ours.extend(theirs),
+            (_, value) => told[name] = value,
+        }
+    }
+}
+
+fn may_use(context: &Context) -> Value {
+    let only = |only: &Only| match only {
+        Only::All => json!("all"),
+        Only::These(names) => json!(names),
+    };
+    let grant = context.caller().grant.as_deref();
+    json!({
+        "tools": grant.map_or(json!("all"), |grant| only(&grant.tools)),
+        "collections": grant.map_or(json!("all"), |grant| only(&grant.collections)),
+    })
+}
+
+fn limits(server: &Server) -> Value {
+    let limits = server.limits();
+    json!({
+        "max_message_bytes": limits.max_message_bytes,
+        "max_batch": limits.max_batch,
+        "max_json_depth": limits.max_json_depth,
+        "max_running": limits.max_running,
+        "max_running_per_caller": limits.max_running_per_caller,
+        "max_waiting": limits.max_waiting,
+        "max_in_flight": limits.max_in_flight,
+        "max_connections": limits.max_connections,
+        "max_sessions": limits.max_sessions,
+        "page_size": limits.page_size,
+        "tool_timeout_seconds": limits.tool_timeout.as_secs_f64(),
+    })
+}
+
+fn audit(server: &Server, entries: usize) -> Value {
+    let audit = server.audit();
+    let mut told = json!({
+        "recorded": audit.recorded(),
+        "entries": audit.len(),
+        "kept": audit.is_kept(),
+        "lost": audit.lost(),
+        "failing": audit.failing().is_some(),
+    });
+    if entries > 0 {
+        told["latest"] = json!(audit.latest(entries));
+        told["events"] = json!(audit.latest_events(entries));
+    }
+    told
+}

@@ -1,0 +1,143 @@
+//! Counting what happens: per tool, per method, per connection; shown as Prometheus text and as a resource.
+
+mod durations;
+mod process;
+mod requests;
+mod text;
+mod tool;
+
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry as Prometheus;
+
+use crate::server::Server;
+use crate::trust::Via;
+use requests::Requests;
+pub(crate) use requests::Timed;
+pub(crate) use text::Form;
+pub use tool::ToolStats;
+
+/// The server's own measurements; programs add theirs to `prometheus`.
+#[derive(Debug)]
+pub struct Metrics {
+    prometheus: Mutex<Prometheus>,
+    requests: Requests,
+    errors: Family<CodeLabel, Counter>,
+    refused: Family<ReasonLabel, Counter>,
+    pub(crate) connections: Gauge,
+    pub(crate) rejected_connections: Counter,
+    pub(crate) failed_handshakes: Counter,
+    pub(crate) in_flight: Gauge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MethodLabel {
+    method: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CodeLabel {
+    error_type: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+impl Metrics {
+    pub(crate) fn new<'a>(methods: impl Iterator<Item = &'a str>) -> Metrics {
+        let mut prometheus = Prometheus::with_prefix("corbie");
+        let served = Family::<MethodLabel, Counter>::default();
+        let counter = |method: &str| served.get_or_create(&MethodLabel { method: method.to_owned() }).clone();
+        let metrics = Metrics {
+            requests: Requests::new(methods, counter),
+            errors: Family::default(),
+            refused: Family::default(),
+            connections: Gauge::default(),
+            rejected_connections: Counter::default(),
+            failed_handshakes: Counter::default(),
+            in_flight: Gauge::default(),
+            prometheus: Mutex::default(),
+        };
+        prometheus.register("requests", "Requests by method", served.clone());
+        prometheus.register("errors", "JSON-RPC errors by type", metrics.errors.clone());
+        prometheus.register("refused", "HTTP requests turned away at the door", metrics.refused.clone());
+        prometheus.register("connections", "Open HTTP and WebSocket connections", metrics.connections.clone());
+        prometheus.register(
+            "connections_rejected",
+            "Connections refused because too many were open, or of another user",
+            metrics.rejected_connections.clone(),
+        );
+        prometheus.register(
+            "tls_handshakes_failed",
+            "Connections that did not get as far as HTTP over TLS",
+            metrics.failed_handshakes.clone(),
+        );
+        prometheus.register("requests_in_flight", "Requests being worked on", metrics.in_flight.clone());
+        Metrics { prometheus: Mutex::new(prometheus), ..metrics }
+    }
+
+    /// A request of this method is let in.
+    pub(crate) fn count_request(&self, method: &str) {
+        self.requests.served(method);
+    }
+
+    /// Measures a request until what is given back is dropped.
+    pub(crate) fn begin(&self, method: &str, via: Via) -> Timed<'_> {
+        self.requests.begin(method, via, &self.in_flight)
+    }
+
+    pub(crate) fn count_error(&self, error_type: &'static str) {
+        self.errors.get_or_create(&CodeLabel { error_type }).inc();
+    }
+
+    /// A request that was turned away before anybody looked at what it wants.
+    pub(crate) fn count_refused(&self, reason: &'static str) {
+        self.refused.get_or_create(&ReasonLabel { reason }).inc();
+    }
+
+    /// A request to a path of the program's own.
+    pub(crate) fn count_path(&self, pattern: &str, took: Duration, failed: bool) {
+        self.requests.path(pattern, took, failed);
+    }
+
+    /// Lets a part of the program add metrics of its own.
+    pub fn register(&self, add: impl FnOnce(&mut Prometheus)) {
+        add(&mut self.prometheus.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+    }
+
+    /// The whole of it in one of Prometheus' text forms.
+    pub(crate) fn encode(&self, server: &Server, form: Form) -> String {
+        let mut text = String::new();
+        {
+            let prometheus = self.prometheus.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            // Writing into a String cannot fail.
+            let _ = prometheus_client::encoding::text::encode(&mut text, &prometheus);
+        }
+        text.truncate(text.strip_suffix(text::END).unwrap_or(&text).len());
+        let registry = server.registry();
+        tool::encode(&mut text, registry.iter().map(|tool| (tool.name(), tool.stats())));
+        self.requests.encode(&mut text);
+        let audit = server.audit();
+        for (name, help, value) in [
+            ("corbie_audit_recorded", "Calls and events recorded", audit.recorded()),
+            ("corbie_audit_lost", "Calls and events that could not be kept where they should be", audit.lost()),
+        ] {
+            text::head(&mut text, name, "counter", help);
+            let _ = writeln!(text, "{name}_total {value}");
+        }
+        process::encode(&mut text, server);
+        text.push_str(text::END);
+        match form {
+            Form::OpenMetrics => text,
+            Form::Plain => text::plain(&text),
+        }
+    }
+}

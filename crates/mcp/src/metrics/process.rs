@@ -1,0 +1,39 @@
+//! What the operating system knows of this process. Read when somebody asks, never on the path of a call.
+
+use std::time::SystemTime;
+
+use super::text::head;
+use crate::server::Server;
+
+pub(super) fn encode(text: &mut String, server: &Server) {
+    use std::fmt::Write;
+    let version = super::text::escaped(server.version());
+    head(text, "corbie_build", "info", "What is running");
+    // Writing into a String cannot fail, so its results are dropped.
+    let _ = writeln!(text, "corbie_build_info{{version=\"{version}\"}} 1");
+    let mut gauge = |name: &str, help: &str, value: f64| {
+        head(text, name, "gauge", help);
+        let _ = writeln!(text, "{name} {value}");
+    };
+    gauge("corbie_uptime_seconds", "Time since the server started", server.uptime().as_secs_f64());
+    let started = server.started_at().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    gauge("process_start_time_seconds", "When the server started, since 1970", started.as_secs_f64());
+    if let Some(bytes) = resident() {
+        gauge("process_resident_memory_bytes", "Memory held by the process", bytes as f64);
+    }
+    if let Some(open) = open_descriptors() {
+        gauge("process_open_fds", "File descriptors the process has open", open as f64);
+    }
+}
+
+/// Where there is no `/proc`, nothing is told.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+fn open_descriptors() -> Option<usize> {
+    // The one that reads the folder is there too.
+    std::fs::read_dir("/proc/self/fd").ok().map(|open| open.count().saturating_sub(1))
+}

@@ -1,0 +1,310 @@
+//! Where a request belongs: an id of its own, and the trace its caller follows (W3C Trace Context).
+//!
+//! Both come from strangers. An id that is not sane is replaced, a trace that is not valid is passed over; neither is
+//! ever a reason to refuse a request.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::{Serialize, Serializer};
+
+/// What every log line, audit entry and HTTP reply of one request carries.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RequestId(Id);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Id {
+    /// Made here.
+    Own(u64),
+    /// The caller's own, which is known to be sane.
+    Sent(Arc<str>),
+}
+
+/// The trace that a request is part of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Never zero.
+    id: u128,
+    /// The span of whoever called; never zero.
+    parent: u64,
+    flags: u8,
+    /// What vendors keep of it, in the form of the header.
+    state: Option<Arc<str>>,
+}
+
+/// The id and the trace that came with a request, as its transport read them.
+#[derive(Debug, Clone)]
+pub(crate) struct Trail {
+    pub(crate) id: RequestId,
+    pub(crate) trace: Option<Trace>,
+}
+
+tokio::task_local! {
+    /// Of the request that is being worked on.
+    static CURRENT: Option<Trace>;
+}
+
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// No longer id is taken from a caller.
+const LONGEST_ID: usize = 64;
+/// `00-<32>-<16>-<2>`.
+const PARENT_LENGTH: usize = 55;
+/// Bits of the flags that have a meaning: sampled, and a random id.
+const KNOWN_FLAGS: u8 = 0b11;
+/// Bounds of the specification on `tracestate`.
+const MOST_STATES: usize = 32;
+const LONGEST_STATE: usize = 512;
+
+impl RequestId {
+    /// A new one: unique in this process, and among processes by the random place where each begins to count.
+    pub(crate) fn new() -> RequestId {
+        static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(SCATTER.hash_one("requests")));
+        RequestId(Id::Own(NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// The caller's, if it is short and harmless.
+    pub(crate) fn sent(text: &str) -> Option<RequestId> {
+        let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let sane = (1..=LONGEST_ID).contains(&text.len()) && text.bytes().all(harmless);
+        sane.then(|| RequestId(Id::Sent(text.into())))
+    }
+
+    pub(crate) fn header(&self) -> HeaderValue {
+        match &self.0 {
+            Id::Own(number) => HeaderValue::from_bytes(&hex(*number)),
+            Id::Sent(text) => HeaderValue::from_str(text),
+        }
+        .expect("letters, digits and three signs make a header")
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Id::Own(number) => out.write_str(str::from_utf8(&hex(*number)).unwrap_or_default()),
+            Id::Sent(text) => out.write_str(text),
+        }
+    }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Trace {
+    /// Reads `traceparent`, and `tracestate` if that is valid too.
+    pub fn read(parent: &str, state: Option<&str>) -> Option<Trace> {
+        let bytes = parent.as_bytes();
+        // Later versions may say more, after another dash.
+        let long_enough = match bytes.get(..2)? {
+            b"00" => bytes.len() == PARENT_LENGTH,
+            _ => bytes.len() == PARENT_LENGTH || bytes.get(PARENT_LENGTH) == Some(&b'-'),
+        };
+        let version = number(bytes.get(..2)?)?;
+        let dashes = [2, 35, 52].iter().all(|at| bytes.get(*at) == Some(&b'-'));
+        if !long_enough || !dashes || version == 0xff {
+            return None;
+        }
+        let id = number(bytes.get(3..35)?)?;
+        let parent = u64::try_from(number(bytes.get(36..52)?)?).ok()?;
+        let flags = u8::try_from(number(bytes.get(53..55)?)?).ok()? & KNOWN_FLAGS;
+        let state = state.map(str::trim).filter(|state| is_state(state)).map(Into::into);
+        (id != 0 && parent != 0).then_some(Trace { id, parent, flags, state })
+    }
+
+    /// The trace a request's headers name.
+    pub fn of_headers(headers: &HeaderMap) -> Option<Trace> {
+        let mut parents = headers.get_all(TRACEPARENT).iter();
+        // Two parents are none.
+        let (Some(parent), None) = (parents.next(), parents.next()) else { return None };
+        let states: Vec<&str> = headers.get_all(TRACESTATE).iter().filter_map(|state| state.to_str().ok()).collect();
+        let states = match states.as_slice() {
+            [] => None,
+            [one] => Some(Cow::Borrowed(*one)),
+            several => Some(Cow::Owned(several.join(","))),
+        };
+        Trace::read(parent.to_str().ok()?, states.as_deref())
+    }
+
+    /// The trace of the request that is being worked on here; for those who send requests on.
+    pub fn current() -> Option<Trace> {
+        CURRENT.try_with(Clone::clone).ok().flatten()
+    }
+
+    /// The id that all parts of a trace share, in hex.
+    pub fn id(&self) -> impl fmt::Display + use<> {
+        let id = self.id;
+        fmt::from_fn(move |out| write!(out, "{id:032x}"))
+    }
+
+    /// What a request that is sent on says: the same trace, a span of its own. Each call makes another span.
+    pub fn onward(&self) -> String {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Zero is no span.
+        let span = SCATTER.hash_one(NEXT.fetch_add(1, Ordering::Relaxed)).max(1);
+        format!("00-{:032x}-{span:016x}-{:02x}", self.id, self.flags)
+    }
+
+    /// What vendors keep of the trace, to be sent on as it came.
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// Adds the trace to a request that is sent on. What an operator has set stays.
+    pub fn add_to(&self, headers: &mut HeaderMap) {
+        if headers.contains_key(TRACEPARENT) {
+            return;
+        }
+        if let Ok(parent) = HeaderValue::from_str(&self.onward()) {
+            headers.insert(TRACEPARENT, parent);
+        }
+        match self.state().map(HeaderValue::from_str) {
+            Some(Ok(state)) => drop(headers.insert(TRACESTATE, state)),
+            _ => drop(headers.remove(TRACESTATE)),
+        }
+    }
+}
+
+impl Trail {
+    /// Of a message that came without headers.
+    pub(crate) fn new() -> Trail {
+        Trail { id: RequestId::new(), trace: None }
+    }
+
+    pub(crate) fn of_headers(headers: &HeaderMap) -> Trail {
+        let sent = headers.get(REQUEST_ID).and_then(|id| RequestId::sent(id.to_str().ok()?));
+        Trail { id: sent.unwrap_or_else(RequestId::new), trace: Trace::of_headers(headers) }
+    }
+}
+
+/// Works with this trace as the current one.
+pub(crate) fn scope<F: Future>(trace: Option<Trace>, work: F) -> impl Future<Output = F::Output> {
+    CURRENT.scope(trace, work)
+}
+
+/// Numbers that look like chance, without a system call for each.
+static SCATTER: LazyLock<foldhash::quality::RandomState> = LazyLock::new(Default::default);
+
+fn hex(number: u64) -> [u8; 16] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    std::array::from_fn(|at| DIGITS[(number >> (60 - 4 * at)) as usize & 0xf])
+}
+
+/// A number in lower-case hex; capitals are not valid in a trace.
+fn number(text: &[u8]) -> Option<u128> {
+    text.iter().try_fold(0u128, |number, byte| {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => return None,
+        };
+        Some(number << 4 | u128::from(digit))
+    })
+}
+
+/// Whether a text is a list of vendors' states, each vendor once.
+fn is_state(text: &str) -> bool {
+    let mut keys = Vec::new();
+    // An empty member is allowed, and says nothing.
+    let members = text.split(',').map(|member| member.trim_matches([' ', '\t'])).filter(|member| !member.is_empty());
+    for member in members {
+        match member.split_once('=') {
+            Some((key, value)) if is_state_key(key) && is_state_value(value) && !keys.contains(&key) => keys.push(key),
+            _ => return false,
+        }
+    }
+    (1..=MOST_STATES).contains(&keys.len()) && text.len() <= LONGEST_STATE
+}
+
+fn is_state_key(key: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/".contains(&byte);
+    let part = |part: &str, longest: usize| (1..=longest).contains(&part.len()) && part.bytes().all(plain);
+    let begins = key.bytes().next().is_some_and(|first| first.is_ascii_lowercase() || first.is_ascii_digit());
+    begins
+        && match key.split_once('@') {
+            None => part(key, 256),
+            Some((tenant, system)) => {
+                part(tenant, 241) && part(system, 14) && system.as_bytes()[0].is_ascii_lowercase()
+            }
+        }
+}
+
+fn is_state_value(value: &str) -> bool {
+    let printable = |byte: u8| (0x20..=0x7e).contains(&byte) && byte != b'=';
+    (1..=256).contains(&value.len()) && value.bytes().all(printable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn a_trace_goes_on_under_the_same_id_with_spans_of_its_own() {
+        let trace = Trace::read(PARENT, Some("vendor=1, other@sys=a b")).expect("valid");
+        let (first, second) = (trace.onward(), trace.onward());
+        assert_ne!(first, second);
+        for onward in [&first, &second] {
+            assert!(onward.starts_with("00-0af7651916cd43dd8448eb211c80319c-") && onward.ends_with("-01"), "{onward}");
+            assert!(!onward.contains("b7ad6b7169203331") && Trace::read(onward, None).is_some(), "{onward}");
+        }
+        assert_eq!(trace.id().to_string(), "0af7651916cd43dd8448eb211c80319c");
+        assert_eq!(trace.state(), Some("vendor=1, other@sys=a b"));
+    }
+
+    #[test]
+    fn what_is_no_trace_is_passed_over() {
+        let id = "0af7651916cd43dd8448eb211c80319c";
+        for parent in [
+            "".to_owned(),
+            "00".to_owned(),
+            PARENT.to_uppercase(),
+            PARENT.replace("00-", "ff-"),
+            PARENT.replace(id, &"0".repeat(32)),
+            PARENT.replace("b7ad6b7169203331", &"0".repeat(16)),
+            PARENT.replace('-', "_"),
+            format!("{PARENT}-more"),
+            format!(" {PARENT}"),
+            PARENT[..54].to_owned(),
+            PARENT.replace("0af", "0ä"),
+            format!("01{}x", &PARENT[2..]),
+        ] {
+            assert_eq!(Trace::read(&parent, None), None, "{parent}");
+        }
+        assert!(Trace::read(&format!("cc{}-what-comes-later", &PARENT[2..]), None).is_some());
+        let flagged = Trace::read(&PARENT.replace("-01", "-ff"), None).expect("valid");
+        assert!(flagged.onward().ends_with("-03"), "flags without a meaning are not sent on");
+    }
+
+    #[test]
+    fn a_state_that_is_not_valid_is_left_out_and_the_trace_stays() {
+        let many: String = (0..33).map(|number| format!("k{number}=v,")).collect();
+        for state in ["", "novalue", "Key=1", "a=1,a=2", "a=1=2", "a=\n", &"a".repeat(600), &many, "@b=1", "a@=1"] {
+            let trace = Trace::read(PARENT, Some(state)).expect("the parent is valid");
+            assert_eq!(trace.state(), None, "{state}");
+        }
+    }
+
+    #[test]
+    fn only_short_and_harmless_ids_are_taken_from_callers() {
+        for text in ["a", "req-1.2_3", &"x".repeat(64)] {
+            assert_eq!(RequestId::sent(text).expect("sane").to_string(), text);
+        }
+        for text in ["", "a b", "a\nb", "ä", "a\"", &"x".repeat(65)] {
+            assert_eq!(RequestId::sent(text), None, "{text}");
+        }
+        let (one, other) = (RequestId::new(), RequestId::new());
+        assert!(one != other && one.to_string().len() == 16, "{one} {other}");
+        assert_eq!(one.header().to_str().ok(), Some(one.to_string().as_str()));
+    }
+}

@@ -1,0 +1,266 @@
+//! Bodies of requests, whole and within their bounds: of size, of time, and of the memory all of them take together.
+//!
+//! Memory is reserved as bytes come and not as they are announced, so a thousand senders who announce much and send
+//! nothing take nothing. What is counted is the bytes themselves, from their arrival until their request is done. Not
+//! counted are the buffers below (a few dozen KiB a connection, WebSocket messages that are not complete yet included,
+//! whose number and size are bounded), the copy when pieces are joined, and what is made of a body by those who read it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+use tokio::time::{Instant, timeout_at};
+
+use super::guard::refuse;
+use crate::error::Error;
+use crate::server::Server;
+use crate::version::Era;
+
+/// The memory that bodies may take, over all connections. Cheap to clone; all clones are the same.
+#[derive(Debug, Clone)]
+pub(crate) struct BodyMemory(Arc<Room>);
+
+#[derive(Debug)]
+struct Room {
+    most: usize,
+    taken: AtomicUsize,
+}
+
+/// Memory that is taken. Dropped, it is free again.
+#[derive(Debug)]
+pub struct Reserved {
+    memory: BodyMemory,
+    bytes: usize,
+}
+
+/// A whole body with the memory it takes, which is to be kept as long as any part of it.
+#[derive(Debug)]
+pub struct Received {
+    pub bytes: Bytes,
+    pub reserved: Reserved,
+}
+
+/// Why there is no whole body.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NotReceived {
+    #[error("the body is larger than {most} bytes; raise `server.limits.max_message_bytes` or send less")]
+    TooLarge { most: usize },
+    #[error("the body took too long to arrive")]
+    TooSlow,
+    #[error("the body ended too early")]
+    Broken,
+    #[error(transparent)]
+    NoMemory(#[from] Error),
+}
+
+/// A body may take this long however little comes of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// After that it is given up when it comes with fewer bytes a second than this, all in all.
+const SLOWEST: usize = 32 << 10;
+/// When to come again where there was no memory left: most requests are done by then.
+const COME_AGAIN: Duration = Duration::from_secs(1);
+
+impl Server {
+    /// Receives a whole body, for paths that a program serves itself.
+    pub async fn receive(&self, mut body: Body) -> Result<Received, NotReceived> {
+        let limits = self.limits();
+        let most = limits.max_message_bytes;
+        if body.size_hint().lower() > most as u64 {
+            return Err(NotReceived::TooLarge { most });
+        }
+        let mut reserved = self.inner().body_memory.nothing();
+        let mut pieces = Pieces::default();
+        let mut began = None;
+        loop {
+            let mut next = body.frame();
+            // A small body has come with its head; only one that has to be waited for pays for a timer.
+            let frame = match futures_util::poll!(&mut next) {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    let began = *began.get_or_insert_with(Instant::now);
+                    let slowest = PATIENCE + Duration::from_secs((reserved.bytes / SLOWEST) as u64);
+                    let deadline = began + limits.request_read_timeout.min(slowest);
+                    timeout_at(deadline, next).await.map_err(|_| NotReceived::TooSlow)?
+                }
+            };
+            let Some(frame) = frame else { break };
+            // Trailers say nothing to us.
+            let Ok(data) = frame.map_err(|_| NotReceived::Broken)?.into_data() else { continue };
+            if reserved.bytes + data.len() > most {
+                return Err(NotReceived::TooLarge { most });
+            }
+            reserved.grow(data.len()).map_err(|error| self.out_of_memory(error))?;
+            pieces.add(data);
+        }
+        Ok(Received { bytes: pieces.joined(), reserved })
+    }
+
+    /// Takes memory for a message that has come.
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<Reserved, Error> {
+        let mut reserved = self.inner().body_memory.nothing();
+        reserved.grow(bytes).map_err(|error| self.out_of_memory(error))?;
+        Ok(reserved)
+    }
+
+    fn out_of_memory(&self, error: Error) -> Error {
+        self.inner().admission.out_of_body_memory();
+        error
+    }
+}
+
+/// A body as it comes. Nearly all come in one piece, which is kept as it is.
+#[derive(Default)]
+struct Pieces {
+    first: Bytes,
+    joined: BytesMut,
+}
+
+impl Pieces {
+    fn add(&mut self, piece: Bytes) {
+        if self.first.is_empty() && self.joined.is_empty() {
+            self.first = piece;
+            return;
+        }
+        self.joined.extend_from_slice(&std::mem::take(&mut self.first));
+        self.joined.extend_from_slice(&piece);
+    }
+
+    fn joined(self) -> Bytes {
+        if self.joined.is_empty() { self.first } else { self.joined.freeze() }
+    }
+}
+
+impl BodyMemory {
+    pub(crate) fn new(most: usize) -> BodyMemory {
+        BodyMemory(Arc::new(Room { most, taken: AtomicUsize::new(0) }))
+    }
+
+    fn nothing(&self) -> Reserved {
+        Reserved { memory: self.clone(), bytes: 0 }
+    }
+}
+
+impl Reserved {
+    fn grow(&mut self, bytes: usize) -> Result<(), Error> {
+        let Room { most, taken } = &*self.memory.0;
+        let fits = |taken: usize| taken.checked_add(bytes).filter(|together| together <= most);
+        if taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
+            let message = format!(
+                "the requests that the server works on take all of the {most} bytes there are for them; send less at \
+                 once, or raise `server.limits.max_body_memory`"
+            );
+            return Err(Error::busy(message, COME_AGAIN));
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.memory.0.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Reads the body of a request of the protocol, which is JSON.
+pub(super) async fn read_body(server: &Server, headers: &HeaderMap, body: Body) -> Result<Received, Box<Response>> {
+    // Only JSON: forms and plain text are what a foreign web page can send without asking.
+    let is_json = headers.get(CONTENT_TYPE).is_none_or(|kind| {
+        kind.to_str().is_ok_and(|kind| {
+            kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+        })
+    });
+    if !is_json {
+        let error = Error::InvalidRequest("send `Content-Type: application/json`".into());
+        return Err(Box::new(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error, Era::Legacy)));
+    }
+    server.receive(body).await.map_err(|not_received| {
+        let status = not_received.status();
+        let error = match not_received {
+            NotReceived::NoMemory(error) => error,
+            other => Error::InvalidRequest(other.to_string()),
+        };
+        Box::new(refuse(status, &error, Era::Legacy))
+    })
+}
+
+impl NotReceived {
+    pub fn status(&self) -> StatusCode {
+        match self {
+            NotReceived::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            NotReceived::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            NotReceived::Broken => StatusCode::BAD_REQUEST,
+            NotReceived::NoMemory(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+
+    fn server(limits: Limits) -> Server {
+        Server::builder("test", "1").limits(limits).build().expect("valid")
+    }
+
+    /// A body of so many pieces, each a while after the one before.
+    fn trickle(pieces: usize, bytes: usize, every: Duration) -> Body {
+        let piece = move |number: usize| async move {
+            if number == pieces {
+                return None;
+            }
+            tokio::time::sleep(every).await;
+            Some((Ok::<_, std::io::Error>(vec![b'a'; bytes]), number + 1))
+        };
+        Body::from_stream(futures_util::stream::unfold(0, piece))
+    }
+
+    fn taken(server: &Server) -> usize {
+        server.inner().body_memory.0.taken.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn s10_bodies_have_their_memory_as_long_as_they_are_kept() {
+        let server = server(Limits { max_body_memory: 100, ..Limits::default() });
+        let whole = |bytes: usize| Body::from(vec![b'a'; bytes]);
+        let first = server.receive(whole(60)).await.expect("there is room");
+        let second = server.receive(whole(40)).await.expect("there is room");
+        assert!(matches!(server.receive(whole(1)).await, Err(NotReceived::NoMemory(Error::Busy { .. }))));
+        drop(second);
+        assert!(matches!(server.receive(whole(41)).await, Err(NotReceived::NoMemory(_))));
+        assert_eq!(taken(&server), 60, "a refused one takes nothing");
+        drop(first);
+        assert_eq!(server.receive(whole(100)).await.expect("there is room").bytes.len(), 100);
+        assert_eq!(taken(&server), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn s10_a_body_that_trickles_is_given_up_and_one_that_flows_is_not() {
+        let minutes = Duration::from_secs(600);
+        let server = server(Limits { request_read_timeout: minutes, ..Limits::default() });
+        let began = Instant::now();
+        let slow = server.receive(trickle(600, 1, Duration::from_secs(1))).await;
+        assert!(matches!(slow, Err(NotReceived::TooSlow)), "{slow:?}");
+        assert!(began.elapsed() <= PATIENCE + Duration::from_secs(1));
+        let fair = server.receive(trickle(40, 64 << 10, Duration::from_secs(2))).await.expect("it flows");
+        assert_eq!(fair.bytes.len(), 40 * (64 << 10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn s10_pieces_are_joined_in_their_order() {
+        let pieces =
+            ["{\"a\"", ":", "", "1}"].map(|piece| Ok::<_, std::io::Error>(Bytes::from_static(piece.as_bytes())));
+        let body = Body::from_stream(futures_util::stream::iter(pieces));
+        let received = server(Limits::default()).receive(body).await.expect("whole");
+        assert_eq!(&received.bytes[..], b"{\"a\":1}");
+    }
+}

@@ -1,0 +1,181 @@
+//! Ways in for HTTP: a port, a port with TLS, a socket in the file system. Behind each of them is a plain stream.
+
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::server::Server;
+
+/// One way in.
+#[derive(Debug)]
+pub(super) struct Door {
+    listener: Listener,
+    pub(super) manners: Manners,
+}
+
+#[derive(Debug)]
+enum Listener {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(super::socket_file::SocketFile),
+}
+
+/// What happens at a door before HTTP is spoken.
+#[derive(Debug, Clone)]
+pub(super) enum Manners {
+    Plain,
+    #[cfg(feature = "tls")]
+    Tls(super::tls::Certificates),
+    #[cfg(unix)]
+    Peers(super::peers::Peers),
+}
+
+/// From where a door can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// A loopback address.
+    Loopback,
+    /// A file of this machine.
+    File,
+    Outside,
+}
+
+/// A connection nobody has spoken on.
+#[derive(Debug)]
+pub(super) enum Knock {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(tokio::net::UnixStream),
+}
+
+/// What HTTP is spoken on.
+pub(super) type Stream = Box<dyn ByteStream>;
+
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
+
+/// How long a client that is turned away may take to hear why.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How much of what it has sent is read meanwhile: closing a socket with unread bytes would take the reply back.
+const UNHEARD: u64 = 64 * 1024;
+
+impl Door {
+    pub(super) fn tcp(listener: TcpListener) -> Door {
+        Door { listener: Listener::Tcp(listener), manners: Manners::Plain }
+    }
+
+    #[cfg(feature = "tls")]
+    pub(super) fn tls(listener: TcpListener, certificates: super::tls::Certificates) -> Door {
+        Door { listener: Listener::Tcp(listener), manners: Manners::Tls(certificates) }
+    }
+
+    #[cfg(unix)]
+    pub(super) fn file(socket: super::socket_file::SocketFile) -> io::Result<Door> {
+        let manners = Manners::Peers(socket.peers()?);
+        Ok(Door { listener: Listener::Unix(socket), manners })
+    }
+
+    pub(super) fn reach(&self) -> io::Result<Reach> {
+        match &self.listener {
+            Listener::Tcp(listener) if is_loopback(listener.local_addr()?.ip()) => Ok(Reach::Loopback),
+            Listener::Tcp(_) => Ok(Reach::Outside),
+            #[cfg(unix)]
+            Listener::Unix(_) => Ok(Reach::File),
+        }
+    }
+
+    /// Its address, for people.
+    pub(super) fn name(&self) -> String {
+        match &self.listener {
+            Listener::Tcp(listener) => listener.local_addr().map(|address| address.to_string()).unwrap_or_default(),
+            #[cfg(unix)]
+            Listener::Unix(socket) => socket.path().display().to_string(),
+        }
+    }
+
+    pub(super) async fn accept(&self) -> io::Result<(Knock, IpAddr)> {
+        match &self.listener {
+            Listener::Tcp(listener) => {
+                let (stream, from) = listener.accept().await?;
+                // Answers are small and waited for; Nagle's algorithm would hold them back.
+                let _ = stream.set_nodelay(true);
+                // One that speaks IPv4 has one address, whichever kind the listener is of.
+                Ok((Knock::Tcp(stream), from.ip().to_canonical()))
+            }
+            // Whoever opens a file is on this machine.
+            #[cfg(unix)]
+            Listener::Unix(socket) => {
+                let (stream, _) = socket.listener.accept().await?;
+                Ok((Knock::Unix(stream), IpAddr::from([127, 0, 0, 1])))
+            }
+        }
+    }
+}
+
+impl Manners {
+    pub(super) fn is_encrypted(&self) -> bool {
+        match self {
+            #[cfg(feature = "tls")]
+            Manners::Tls(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Does what comes before HTTP; none where it will not be spoken.
+    pub(super) async fn open(&self, knock: Knock, server: &Server) -> Option<Stream> {
+        match (self, knock) {
+            #[cfg(feature = "tls")]
+            (Manners::Tls(certificates), Knock::Tcp(stream)) => {
+                let shaken = super::tls::shake(certificates, stream, server).await;
+                shaken.map(|stream| Box::new(stream) as Stream)
+            }
+            (_, Knock::Tcp(stream)) => Some(Box::new(stream)),
+            #[cfg(unix)]
+            (Manners::Peers(peers), Knock::Unix(stream)) if !peers.admit(&stream) => {
+                server.inner().metrics.rejected_connections.inc();
+                let why = "this socket serves its own user only; its operator can let others in\n";
+                tell(stream, "403 Forbidden", "", why).await;
+                None
+            }
+            #[cfg(unix)]
+            (_, Knock::Unix(stream)) => Some(Box::new(stream)),
+        }
+    }
+
+    /// Too many connections: said in plain HTTP, without a thought for the request.
+    pub(super) async fn turn_away(&self, knock: Knock) {
+        const FULL: &str = "503 Service Unavailable";
+        const LATER: &str = "retry-after: 1\r\n";
+        match knock {
+            // Shaking hands first would cost more than the request.
+            Knock::Tcp(_) if self.is_encrypted() => {}
+            Knock::Tcp(stream) => tell(stream, FULL, LATER, "").await,
+            #[cfg(unix)]
+            Knock::Unix(stream) => tell(stream, FULL, LATER, "").await,
+        }
+    }
+}
+
+/// Whether only this machine can reach an address, also where IPv6 is told of IPv4.
+pub(super) fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+/// The one reply a connection gets, and its end.
+pub(super) async fn tell(mut stream: impl AsyncRead + AsyncWrite + Unpin, status: &str, headers: &str, why: &str) {
+    let reply = format!(
+        "HTTP/1.1 {status}\r\n{headers}content-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{why}",
+        why.len()
+    );
+    let said = async {
+        stream.write_all(reply.as_bytes()).await?;
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream.take(UNHEARD), &mut tokio::io::sink()).await
+    };
+    let _ = timeout(FAREWELL, said).await;
+}

@@ -1,0 +1,100 @@
+//! A request to a path of the program's own, seen from outside: logged, counted and recorded like any call.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::{Method, StatusCode};
+use hyper::service::Service;
+use tracing::Instrument;
+
+use super::guard::{Endpoint, Routes};
+use crate::audit::{AuditOutcome, Ended};
+use crate::dispatch::{clip, request_span};
+use crate::server::Server;
+use crate::trace::{self, Trail};
+use crate::trust::{Caller, Effect};
+
+/// The pattern of the path that answered; few, where paths are without end.
+#[derive(Debug, Clone)]
+struct Matched(Arc<str>);
+
+/// Dropped before its end is known, it counts as failed: its caller has gone.
+struct Passage {
+    server: Server,
+    caller: Caller,
+    trail: Trail,
+    /// What was asked for, until it is known which path that is.
+    path: Arc<str>,
+    matched: Option<Matched>,
+    started: Instant,
+    status: Option<StatusCode>,
+}
+
+/// Paths that are served here, or count their requests themselves.
+pub(super) fn is_own(path: &str) -> bool {
+    path == "/mcp" || path.starts_with("/mcp/") || matches!(path, "/health" | "/live" | "/ready" | "/metrics")
+}
+
+/// Leads a request to one of the program's own paths.
+pub(super) async fn pass(endpoint: &Endpoint, routes: Routes, request: Request, caller: Caller) -> Response {
+    let trail = request.extensions().get().cloned().unwrap_or_else(Trail::new);
+    let path = clip(request.uri().path());
+    let span = request_span(&trail, &path, &caller);
+    let trace = trail.trace.clone();
+    let mut passage = Passage {
+        server: endpoint.server.clone(),
+        caller,
+        trail,
+        path: path.into(),
+        matched: None,
+        started: Instant::now(),
+        status: None,
+    };
+    let effect = if matches!(*request.method(), Method::GET | Method::HEAD) { Effect::Reads } else { Effect::Changes };
+    if let Err(error) = endpoint.server.audit().admit(effect) {
+        passage.status = Some(StatusCode::FORBIDDEN);
+        return endpoint.refuse(request.uri().path(), StatusCode::SERVICE_UNAVAILABLE, &error);
+    }
+    let Ok(response) = trace::scope(trace, routes.call(request)).instrument(span).await;
+    passage.matched = response.extensions().get().cloned();
+    passage.status = Some(response.status());
+    response
+}
+
+/// A layer that tells which path answered.
+pub(super) async fn tell_pattern(request: Request, next: Next) -> Response {
+    let pattern = request.extensions().get::<MatchedPath>().map(|path| Matched(path.as_str().into()));
+    let mut response = next.run(request).await;
+    if let Some(pattern) = pattern {
+        response.extensions_mut().insert(pattern);
+    }
+    response
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        let took = self.started.elapsed();
+        let outcome = match self.status {
+            Some(status) if status.is_success() || status.is_redirection() => AuditOutcome::Success,
+            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => AuditOutcome::Blocked,
+            _ => AuditOutcome::Error,
+        };
+        if let Some(Matched(pattern)) = &self.matched {
+            self.server.metrics().count_path(pattern, took, outcome != AuditOutcome::Success);
+        } else if self.status == Some(StatusCode::NOT_FOUND) {
+            // Nothing is there, so nothing was called.
+            return;
+        }
+        self.server.audit().record(Ended {
+            tool: self.matched.as_ref().map_or(&self.path, |matched| &matched.0),
+            arguments_hash: None,
+            caller: &self.caller,
+            request: &self.trail.id,
+            outcome,
+            took,
+        });
+    }
+}

@@ -1,0 +1,43 @@
+//! Who is at the other end of a socket in the file system.
+
+use std::io;
+
+use tokio::net::UnixStream;
+
+/// Who may call over a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Peers {
+    /// The user this program runs as, and the one who may do everything anyway.
+    OwnUser(u32),
+    /// Whoever can open the file: its mode decides.
+    WhoeverOpens,
+}
+
+impl Peers {
+    pub(super) fn own_user() -> io::Result<Peers> {
+        // As a peer of ours would be told.
+        Ok(Peers::OwnUser(UnixStream::pair()?.0.peer_cred()?.uid()))
+    }
+
+    pub(super) fn admit(self, stream: &UnixStream) -> bool {
+        match self {
+            Peers::OwnUser(own) => stream.peer_cred().is_ok_and(|peer| may_call(own, peer.uid())),
+            Peers::WhoeverOpens => true,
+        }
+    }
+}
+
+fn may_call(own_user: u32, peer: u32) -> bool {
+    peer == own_user || peer == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_user_may_not_call() {
+        assert!(may_call(1000, 1000) && may_call(1000, 0));
+        assert!(!may_call(1000, 1001) && !may_call(0, 1000));
+    }
+}

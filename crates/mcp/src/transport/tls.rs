@@ -1,0 +1,161 @@
+//! HTTPS: certificates that can be replaced while the server runs, and the handshake (S-08).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{InconsistentKeys, ServerConfig};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::door::tell;
+use crate::server::Server;
+
+/// A chain of certificates with its key, shared by all listeners that use it.
+#[derive(Clone)]
+pub struct Certificates {
+    current: Arc<Current>,
+    settings: Arc<ServerConfig>,
+}
+
+/// Why a pair cannot be used. The text never quotes the files.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateError {
+    #[error("holds no certificate; it must have a PEM block `CERTIFICATE`, the server's own first")]
+    NoCertificate,
+    #[error("holds a certificate that cannot be read; is it whole, and the server's own first?")]
+    BadCertificate,
+    #[error("holds no private key; it must have a PEM block `PRIVATE KEY`, `EC PRIVATE KEY` or `RSA PRIVATE KEY`")]
+    NoKey,
+    #[error("holds a key with a passphrase; store it without one, readable by this user only")]
+    EncryptedKey,
+    #[error("holds a key that cannot be used; take one of RSA (2048 bits or more), ECDSA (P-256, P-384) or Ed25519")]
+    BadKey,
+    #[error("holds the key of another certificate")]
+    OtherKey,
+}
+
+/// Asked for a certificate at each handshake.
+struct Current(ArcSwap<CertifiedKey>);
+
+/// A client has this long for a handshake, and not more than for a request.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+impl Certificates {
+    /// Of a chain and a key in PEM: PKCS#8, SEC1 or PKCS#1.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Certificates, CertificateError> {
+        let current = Arc::new(Current(ArcSwap::from_pointee(read(chain, key)?)));
+        let versions = &[&rustls::version::TLS13, &rustls::version::TLS12];
+        let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
+        let builder = builder.with_protocol_versions(versions).expect("the provider has ciphers for both");
+        let mut settings = builder.with_no_client_auth().with_cert_resolver(current.clone());
+        settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Certificates { current, settings: Arc::new(settings) })
+    }
+
+    /// Another pair for connections from now on; says whether it is another chain. On a mistake the old one stays.
+    pub fn replace(&self, chain: &[u8], key: &[u8]) -> Result<bool, CertificateError> {
+        let next = read(chain, key)?;
+        let before = self.current.0.swap(Arc::new(next));
+        Ok(before.cert != self.current.0.load().cert)
+    }
+}
+
+impl CertificateError {
+    /// Whether the file of the key is to blame, not that of the certificates.
+    pub fn is_of_key(&self) -> bool {
+        match self {
+            CertificateError::NoCertificate | CertificateError::BadCertificate => false,
+            CertificateError::NoKey
+            | CertificateError::EncryptedKey
+            | CertificateError::BadKey
+            | CertificateError::OtherKey => true,
+        }
+    }
+}
+
+fn read(chain: &[u8], key: &[u8]) -> Result<CertifiedKey, CertificateError> {
+    let chain: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(chain).collect();
+    let chain = chain.map_err(|_| CertificateError::BadCertificate)?;
+    if chain.is_empty() {
+        return Err(CertificateError::NoCertificate);
+    }
+    let is_encrypted = memchr::memmem::find(key, b"ENCRYPTED").is_some();
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+        _ if is_encrypted => CertificateError::EncryptedKey,
+        pem::Error::NoItemsFound => CertificateError::NoKey,
+        _ => CertificateError::BadKey,
+    })?;
+    let key = default_provider().key_provider.load_private_key(key).map_err(|_| match is_encrypted {
+        true => CertificateError::EncryptedKey,
+        false => CertificateError::BadKey,
+    })?;
+    let pair = CertifiedKey::new(chain, key);
+    match pair.keys_match() {
+        // A kind of key that does not tell its public half is taken at its word.
+        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(pair),
+        Err(rustls::Error::InconsistentKeys(_)) => Err(CertificateError::OtherKey),
+        Err(_) => Err(CertificateError::BadCertificate),
+    }
+}
+
+/// The handshake. None where it fails, which is counted; a client that speaks plain HTTP is told so.
+pub(super) async fn shake(
+    certificates: &Certificates,
+    stream: TcpStream,
+    server: &Server,
+) -> Option<TlsStream<TcpStream>> {
+    let limit = HANDSHAKE.min(server.limits().request_read_timeout);
+    let shaking = async {
+        let mut first = [0];
+        match stream.peek(&mut first).await {
+            // Somebody looked whether the port is open.
+            Ok(0) => return None,
+            // No record of TLS begins with a letter; every request does.
+            Ok(_) if first[0].is_ascii_alphabetic() => {
+                let why = "this port speaks https; use https:// instead of http://\n";
+                tell(stream, "400 Bad Request", "", why).await;
+                return Some(Err("the client speaks plain HTTP".to_owned()));
+            }
+            Ok(_) => {}
+            Err(error) => return Some(Err(error.to_string())),
+        }
+        let shaken = TlsAcceptor::from(certificates.settings.clone()).accept(stream).await;
+        Some(shaken.map_err(|error| error.to_string()))
+    };
+    let failure = match timeout(limit, shaking).await {
+        Ok(None) => return None,
+        Ok(Some(Ok(stream))) => return Some(stream),
+        Ok(Some(Err(error))) => error,
+        Err(_) => "the client takes too long".to_owned(),
+    };
+    server.inner().metrics.failed_handshakes.inc();
+    tracing::debug!(error = failure, "TLS handshake failed");
+    None
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+impl fmt::Debug for Current {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Current")
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Certificates({})", self.current.0.load().cert.len())
+    }
+}

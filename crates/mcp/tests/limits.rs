@@ -1,0 +1,389 @@
+//! How much callers may ask for: rates, places among those worked on, and memory for what they send.
+
+mod fixture;
+
+use std::time::Duration;
+
+use corbie_mcp::transport::http::Options;
+use corbie_mcp::transport::{Auth, RateLimit, Token};
+use corbie_mcp::{Limits, Server, TrustLevel};
+use fixture::Gate;
+use fixture::peer::{self, JSON, Reply, call, http, request};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::task::JoinHandle;
+
+const ANNA: (&str, &str) = ("authorization", "Bearer anna");
+const BEN: (&str, &str) = ("authorization", "Bearer ben");
+
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(300);
+
+fn two_callers() -> Options {
+    Options { auth: Auth::tokens([Token::new("a", "anna", None), Token::new("b", "ben", None)]), ..Options::default() }
+}
+
+/// A server that works on one request at a time, with a tool that waits to be let go.
+fn one_at_a_time(limits: Limits) -> (Server, Gate) {
+    let gate = Gate::new();
+    let server = fixture::builder(Default::default()).tool(gate.tool()).limits(limits).build().expect("valid");
+    (server, gate)
+}
+
+fn one() -> Limits {
+    Limits {
+        max_running: 1,
+        max_running_per_caller: 1,
+        max_waiting: 100,
+        max_wait: LONG,
+        write_timeout: LONG,
+        ..fixture::quick_limits()
+    }
+}
+
+async fn post_as(port: u16, who: (&str, &str), body: &Value) -> Reply {
+    http(port, "POST", "/mcp", &[JSON, who], &body.to_string()).await
+}
+
+fn spawn_call(port: u16, who: (&'static str, &'static str), tool: &'static str) -> JoinHandle<Reply> {
+    tokio::spawn(async move { post_as(port, who, &call(1, tool, json!({}))).await })
+}
+
+/// The value of a metric, as the server shows it.
+async fn shown(port: u16, name: &str) -> u64 {
+    let reply = http(port, "GET", "/metrics", &[ANNA], "").await;
+    let line = reply.body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
+    line.map_or(0, |value| value.parse().expect("a number"))
+}
+
+async fn until_shown(port: u16, name: &str, value: u64) {
+    peer::eventually(async || shown(port, name).await == value).await;
+}
+
+const RUNNING: &str = "corbie_admission_running";
+const WAITING: &str = "corbie_admission_waiting";
+
+fn shed(reason: &str) -> String {
+    format!("corbie_admission_shed_total{{reason=\"{reason}\"}}")
+}
+
+/// The hint of a refusal: the same number in its data and in its words.
+fn hint(error: &Value) -> u64 {
+    assert_eq!((&error["code"], &error["data"]["error_type"]), (&json!(-32002), &json!("RateLimited")), "{error}");
+    let told = error["data"]["details"]["retry_after_ms"].as_u64().unwrap_or_else(|| panic!("no hint in {error}"));
+    let words = error["message"].as_str().expect("words");
+    assert!(words.ends_with(&format!("; try again in {told} ms")), "{words}");
+    assert!(told > 0, "{error}");
+    told
+}
+
+fn assert_header(reply: &Reply, told: u64) {
+    assert_eq!(reply.headers["retry-after"], told.div_ceil(1000).max(1).to_string(), "{reply:?}");
+}
+
+// === rates ===
+
+#[tokio::test]
+async fn s09_x20_a_refusal_says_when_to_come_again_on_every_way_in() {
+    let slow = Some(RateLimit { per_second: 1, burst: 1 });
+    let ping = request(1, "ping", json!({}));
+    let listen = async || fixture::listen(&fixture::server(), Options { rate_limit: slow, ..Options::default() }).await;
+
+    let port = listen().await;
+    assert_eq!(peer::post(port, &ping).await.status, 200);
+    for path in ["/mcp", "/mcp/ping"] {
+        let refused = http(port, "POST", path, &[JSON], &ping.to_string()).await;
+        assert_eq!(refused.status, 429);
+        assert_header(&refused, hint(&refused.json()["error"]));
+    }
+    // The first member of a batch is served or not as the body was; each has to be paid for.
+    let port = listen().await;
+    let batch = peer::post(port, &json!([ping, ping])).await.json();
+    assert!(hint(&batch[1]["error"]) <= 1000, "{batch}");
+
+    let port = fixture::listen(
+        &fixture::server(),
+        Options { rate_limit: Some(RateLimit { per_second: 1, burst: 2 }), ..Options::default() },
+    )
+    .await;
+    let mut socket = peer::websocket(port).await;
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        peer::ws_send(&mut socket, &ping).await;
+        answers.push(peer::ws_receive(&mut socket).await);
+    }
+    let refused = answers.iter().find(|answer| answer.get("error").is_some()).expect("three were too many");
+    assert!(hint(&refused["error"]) <= 1000);
+}
+
+#[tokio::test]
+async fn s09_the_limit_of_all_callers_leaves_something_for_each() {
+    let global_rate_limit = Some(RateLimit { per_second: 1, burst: 20 });
+    let port = fixture::listen(&fixture::server(), Options { global_rate_limit, ..two_callers() }).await;
+    let ping = request(1, "ping", json!({}));
+    let mut refused = Vec::new();
+    for _ in 0..60 {
+        let reply = post_as(port, ANNA, &ping).await;
+        if reply.status == 429 {
+            refused.push(reply);
+        }
+    }
+    let error = &refused.first().expect("sixty are too many").json()["error"];
+    assert!(error["message"].as_str().expect("words").contains("all callers together"), "{error}");
+    assert_header(&refused[0], hint(error));
+    assert_eq!(post_as(port, BEN, &ping).await.status, 200, "a flood of one is no wall for the other");
+}
+
+#[tokio::test]
+async fn s09_guesses_at_tokens_are_slowed_and_holders_behind_the_same_address_are_not() {
+    let rate_limit = Some(RateLimit { per_second: 1, burst: 5 });
+    let port = fixture::listen(&fixture::server(), Options { rate_limit, ..two_callers() }).await;
+    let ping = request(1, "ping", json!({}));
+    let mut statuses = Vec::new();
+    for guess in 0..30 {
+        let guess = format!("Bearer guess-{guess}");
+        statuses.push(post_as(port, ("authorization", &guess), &ping).await.status);
+    }
+    assert_eq!(statuses[..5], [401; 5]);
+    assert!(statuses.iter().filter(|status| **status == 429).count() > 10, "{statuses:?}");
+    for who in [ANNA, BEN] {
+        assert_eq!(post_as(port, who, &ping).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn m80_whoever_may_not_send_is_refused_before_anything_is_read() {
+    let rate_limit = Some(RateLimit { per_second: 1, burst: 1 });
+    let port = fixture::listen(&fixture::server(), Options { rate_limit, ..two_callers() }).await;
+    assert_eq!(http(port, "POST", "/mcp", &[JSON, ANNA], "{").await.status, 400);
+    for (body, kind) in [("{", JSON), ("{}", ("content-type", "text/plain"))] {
+        assert_eq!(http(port, "POST", "/mcp", &[kind, ANNA], body).await.status, 429, "{body}");
+    }
+    let stranger = ("authorization", "Bearer nobody");
+    assert_eq!(http(port, "POST", "/mcp", &[JSON, stranger], "{").await.status, 401);
+}
+
+// === places ===
+
+#[tokio::test]
+async fn s09_a_flood_of_one_caller_holds_up_no_other() {
+    let (server, gate) = one_at_a_time(one());
+    let port = fixture::listen(&server, two_callers()).await;
+    let flood: Vec<_> = (0..30).map(|_| spawn_call(port, ANNA, "gate")).collect();
+    gate.entered().await;
+    until_shown(port, WAITING, 29).await;
+    let trickle = spawn_call(port, BEN, "gate");
+    until_shown(port, WAITING, 30).await;
+    // One of the flood is being worked on; one more may come before the other caller's turn.
+    gate.open();
+    gate.open();
+    let served = tokio::time::timeout(peer::PATIENCE, trickle).await.expect("its turn has come").expect("no panic");
+    assert_eq!(served.status, 200);
+    assert!(flood.iter().filter(|call| call.is_finished()).count() <= 2);
+    (0..29).for_each(|_| gate.open());
+    for call in flood {
+        assert_eq!(call.await.expect("no panic").status, 200, "all are served in the end");
+    }
+    until_shown(port, RUNNING, 0).await;
+}
+
+#[tokio::test]
+async fn s09_one_caller_cannot_take_every_place() {
+    let (server, gate) = one_at_a_time(Limits { max_running: 3, max_running_per_caller: 2, ..one() });
+    let port = fixture::listen(&server, two_callers()).await;
+    let flood: Vec<_> = (0..5).map(|_| spawn_call(port, ANNA, "gate")).collect();
+    until_shown(port, WAITING, 3).await;
+    assert_eq!(shown(port, RUNNING).await, 2);
+    assert_eq!(post_as(port, BEN, &call(1, "echo", json!({ "text": "hi" }))).await.status, 200);
+    (0..5).for_each(|_| gate.open());
+    for call in flood {
+        assert_eq!(call.await.expect("no panic").status, 200);
+    }
+}
+
+#[tokio::test]
+async fn s09_when_the_queue_is_full_more_is_refused_with_a_hint() {
+    let (server, gate) = one_at_a_time(Limits { max_waiting: 1, ..one() });
+    let port = fixture::listen(&server, two_callers()).await;
+    let held = spawn_call(port, ANNA, "gate");
+    gate.entered().await;
+    let waiting = spawn_call(port, ANNA, "gate");
+    until_shown(port, WAITING, 1).await;
+    for (path, body) in [("/mcp", call(1, "gate", json!({}))), ("/mcp/tools/call", json!({ "name": "gate" }))] {
+        let refused = http(port, "POST", path, &[JSON, BEN], &body.to_string()).await;
+        assert_eq!(refused.status, 429, "{path}");
+        assert_header(&refused, hint(&refused.json()["error"]));
+    }
+    assert_eq!(shown(port, &shed("queue_full")).await, 2);
+    gate.open();
+    gate.open();
+    for call in [held, waiting] {
+        assert_eq!(call.await.expect("no panic").status, 200, "what was taken on is answered");
+    }
+}
+
+#[tokio::test]
+async fn s09_what_would_wait_too_long_is_refused_at_once() {
+    let (server, gate) = one_at_a_time(Limits { max_wait: Duration::from_millis(50), ..one() });
+    let port = fixture::listen(&server, two_callers()).await;
+    // What takes a second tells how long things take here.
+    assert_eq!(post_as(port, ANNA, &call(1, "wait", json!({ "ms": 1000 }))).await.status, 200);
+    let held = spawn_call(port, ANNA, "gate");
+    gate.entered().await;
+    let refused = post_as(port, BEN, &call(1, "gate", json!({}))).await;
+    assert_eq!(refused.status, 429);
+    assert!(hint(&refused.json()["error"]) >= 1000, "{refused:?}");
+    assert_eq!((shown(port, &shed("expected_wait")).await, shown(port, &shed("waited")).await), (1, 0));
+    gate.open();
+    assert_eq!(held.await.expect("no panic").status, 200);
+}
+
+#[tokio::test]
+async fn s09_whoever_waited_in_vain_is_told_and_leaves_no_trace() {
+    let (server, gate) = one_at_a_time(Limits { max_wait: Duration::from_millis(50), ..one() });
+    let port = fixture::listen(&server, two_callers()).await;
+    let held = spawn_call(port, ANNA, "gate");
+    gate.entered().await;
+    let refused = post_as(port, BEN, &call(1, "gate", json!({}))).await;
+    assert_eq!(refused.status, 429);
+    hint(&refused.json()["error"]);
+    assert_eq!((shown(port, &shed("waited")).await, shown(port, WAITING).await), (1, 0));
+    gate.open();
+    assert_eq!(held.await.expect("no panic").status, 200);
+}
+
+#[tokio::test]
+async fn s09_a_full_server_answers_pings_shows_its_tools_and_can_be_told_to_stop() {
+    let (server, gate) = one_at_a_time(one());
+    let port = fixture::listen(&server, Options::default()).await;
+    let mut socket = peer::websocket(port).await;
+    peer::ws_send(&mut socket, &call(1, "gate", json!({}))).await;
+    gate.entered().await;
+    peer::ws_send(&mut socket, &call(2, "gate", json!({}))).await;
+    until_shown(port, WAITING, 1).await;
+    for method in ["ping", "tools/list", "resources/list", "prompts/list"] {
+        peer::ws_send(&mut socket, &request(3, method, json!({}))).await;
+        assert_eq!(peer::ws_receive(&mut socket).await["id"], 3, "{method}");
+    }
+    assert_eq!(http(port, "GET", "/health", &[], "").await.status, 200);
+    let inside = server.request(TrustLevel::Trusted, "tools/call", &json!({ "name": "old" })).await;
+    assert!(inside.is_ok(), "what the program asks itself needs no place");
+    let cancel =
+        |id: i64| json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+    peer::ws_send(&mut socket, &cancel(2)).await;
+    until_shown(port, WAITING, 0).await;
+    peer::ws_send(&mut socket, &cancel(1)).await;
+    gate.abandoned().await;
+    until_shown(port, RUNNING, 0).await;
+}
+
+#[tokio::test]
+async fn s09_a_place_is_free_again_however_its_request_ends() {
+    let (server, gate) = one_at_a_time(one());
+    let port = fixture::listen(&server, Options::default()).await;
+    for tool in ["panic", "stuck", "fail", "nan", "no_such_tool"] {
+        peer::post(port, &call(1, tool, json!({}))).await;
+        until_shown(port, RUNNING, 0).await;
+    }
+    // A modern client that closes its stream has cancelled, while it is worked on and while it waits.
+    let modern = peer::modern(1, "tools/call", json!({ "name": "gate", "arguments": {} }), json!({}));
+    let headers = peer::modern_headers(&modern);
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let held = peer::send_http(port, "POST", &headers, &modern.to_string()).await;
+    gate.entered().await;
+    let waiting = peer::send_http(port, "POST", &headers, &modern.to_string()).await;
+    until_shown(port, WAITING, 1).await;
+    drop(waiting);
+    until_shown(port, WAITING, 0).await;
+    drop(held);
+    gate.abandoned().await;
+    until_shown(port, RUNNING, 0).await;
+    // A legacy client that hangs up has not: its work keeps the place until it is done.
+    let held = peer::send_http(port, "POST", &[JSON], &call(1, "gate", json!({})).to_string()).await;
+    gate.entered().await;
+    drop(held);
+    peer::assert_served(port).await;
+    assert_eq!(shown(port, RUNNING).await, 1);
+    gate.open();
+    until_shown(port, RUNNING, 0).await;
+}
+
+// === memory ===
+
+fn little_memory() -> Limits {
+    Limits { max_message_bytes: 4000, max_body_memory: 5000, request_read_timeout: LONG, ..fixture::quick_limits() }
+}
+
+/// A call of so many bytes, or a few more.
+fn large(id: i64, tool: &str, bytes: usize) -> Value {
+    let mut call = call(id, tool, json!({}));
+    call["params"]["_meta"] = json!({ "padding": "x".repeat(bytes) });
+    call
+}
+
+#[tokio::test]
+async fn s10_bodies_that_are_worked_on_share_their_memory() {
+    let (server, gate) = one_at_a_time(little_memory());
+    let port = fixture::listen(&server, Options::default()).await;
+    let held = tokio::spawn(async move { peer::post(port, &large(1, "gate", 3000)).await });
+    gate.entered().await;
+    for path in ["/mcp", "/mcp/tools/call"] {
+        let refused = http(port, "POST", path, &[JSON], &large(1, "old", 3000).to_string()).await;
+        assert_eq!(refused.status, 503, "{path}");
+        let error = &refused.json()["error"];
+        assert_header(&refused, hint(error));
+        assert!(error["message"].as_str().expect("words").contains("server.limits.max_body_memory"), "{error}");
+    }
+    assert_eq!(shown(port, &shed("body_memory")).await, 2);
+    assert_eq!(peer::post(port, &large(1, "old", 500)).await.status, 200, "what fits is served");
+    gate.open();
+    assert_eq!(held.await.expect("no panic").status, 200);
+    assert_eq!(peer::post(port, &large(1, "old", 3000)).await.status, 200, "its memory is free again");
+}
+
+#[tokio::test]
+async fn s10_a_stream_keeps_the_memory_of_its_body_until_it_ends() {
+    let (server, gate) = one_at_a_time(little_memory());
+    let port = fixture::listen(&server, Options::default()).await;
+    let mut body = peer::modern(1, "tools/call", json!({ "name": "gate", "arguments": {} }), json!({}));
+    body["params"]["_meta"]["padding"] = "x".repeat(3000).into();
+    let headers = peer::modern_headers(&body);
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let held = peer::send_http(port, "POST", &headers, &body.to_string()).await;
+    gate.entered().await;
+    assert_eq!(peer::post(port, &large(1, "old", 3000)).await.status, 503);
+    drop(held);
+    gate.abandoned().await;
+    peer::eventually(async || peer::post(port, &large(1, "old", 3000)).await.status == 200).await;
+}
+
+#[tokio::test]
+async fn s10_messages_of_sockets_share_it_too() {
+    let (server, gate) = one_at_a_time(little_memory());
+    let port = fixture::listen(&server, Options::default()).await;
+    let mut socket = peer::websocket(port).await;
+    peer::ws_send(&mut socket, &large(1, "gate", 3000)).await;
+    gate.entered().await;
+    peer::ws_send(&mut socket, &large(2, "old", 3000)).await;
+    let refused = peer::ws_receive(&mut socket).await;
+    assert_eq!(refused["id"], 2);
+    hint(&refused["error"]);
+    gate.open();
+    assert_eq!(peer::ws_receive(&mut socket).await["id"], 1);
+    peer::ws_send(&mut socket, &large(3, "old", 3000)).await;
+    assert!(peer::ws_receive(&mut socket).await["result"].is_object());
+}
+
+#[tokio::test]
+async fn s10_those_who_announce_much_and_send_nothing_take_nothing() {
+    let (server, _) = one_at_a_time(little_memory());
+    let port = fixture::listen(&server, Options::default()).await;
+    let mut idle = Vec::new();
+    for _ in 0..50 {
+        let mut stream = peer::connect(port).await;
+        let head = format!("POST /mcp HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-length: 4000\r\n\r\n{{");
+        stream.write_all(head.as_bytes()).await.expect("writable");
+        idle.push(stream);
+    }
+    assert_eq!(peer::post(port, &large(1, "old", 3000)).await.status, 200);
+}

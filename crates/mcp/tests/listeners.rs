@@ -1,0 +1,16 @@
+//! Ways in for HTTP beside a plain port: TLS and a socket in the file system; and the bounds that hold for all of them.
+#![cfg(all(unix, feature = "tls"))]
+#![allow(unreachable_pub, reason = "test files share what they need")]
+
+mod fixture;
+
+#[path = "listeners/bounds.rs"]
+mod bounds;
+#[path = "listeners/client.rs"]
+mod client;
+#[path = "listeners/identity.rs"]
+mod identity;
+#[path = "listeners/socket_file.rs"]
+mod socket_file;
+#[path = "listeners/tls.rs"]
+mod tls;

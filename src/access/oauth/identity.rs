@@ -1,0 +1,60 @@
+//! What the holder of a token is called in logs, limits and sessions.
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use sha2::{Digest, Sha256};
+
+/// Longer names are cut, and told apart by a digest.
+const LONGEST: usize = 160;
+
+/// What a subject must not have in a log. Everything beyond ASCII goes too, as it may look like something else.
+const IN_SUBJECT: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'%');
+/// Nor may a client end where it does not: two callers must never get one name.
+const IN_CLIENT: &AsciiSet = &IN_SUBJECT.add(b':');
+
+/// `oauth:CLIENT:SUBJECT`; none for who has neither.
+pub(super) fn identity(client: Option<&str>, subject: Option<&str>) -> Option<String> {
+    let (client, subject) = (client.unwrap_or_default(), subject.unwrap_or_default());
+    if client.is_empty() && subject.is_empty() {
+        return None;
+    }
+    let client = utf8_percent_encode(client, IN_CLIENT);
+    let subject = utf8_percent_encode(subject, IN_SUBJECT);
+    let mut name = format!("oauth:{client}:{subject}");
+    if name.len() > LONGEST {
+        let digest = format!("{:x}", Sha256::digest(&name));
+        // It is ASCII, so it can be cut anywhere.
+        name.truncate(LONGEST - 1 - digest.len());
+        name = format!("{name}~{digest}");
+    }
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn s05_a_caller_is_called_by_its_client_and_its_subject() {
+        assert_eq!(identity(Some("app"), Some("alice")).as_deref(), Some("oauth:app:alice"));
+        assert_eq!(identity(None, Some("auth0|7")).as_deref(), Some("oauth::auth0|7"));
+        assert_eq!(identity(Some("https://a.example"), None).as_deref(), Some("oauth:https%3A//a.example:"));
+        assert_eq!(identity(Some(""), None), None);
+    }
+
+    proptest! {
+        #[test]
+        fn s05_names_are_clean_and_bounded_and_never_shared(
+            one in ("\\PC{0,3}|.{0,200}|[a:%\n]{0,4}", ".{0,300}|[a:%\n]{0,4}"),
+            other in ("[a:%\n]{0,4}", ".{0,300}|[a:%\n]{0,4}"),
+        ) {
+            let name = |(client, subject): &(String, String)| identity(Some(client), Some(subject));
+            let (first, second) = (name(&one), name(&other));
+            if let Some(name) = &first {
+                prop_assert!(name.len() <= LONGEST && name.bytes().all(|byte| byte.is_ascii_graphic()), "{name}");
+            }
+            prop_assert_eq!(first.is_some() && first == second, first.is_some() && one == other);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The keys an issuer publishes, and which of them a token may be signed with.
+
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind};
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// All keys of an issuer that are of use here.
+#[derive(Debug)]
+pub(super) struct KeySet(Vec<Key>);
+
+#[derive(Debug)]
+pub(super) struct Key {
+    /// What tokens call it.
+    id: Option<String>,
+    pub(super) print: Print,
+    /// What it may be used for: never more than its type allows, and one only if the issuer says so.
+    algorithms: Vec<Algorithm>,
+    pub(super) material: DecodingKey,
+}
+
+/// Tells keys apart: two that have the same are the same.
+pub(super) type Print = [u8; 32];
+
+/// What became of the search for the key of a token.
+#[derive(Debug)]
+pub(super) enum Found<'keys> {
+    Key(&'keys Key),
+    /// There is one, for something else.
+    Unfit,
+    /// There is none, or not yet.
+    Unknown,
+}
+
+/// An issuer has a handful.
+const MOST_KEYS: usize = 100;
+
+impl KeySet {
+    /// Reads a document as RFC 7517 has it. Keys of kinds that are not known are left out; none if it is no such
+    /// document.
+    pub(super) fn read(document: &[u8]) -> Option<KeySet> {
+        #[derive(Deserialize)]
+        struct Document {
+            keys: Vec<Value>,
+        }
+        let Document { keys } = serde_json::from_slice(document).ok()?;
+        Some(KeySet(keys.into_iter().take(MOST_KEYS).filter_map(Key::read).collect()))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn has(&self, print: &Print) -> bool {
+        self.0.iter().any(|key| key.print == *print)
+    }
+
+    #[cfg(test)]
+    pub(super) fn prints(&self) -> Vec<Print> {
+        self.0.iter().map(|key| key.print).collect()
+    }
+
+    /// The key that a token names. A token that names none has the only one there is for its algorithm.
+    pub(super) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Found<'_> {
+        let named = || self.0.iter().filter(|key| id.is_none() || key.id.as_deref() == id);
+        let mut fit = named().filter(|key| key.algorithms.contains(&algorithm));
+        match (fit.next(), fit.next()) {
+            (Some(_), Some(_)) if id.is_none() => Found::Unfit,
+            (Some(key), _) => Found::Key(key),
+            (None, _) if id.is_some() && named().next().is_some() => Found::Unfit,
+            (None, _) => Found::Unknown,
+        }
+    }
+}
+
+impl Key {
+    fn read(value: Value) -> Option<Key> {
+        let jwk = Jwk::deserialize(value).ok()?;
+        let is_for_signatures =
+            jwk.common.public_key_use.as_ref().is_none_or(|usage| *usage == PublicKeyUse::Signature);
+        let operations = jwk.common.key_operations.as_ref();
+        let may_verify = operations.is_none_or(|operations| operations.contains(&KeyOperations::Verify));
+        let only = jwk.common.key_algorithm;
+        let algorithms = of_type(&jwk.algorithm).iter().copied();
+        let algorithms: Vec<Algorithm> =
+            algorithms.filter(|algorithm| only.is_none_or(|only| only == KeyAlgorithm::from(*algorithm))).collect();
+        if algorithms.is_empty() || !is_for_signatures || !may_verify {
+            return None;
+        }
+        let material = DecodingKey::from_jwk(&jwk).ok()?;
+        let id = jwk.common.key_id;
+        Some(Key { print: print(id.as_deref(), &algorithms, &material), id, algorithms, material })
+    }
+}
+
+/// What a key of this type can be used for. Not secrets: whoever can check with one can sign with it.
+fn of_type(parameters: &AlgorithmParameters) -> &'static [Algorithm] {
+    match parameters {
+        AlgorithmParameters::RSA(_) => {
+            use Algorithm::*;
+            &[RS256, RS384, RS512, PS256, PS384, PS512]
+        }
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => &[Algorithm::ES256],
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P384 => &[Algorithm::ES384],
+        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => &[Algorithm::EdDSA],
+        _ => &[],
+    }
+}
+
+fn print(id: Option<&str>, algorithms: &[Algorithm], material: &DecodingKey) -> Print {
+    let mut digest = Sha256::new();
+    let mut add = |part: &[u8]| {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    };
+    add(id.unwrap_or_default().as_bytes());
+    add(format!("{algorithms:?}").as_bytes());
+    match material.kind() {
+        DecodingKeyKind::SecretOrDer(point) => add(point),
+        DecodingKeyKind::RsaModulusExponent { n, e } => {
+            add(n);
+            add(e);
+        }
+    }
+    digest.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(keys: Value) -> KeySet {
+        KeySet::read(json!({ "keys": keys }).to_string().as_bytes()).expect("a document of keys")
+    }
+
+    fn curve(more: Value) -> Value {
+        let mut key = json!({"kty": "EC", "crv": "P-256", "x": "AQ", "y": "Ag"});
+        key.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        key
+    }
+
+    #[test]
+    fn s05_a_key_is_for_what_its_type_and_its_issuer_say() {
+        let rsa = json!({"kty": "RSA", "kid": "r", "n": "AQ", "e": "AQAB"});
+        let keys = set(
+            json!([rsa, curve(json!({"kid": "e"})), {"kty": "RSA", "kid": "p", "alg": "PS256", "n": "AQ", "e": "Aw"}]),
+        );
+        assert!(matches!(keys.find(Some("r"), Algorithm::RS256), Found::Key(_)));
+        assert!(matches!(keys.find(Some("r"), Algorithm::ES256), Found::Unfit));
+        assert!(matches!(keys.find(Some("e"), Algorithm::RS256), Found::Unfit));
+        assert!(matches!(keys.find(Some("e"), Algorithm::ES384), Found::Unfit), "another curve");
+        assert!(matches!(keys.find(Some("p"), Algorithm::RS256), Found::Unfit), "the issuer says for what");
+        assert!(matches!(keys.find(Some("p"), Algorithm::PS256), Found::Key(_)));
+        assert!(matches!(keys.find(Some("x"), Algorithm::RS256), Found::Unknown));
+    }
+
+    #[test]
+    fn s05_secrets_and_keys_for_other_uses_are_left_out() {
+        let unfit = json!([
+            {"kty": "oct", "kid": "s", "k": "c2VjcmV0"},
+            {"kty": "oct", "kid": "s", "alg": "RS256", "k": "c2VjcmV0"},
+            curve(json!({"use": "enc"})),
+            curve(json!({"key_ops": ["sign"]})),
+            curve(json!({"alg": "HS256"})),
+            curve(json!({"alg": "ES512"})),
+            {"kty": "EC", "crv": "P-521", "x": "AQ", "y": "Ag"},
+            {"kty": "OKP", "crv": "X25519", "x": "AQ"},
+            {"kty": "AKP", "alg": "ML-DSA-44", "pub": "AQ"},
+            {"kty": "RSA"},
+            "no key",
+        ]);
+        assert_eq!(set(unfit).len(), 0);
+        assert!(KeySet::read(b"<html>").is_none() && KeySet::read(b"{}").is_none());
+        let many: Vec<Value> = (0..2 * MOST_KEYS).map(|id| curve(json!({"kid": id.to_string()}))).collect();
+        assert_eq!(set(many.into()).len(), MOST_KEYS);
+    }
+
+    #[test]
+    fn s05_a_token_that_names_no_key_has_the_only_one_or_none() {
+        let one = set(json!([curve(json!({"kid": "a"})), {"kty": "OKP", "crv": "Ed25519", "kid": "b", "x": "AQ"}]));
+        assert!(matches!(one.find(None, Algorithm::ES256), Found::Key(_)));
+        assert!(matches!(one.find(None, Algorithm::RS256), Found::Unknown));
+        let two = set(json!([curve(json!({"kid": "a"})), curve(json!({"kid": "b"}))]));
+        assert!(matches!(two.find(None, Algorithm::ES256), Found::Unfit));
+    }
+
+    #[test]
+    fn a_key_is_another_when_anything_of_it_changes() {
+        let print = |key: Value| set(json!([key])).0[0].print;
+        let usual = print(curve(json!({"kid": "a"})));
+        assert_eq!(usual, print(curve(json!({"kid": "a", "use": "sig"}))));
+        for other in [json!({"kid": "b"}), json!({"kid": "a", "x": "Aw"}), json!({})] {
+            assert_ne!(usual, print(curve(other)));
+        }
+    }
+}

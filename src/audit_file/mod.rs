@@ -1,0 +1,128 @@
+//! The audit log in a file (M-98): one line of JSON for each call and event.
+//!
+//! Calls only put their entry into a queue. One thread takes what is there, every few milliseconds, and writes it with
+//! one call. A file that cannot be written stops nobody: what is missing is counted, and noted in the file as soon as
+//! that is possible.
+
+mod queue;
+mod rotating;
+mod writer;
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use corbie_mcp::{AuditEntry, AuditEvent, AuditSink};
+use serde::Serialize;
+
+use crate::config::audit as config;
+use crate::locked::locked;
+use queue::Queue;
+use rotating::Rotating;
+use writer::Writer;
+
+/// A file that entries go to. What was taken is written when it is dropped.
+#[derive(Debug)]
+pub struct AuditFile {
+    shared: Arc<Shared>,
+    is_required: bool,
+}
+
+/// What callers and the writing thread share.
+#[derive(Debug)]
+struct Shared {
+    queue: Queue,
+    /// Entries that are in no file, for lack of room here or there.
+    lost: AtomicU64,
+    is_failing: AtomicBool,
+    /// Why the file could not be written the last time.
+    failure: Mutex<Option<String>>,
+}
+
+/// One line of the file.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Line {
+    Call(AuditEntry),
+    Event(AuditEvent),
+}
+
+/// The files of this process. A server and its tools may hold each other for ever, so a file is not always dropped before
+/// the process ends.
+static OPEN: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+/// How long a stop waits for the last lines: a disk that hangs must not keep the process.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl AuditFile {
+    /// Opens the file, so that a mistake in its path is known at the start, and begins to write.
+    pub fn open(path: &Path, settings: &config::Audit) -> io::Result<AuditFile> {
+        let file = Rotating::open(path, settings.max_bytes.bytes() as u64, settings.keep)?;
+        let shared = Arc::new(Shared {
+            queue: Queue::default(),
+            lost: AtomicU64::new(0),
+            is_failing: AtomicBool::new(false),
+            failure: Mutex::default(),
+        });
+        let writer = Writer::new(shared.clone(), file);
+        std::thread::Builder::new().name("audit".into()).spawn(move || writer.work())?;
+        locked(&OPEN).push(Arc::downgrade(&shared));
+        Ok(AuditFile { shared, is_required: settings.on_failure == config::OnFailure::Refuse })
+    }
+
+    /// Writes what was taken so far, and takes no more. Waits, but not for ever.
+    pub fn finish(&self) {
+        self.shared.finish();
+    }
+
+    fn take(&self, line: Line) {
+        if !self.shared.queue.add(line) {
+            self.shared.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The same for all files of this process, at its end.
+pub fn finish_all() {
+    let open = std::mem::take(&mut *locked(&OPEN));
+    open.iter().filter_map(Weak::upgrade).for_each(|shared| shared.finish());
+}
+
+impl Shared {
+    fn finish(&self) {
+        if !self.queue.finish(PATIENCE) {
+            tracing::error!("the audit log could not be written to its end");
+        }
+    }
+}
+
+impl AuditSink for AuditFile {
+    fn call(&self, entry: &AuditEntry) {
+        self.take(Line::Call(entry.clone()));
+    }
+
+    fn event(&self, event: &AuditEvent) {
+        self.take(Line::Event(event.clone()));
+    }
+
+    fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
+    }
+
+    fn failing(&self) -> Option<String> {
+        let failing = self.shared.is_failing.load(Ordering::Relaxed);
+        failing.then(|| locked(&self.shared.failure).clone().unwrap_or_default())
+    }
+
+    fn is_required(&self) -> bool {
+        self.is_required
+    }
+}
+
+impl Drop for AuditFile {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

@@ -1,0 +1,109 @@
+//! The thread that writes.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+
+use super::queue::Batch;
+use super::rotating::Rotating;
+use super::{Line, Shared};
+use crate::locked::locked;
+
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    file: Rotating,
+    /// Losses that the file tells of.
+    told: u64,
+}
+
+/// How often a file that cannot be written is tried again while nobody calls.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long is slept while nobody calls and all is well.
+const QUIET: Duration = Duration::from_secs(3600);
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>, file: Rotating) -> Writer {
+        Writer { shared, file, told: 0 }
+    }
+
+    /// Works until nothing more can come.
+    pub(super) fn work(mut self) {
+        loop {
+            let failing = self.shared.is_failing.load(Ordering::Relaxed);
+            let Batch { lines, is_last } = self.shared.queue.take(if failing { RETRY } else { QUIET });
+            self.write(&lines);
+            if is_last {
+                break;
+            }
+        }
+        if let Err(error) = self.file.sync() {
+            tracing::error!(%error, "the end of the audit log may not be on the disk");
+        }
+        self.shared.queue.end();
+    }
+
+    fn write(&mut self, lines: &[Line]) {
+        self.note_losses();
+        let (mut piece, mut count) = (Vec::new(), 0);
+        for line in lines {
+            let before = piece.len();
+            // Every value has a form in JSON, and writing into memory does not fail.
+            let _ = serde_json::to_writer(&mut piece, line);
+            piece.push(b'\n');
+            // No more at a time than the file may hold.
+            if before > 0 && piece.len() as u64 > self.file.max_bytes() {
+                let rest = piece.split_off(before);
+                self.append(&piece, count);
+                (piece, count) = (rest, 0);
+            }
+            count += 1;
+        }
+        self.append(&piece, count);
+    }
+
+    /// Tells in the file how many entries are missing there, if it does not know yet.
+    fn note_losses(&mut self) {
+        let lost = self.shared.lost.load(Ordering::Relaxed);
+        if lost > self.told {
+            let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+            let note = json!({ "kind": "event", "time": time, "event": "entries_lost", "lost": lost - self.told });
+            if self.append(format!("{note}\n").as_bytes(), 0) {
+                self.told = lost;
+            }
+        }
+    }
+
+    /// Writes some lines, and tells whether they are in the file. So many entries are lost otherwise.
+    fn append(&mut self, lines: &[u8], entries: u64) -> bool {
+        if lines.is_empty() {
+            return true;
+        }
+        match self.file.append(lines) {
+            Ok(()) => self.recovered(),
+            Err(error) => {
+                self.shared.lost.fetch_add(entries, Ordering::Relaxed);
+                self.failed(&error);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Told once, and not for every call.
+    fn failed(&self, error: &io::Error) {
+        *locked(&self.shared.failure) = Some(error.to_string());
+        if !self.shared.is_failing.swap(true, Ordering::Relaxed) {
+            tracing::error!(%error, "the audit log cannot be written; what is missing is counted");
+        }
+    }
+
+    fn recovered(&self) {
+        if self.shared.is_failing.swap(false, Ordering::Relaxed) {
+            let lost = self.shared.lost.load(Ordering::Relaxed);
+            tracing::warn!(lost, "the audit log can be written again");
+        }
+    }
+}

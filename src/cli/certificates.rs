@@ -1,0 +1,136 @@
+//! The certificates of HTTPS: read at the start, and again while the server runs, when their files change and on SIGHUP.
+//!
+//! A pair that cannot be used changes nothing but the log. Connections that are open go on with what they began with.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use corbie_mcp::transport::{CertificateError, Certificates};
+
+use crate::changes::{EVERY, Hangups, Stamp};
+use crate::config::tls::Tls;
+use crate::config::{ConfigError, Loaded};
+
+/// Certificates in use, and the state of the files they were read from.
+pub(super) struct Followed {
+    pub(super) certificates: Certificates,
+    files: Tls,
+    /// Taken before the files were read: a change that comes meanwhile is seen as one.
+    read: [Option<Stamp>; 2],
+}
+
+/// Why a pair of files is of no use, and which of the two is to blame.
+#[derive(Debug, thiserror::Error)]
+#[error("`{path}` {why}")]
+struct Unusable {
+    of_key: bool,
+    path: String,
+    why: String,
+}
+
+/// A pair as its files have it.
+struct Pair {
+    chain: Vec<u8>,
+    key: Vec<u8>,
+}
+
+/// More than any chain needs.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The certificates of the settings, if they have any.
+pub(super) fn open(loaded: &Loaded) -> Result<Option<Followed>, ConfigError> {
+    let Some(files) = &loaded.config.server.tls else { return Ok(None) };
+    let read = stamps(files);
+    let opened = Pair::read(files).and_then(|pair| {
+        Certificates::from_pem(&pair.chain, &pair.key).map_err(|error| Unusable::because(files, &error))
+    });
+    let certificates = opened.map_err(|unusable| {
+        let key = if unusable.of_key { "server.tls.key" } else { "server.tls.certificate" };
+        loaded.mistake(key, unusable.to_string())
+    })?;
+    warn_of_readers(&files.key);
+    Ok(Some(Followed { certificates, files: files.clone(), read }))
+}
+
+/// Listens for the signal from this call on; the future follows it, and the files, until it is dropped.
+pub(super) fn follow(followed: Followed) -> impl Future<Output = ()> + Send {
+    let mut hangups = Hangups::listen();
+    async move {
+        let Followed { certificates, files, mut read } = followed;
+        let mut seen = read;
+        let mut looks = tokio::time::interval(EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = hangups.next() => {}
+                _ = looks.tick() => {
+                    let now = stamps(&files);
+                    // Files that have just changed may be half written; they are read when they have not changed since.
+                    let still = now == std::mem::replace(&mut seen, now);
+                    if !still || now == read {
+                        continue;
+                    }
+                }
+            }
+            read = stamps(&files);
+            reload(&files, &certificates);
+        }
+    }
+}
+
+fn stamps(files: &Tls) -> [Option<Stamp>; 2] {
+    [Stamp::of(Some(&files.certificate)), Stamp::of(Some(&files.key))]
+}
+
+fn reload(tls: &Tls, certificates: &Certificates) {
+    let replaced = Pair::read(tls)
+        .and_then(|pair| certificates.replace(&pair.chain, &pair.key).map_err(|error| Unusable::because(tls, &error)));
+    match replaced {
+        Ok(true) => tracing::info!("the certificate was read again"),
+        Ok(false) => tracing::info!("the certificate has not changed"),
+        Err(error) => return tracing::error!(%error, "the new certificate is refused and the old one stays"),
+    }
+    warn_of_readers(&tls.key);
+}
+
+impl Pair {
+    fn read(tls: &Tls) -> Result<Pair, Unusable> {
+        let read = |path: &Path, of_key| {
+            bounded(path).map_err(|error| Unusable {
+                of_key,
+                path: path.display().to_string(),
+                why: format!("cannot be read: {error}"),
+            })
+        };
+        Ok(Pair { chain: read(&tls.certificate, false)?, key: read(&tls.key, true)? })
+    }
+}
+
+impl Unusable {
+    fn because(tls: &Tls, error: &CertificateError) -> Unusable {
+        let of_key = error.is_of_key();
+        let path = if of_key { &tls.key } else { &tls.certificate };
+        Unusable { of_key, path: path.display().to_string(), why: error.to_string() }
+    }
+}
+
+fn bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whoever can read the key can pass for this server.
+#[cfg(unix)]
+fn warn_of_readers(key: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    const OTHERS_MAY_READ: u32 = 0o004;
+    let mode = std::fs::metadata(key).map(|facts| facts.permissions().mode());
+    if mode.is_ok_and(|mode| mode & OTHERS_MAY_READ != 0) {
+        tracing::warn!(key = %key.display(), "every user of this machine can read the private key; `chmod 600` it");
+    }
+}
+
+#[cfg(not(unix))]
+fn warn_of_readers(_: &Path) {}

@@ -1,0 +1,173 @@
+//! Which addresses the server listens on, and opening them.
+
+use std::fmt::{self, Display};
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use corbie_mcp::transport::Auth;
+use tokio::net::TcpListener;
+
+use crate::access::Access;
+use crate::config::address::{HostPort, Listen, is_loopback};
+use crate::config::server::NoAuthentication;
+use crate::config::{ConfigError, Loaded};
+
+/// An open address, and what it asks of its callers.
+pub(super) struct Listening {
+    pub(super) at: At,
+    pub(super) auth: Auth,
+}
+
+/// What was opened.
+pub(super) enum At {
+    Port(TcpListener, SocketAddr),
+    #[cfg(unix)]
+    Socket(corbie_mcp::transport::SocketFile),
+}
+
+/// One address to listen on, and how bad it is if that fails.
+struct Wanted {
+    address: Listen,
+    /// Asked for by name or number, so a failure is fatal.
+    explicit: bool,
+}
+
+const DEFAULT_PORTS: [u16; 2] = [8090, 3000];
+
+/// Opens every address, after all of them were found fit to be opened. A default port that is taken is passed over as
+/// long as another could be opened.
+pub(super) async fn open(loaded: &Loaded, ports: &[u16], access: &Access) -> Result<Vec<Listening>, ConfigError> {
+    let key = if ports.is_empty() { "server.listen" } else { "--port" };
+    let unfit = |address: &dyn Display, error: NoAuthentication| match loaded.config.server.auth {
+        Some(_) => loaded.mistake("server.auth", format!("{error} (for {address})")),
+        None => loaded.mistake(key, format!("asks for {address}, and `server.auth` {error}")),
+    };
+    let (wanted, anybody) = (wanted(loaded, ports), !access.callers.is_empty());
+    for Wanted { address, .. } in &wanted {
+        let of_this_machine = match address {
+            Listen::Port(address) => address.is_loopback(),
+            Listen::Socket(_) => true,
+        };
+        loaded.config.server.authentication(of_this_machine, anybody).map_err(|error| unfit(address, error))?;
+    }
+    let mut open = Vec::new();
+    let mut last_failure = None;
+    for Wanted { address, explicit } in wanted {
+        let opened = match &address {
+            Listen::Port(address) => bind(address).await,
+            Listen::Socket(path) => {
+                let opened = open_socket(path, loaded.config.server.socket_mode.bits());
+                let opened = opened.map_err(|why| loaded.mistake(key, format!("cannot listen on {address}: {why}")))?;
+                open.push(opened);
+                continue;
+            }
+        };
+        match opened {
+            Ok(opened) => open.extend(opened),
+            Err(error) => {
+                let advice = "stop what uses it or choose another port";
+                let failure = loaded.mistake(key, format!("cannot listen on {address}: {error}; {advice}"));
+                if explicit {
+                    return Err(failure);
+                }
+                tracing::warn!(%address, %error, "default port is taken");
+                last_failure = Some(failure);
+            }
+        }
+    }
+    if open.is_empty()
+        && let Some(failure) = last_failure
+    {
+        return Err(failure);
+    }
+    // A name may have turned out to be another kind of address than it looked like, so each is asked for again.
+    let ask = |at: At| {
+        let authentication = loaded.config.server.authentication(at.is_of_this_machine(), anybody);
+        let authentication = authentication.map_err(|error| unfit(&at, error))?;
+        Ok(Listening { at, auth: access.auth(authentication) })
+    };
+    open.into_iter().map(ask).collect()
+}
+
+impl At {
+    /// Whether its callers are on this machine.
+    pub(super) fn is_of_this_machine(&self) -> bool {
+        match self {
+            At::Port(_, address) => is_loopback(address.ip()),
+            #[cfg(unix)]
+            At::Socket(_) => true,
+        }
+    }
+
+    /// Whether others than this user can reach it: their files are not the server's.
+    pub(super) fn is_open_to_others(&self) -> bool {
+        match self {
+            At::Port(_, address) => !is_loopback(address.ip()),
+            #[cfg(unix)]
+            At::Socket(socket) => socket.is_open_to_others(),
+        }
+    }
+
+    /// Where the protocol is spoken, for people.
+    pub(super) fn url(&self, encrypted: bool) -> String {
+        match self {
+            At::Port(..) if encrypted => format!("https://{self}/mcp"),
+            At::Port(..) => format!("http://{self}/mcp"),
+            #[cfg(unix)]
+            At::Socket(_) => self.to_string(),
+        }
+    }
+}
+
+impl Display for At {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            At::Port(_, address) => address.fmt(out),
+            #[cfg(unix)]
+            At::Socket(socket) => write!(out, "unix:{}", socket.path().display()),
+        }
+    }
+}
+
+fn wanted(loaded: &Loaded, ports: &[u16]) -> Vec<Wanted> {
+    let local = |port: &u16, explicit| Wanted { address: Listen::Port(HostPort::new("localhost", *port)), explicit };
+    let configured = &loaded.config.server.listen;
+    if !ports.is_empty() {
+        return ports.iter().map(|port| local(port, true)).collect();
+    }
+    if configured.is_empty() {
+        return DEFAULT_PORTS.iter().map(|port| local(port, false)).collect();
+    }
+    configured.iter().map(|address| Wanted { address: address.clone(), explicit: true }).collect()
+}
+
+/// `localhost` is two addresses (T-43); the second is passed over on machines without IPv6.
+async fn bind(address: &HostPort) -> io::Result<Vec<At>> {
+    let mut bound = Vec::new();
+    if address.host().eq_ignore_ascii_case("localhost") {
+        bound.push(TcpListener::bind(("127.0.0.1", address.port())).await?);
+        // Port 0 means "any": the second listener takes the number the first was given.
+        let port = bound[0].local_addr()?.port();
+        match TcpListener::bind(("::1", port)).await {
+            Ok(listener) => bound.push(listener),
+            // Somebody else has the other half of the port, and clients that say `localhost` might reach them.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(error),
+            // This machine has no IPv6.
+            Err(_) => {}
+        }
+    } else {
+        bound.push(TcpListener::bind((address.host(), address.port())).await?);
+    }
+    bound.into_iter().map(|listener| listener.local_addr().map(|address| At::Port(listener, address))).collect()
+}
+
+#[cfg(unix)]
+fn open_socket(path: &Path, mode: u32) -> Result<At, corbie_mcp::transport::SocketError> {
+    corbie_mcp::transport::SocketFile::bind(path, mode).map(At::Socket)
+}
+
+#[cfg(not(unix))]
+fn open_socket(_: &Path, _: u32) -> Result<At, &'static str> {
+    Err("this system has no sockets in its file system; give a `host:port`")
+}

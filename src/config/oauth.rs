@@ -1,0 +1,251 @@
+//! `server.oauth`: tokens that an authorization server gives out.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use url::{Host, Url};
+
+use super::address::HttpUrl;
+use super::duration::Period;
+use super::external::Mistake;
+use super::problem::KeyPath;
+use super::trust::Level;
+
+/// An authorization server whose tokens are taken: corbie is a resource server of OAuth 2.1. Tokens are signed JWTs, as
+/// RFC 9068 has them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OAuth {
+    /// Who gives out the tokens, letter by letter as their `iss` has it.
+    pub issuer: Identifier,
+    /// The address by which clients know this server. Tokens must be made for it: their `aud` names it.
+    pub resource: Identifier,
+    /// What else `aud` may name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audiences: Vec<String>,
+    /// Where the issuer's keys are. Left out, the issuer's metadata tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwks_url: Option<HttpUrl>,
+    /// How far a caller is trusted, by the scopes of its token; the highest counts. A token with none of them is
+    /// `untrusted`.
+    #[serde(default)]
+    pub scopes: BTreeMap<String, Level>,
+    /// By how much clocks may differ, `10m` at most.
+    #[serde(default = "usual_skew")]
+    pub clock_skew: Period,
+    /// How tokens may be signed.
+    #[serde(default = "all_algorithms")]
+    #[schemars(length(min = 1))]
+    pub algorithms: Vec<Algorithm>,
+}
+
+/// A way to sign that needs no shared secret. There are no others: whoever checks with a secret could also sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum Algorithm {
+    RS256,
+    RS384,
+    RS512,
+    PS256,
+    PS384,
+    PS512,
+    ES256,
+    ES384,
+    EdDSA,
+}
+
+/// A web address that is compared letter by letter, so it is kept as it was written. It has no user, query or fragment.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Identifier {
+    text: String,
+    url: Url,
+}
+
+/// Text does not name a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is not a web address without user, query and fragment")]
+pub struct NotAnIdentifier;
+
+/// With more, tokens would be taken long after they expired.
+const MOST_SKEW: Duration = Duration::from_secs(600);
+
+impl OAuth {
+    /// What the schema cannot say.
+    pub(super) fn mistakes(&self) -> Vec<Mistake> {
+        let mistake = |key: &str, message: String| Mistake {
+            path: KeyPath::default().key("server").key("oauth").key(key),
+            message,
+        };
+        let mut mistakes = Vec::new();
+        let asked = [("issuer", Some(self.issuer.url())), ("jwks_url", self.jwks_url.as_ref().map(HttpUrl::expose))];
+        for (key, url) in asked {
+            if url.is_some_and(|url| !is_safe(url)) {
+                let message = "must begin with `https://`; `http://` is for addresses of this machine only";
+                mistakes.push(mistake(key, message.into()));
+            }
+        }
+        if self.jwks_url.as_ref().map(HttpUrl::expose).is_some_and(names_user) {
+            mistakes.push(mistake("jwks_url", "must not name a user; keys are public".into()));
+        }
+        if self.clock_skew.get() > MOST_SKEW {
+            mistakes.push(mistake("clock_skew", "may be `10m` at most".into()));
+        }
+        for scope in self.scopes.keys().filter(|scope| !is_scope(scope)) {
+            let message =
+                format!("has `{scope}`, which is no scope: those are visible ASCII without spaces, `\"` and `\\`");
+            mistakes.push(mistake("scopes", message));
+        }
+        mistakes
+    }
+}
+
+/// Whether what comes from there can be believed: it is encrypted, or never leaves this machine.
+pub fn is_safe(url: &Url) -> bool {
+    url.scheme() == "https" || url.scheme() == "http" && is_loopback(url)
+}
+
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::V6(address).is_loopback(),
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        None => false,
+    }
+}
+
+fn names_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// As RFC 6749 has it.
+fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
+}
+
+fn usual_skew() -> Period {
+    Period::seconds(60)
+}
+
+fn all_algorithms() -> Vec<Algorithm> {
+    use Algorithm::*;
+    vec![RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA]
+}
+
+// === impl Identifier ===
+
+impl Identifier {
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+}
+
+impl FromStr for Identifier {
+    type Err = NotAnIdentifier;
+
+    fn from_str(text: &str) -> Result<Self, NotAnIdentifier> {
+        let url = Url::parse(text).map_err(|_| NotAnIdentifier)?;
+        let is_bare = !names_user(&url);
+        let is_short = url.query().is_none() && url.fragment().is_none();
+        // It goes into headers and is compared: what a parser would mend is better mended by who wrote it.
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte));
+        let fits = matches!(url.scheme(), "http" | "https") && url.has_host() && is_bare && is_short && is_plain;
+        fits.then(|| Self { text: text.into(), url }).ok_or(NotAnIdentifier)
+    }
+}
+
+impl fmt::Display for Identifier {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+impl TryFrom<String> for Identifier {
+    type Error = NotAnIdentifier;
+
+    fn try_from(text: String) -> Result<Self, NotAnIdentifier> {
+        text.parse()
+    }
+}
+
+impl From<Identifier> for String {
+    fn from(identifier: Identifier) -> Self {
+        identifier.text
+    }
+}
+
+impl JsonSchema for Identifier {
+    fn schema_name() -> Cow<'static, str> {
+        "Identifier".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "server-identifier", "examples": ["https://login.example.org"]})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(more: serde_json::Value) -> Result<OAuth, serde_json::Error> {
+        let mut settings = serde_json::json!({"issuer": "https://a.example", "resource": "https://b.example/mcp"});
+        settings.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        serde_json::from_value(settings)
+    }
+
+    #[test]
+    fn s05_an_issuer_stays_as_it_was_written() {
+        for text in ["https://a.example", "https://a.example/", "https://a.example/tenant/"] {
+            assert_eq!(text.parse::<Identifier>().expect("fits").as_str(), text);
+        }
+        for text in
+            ["a.example", "ftp://a.example", "https://u@a.example", "https://a.example?x", "https://a.example#x"]
+        {
+            assert_eq!(text.parse::<Identifier>(), Err(NotAnIdentifier), "{text}");
+        }
+        assert_eq!("https://a.example/\"x".parse::<Identifier>(), Err(NotAnIdentifier));
+    }
+
+    #[test]
+    fn s05_a_secret_never_checks_a_token() {
+        for algorithm in ["HS256", "HS384", "HS512", "none", "None"] {
+            assert!(settings(serde_json::json!({"algorithms": [algorithm]})).is_err(), "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn s05_keys_come_over_https_or_from_this_machine() {
+        let none: [&str; 0] = [];
+        let mistakes = |more| {
+            let found = settings(more).expect("readable").mistakes();
+            found.into_iter().map(|mistake| mistake.path.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(mistakes(serde_json::json!({})), none);
+        assert_eq!(mistakes(serde_json::json!({"issuer": "http://127.0.0.1:1", "jwks_url": "http://[::1]/k"})), none);
+        assert_eq!(mistakes(serde_json::json!({"issuer": "http://a.example"})), ["server.oauth.issuer"]);
+        assert_eq!(mistakes(serde_json::json!({"jwks_url": "http://10.0.0.1/keys"})), ["server.oauth.jwks_url"]);
+        assert_eq!(
+            mistakes(serde_json::json!({"jwks_url": "https://me:secret@a.example/keys"})),
+            ["server.oauth.jwks_url"]
+        );
+        assert_eq!(mistakes(serde_json::json!({"clock_skew": "11m"})), ["server.oauth.clock_skew"]);
+        assert_eq!(
+            mistakes(serde_json::json!({"scopes": {"a b": "trusted", "ok": "verified"}})),
+            ["server.oauth.scopes"]
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Gauges that are looked up when somebody asks for the metrics, and cost nothing before.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+/// A value, and the labels it stands under.
+pub(crate) type Sample = (Vec<(&'static str, String)>, u64);
+
+struct Looked<Look> {
+    name: &'static str,
+    help: &'static str,
+    look: Look,
+}
+
+/// Adds a gauge; `look` must be quick, and its labels few.
+pub(crate) fn register(
+    registry: &mut Registry,
+    name: &'static str,
+    help: &'static str,
+    look: impl Fn() -> Vec<Sample> + Send + Sync + 'static,
+) {
+    registry.register_collector(Box::new(Looked { name, help, look }));
+}
+
+/// One without labels.
+pub(crate) fn single(value: usize) -> Vec<Sample> {
+    vec![(Vec::new(), value as u64)]
+}
+
+impl<Look: Fn() -> Vec<Sample> + Send + Sync + 'static> Collector for Looked<Look> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        // The form of the text ends a sentence where one is registered the usual way.
+        let help = format!("{}.", self.help);
+        let mut metric = encoder.encode_descriptor(self.name, &help, None, MetricType::Gauge)?;
+        for (labels, value) in (self.look)() {
+            let value = ConstGauge::new(value);
+            match labels.is_empty() {
+                true => return value.encode(metric),
+                false => value.encode(metric.encode_family(&labels)?)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<Look> fmt::Debug for Looked<Look> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Looked").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,51 @@
+//! How much there is and how much waits, for operators. Read from memory: nothing is asked of the store.
+
+use prometheus_client::registry::Registry;
+
+use super::Knowledge;
+use super::library::Held;
+use crate::gauges::{self, Sample};
+
+/// Bases beyond these are in the totals alone: labels must not pile up.
+const MOST_BASES: usize = 100;
+
+impl Knowledge {
+    /// Adds how much there is to a server's metrics. As long as nobody has opened the base, it is nothing.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("knowledge");
+        let total = |of: fn(&Held) -> usize| {
+            let knowledge = self.clone();
+            move || gauges::single(knowledge.held().iter().map(of).sum())
+        };
+        gauges::register(registry, "documents", "Documents of all bases", total(|held| held.documents));
+        gauges::register(registry, "chunks", "Chunks of all bases", total(|held| held.chunks));
+        gauges::register(registry, "index_bytes", "Memory that the indexes take", total(|held| held.memory));
+        let of_bases = |of: fn(&Held) -> usize| {
+            let knowledge = self.clone();
+            let sample = move |held: &Held| (vec![("base", held.base.to_string())], of(held) as u64);
+            move || knowledge.held().iter().take(MOST_BASES).map(sample).collect()
+        };
+        gauges::register(registry, "base_documents", "Documents of a base", of_bases(|held| held.documents));
+        gauges::register(registry, "base_chunks", "Chunks of a base", of_bases(|held| held.chunks));
+        let knowledge = self.clone();
+        let bytes = move || vec![(Vec::new(), knowledge.opened().map_or(0, |open| open.store.size_on_disk()))];
+        gauges::register(registry, "store_bytes", "Size of the database on the disk", bytes);
+        let knowledge = self.clone();
+        let tasks = move || {
+            let (waiting, running) = knowledge.tasks_open();
+            let sample = |state: &str, count: usize| -> Sample { (vec![("state", state.to_owned())], count as u64) };
+            vec![sample("waiting", waiting), sample("running", running)]
+        };
+        gauges::register(registry, "tasks", "Tasks of this process that have not ended", tasks);
+    }
+
+    /// How many tasks of this process wait, and how many it is at.
+    pub fn tasks_open(&self) -> (usize, usize) {
+        self.opened().map_or((0, 0), |open| open.work.open())
+    }
+
+    /// What each base holds, largest first.
+    fn held(&self) -> Vec<Held> {
+        self.opened().map(|open| open.library.held()).unwrap_or_default()
+    }
+}

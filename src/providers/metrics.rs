@@ -1,0 +1,24 @@
+//! How providers are doing, for operators.
+
+use prometheus_client::registry::Registry;
+
+use super::pool::Pool;
+use super::provider::Provider;
+use crate::gauges;
+
+/// Adds what is known of each provider at the moment somebody asks.
+pub fn register(pool: &Pool, registry: &mut Registry) {
+    let registry = registry.sub_registry_with_prefix("provider");
+    let resting = of_each(pool, Provider::is_resting);
+    gauges::register(registry, "resting", "1 while a provider that kept failing is left alone", resting);
+    let failing = of_each(pool, |provider| provider.state().failing.is_some());
+    gauges::register(registry, "failing", "1 where the last answer to a prompt was none", failing);
+}
+
+fn of_each(pool: &Pool, is_so: fn(&Provider) -> bool) -> impl Fn() -> Vec<gauges::Sample> + Send + Sync + 'static {
+    let pool = pool.clone();
+    move || {
+        let sample = |provider: &Provider| (vec![("provider", provider.name.clone())], u64::from(is_so(provider)));
+        pool.providers().iter().map(|provider| sample(provider)).collect()
+    }
+}

@@ -1,0 +1,25 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! Tokens of an authorization server, with the real program: an issuer of the test publishes keys, the test signs, and
+//! callers come over HTTP.
+
+#[path = "access_oauth/fixture.rs"]
+mod fixture;
+#[path = "cli/http.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod http;
+#[path = "access_oauth/issuer.rs"]
+mod issuer;
+#[path = "access_oauth/keys.rs"]
+mod keys;
+#[path = "access_oauth/metadata.rs"]
+mod metadata;
+#[path = "cli/process.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod process;
+#[path = "access_oauth/signer.rs"]
+mod signer;
+#[path = "access_oauth/tokens.rs"]
+mod tokens;
+#[path = "cli/websocket.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod websocket;

@@ -1,0 +1,95 @@
+//! The program with an issuer, and what callers with tokens are told.
+
+use serde_json::{Value, json};
+
+use crate::http::{Client, Reply};
+use crate::issuer::Issuer;
+use crate::process::{Running, corbie};
+use crate::signer::seconds;
+
+pub(crate) const RESOURCE: &str = "https://mcp.example.org/mcp";
+
+pub(crate) struct Served {
+    pub(crate) server: Running,
+    pub(crate) callers: Callers,
+}
+
+/// Whoever calls it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Callers {
+    pub(crate) client: Client,
+}
+
+impl Served {
+    pub(crate) fn start(issuer: &Issuer) -> Served {
+        Served::with(issuer, json!({}))
+    }
+
+    /// With further settings of `server.oauth`.
+    pub(crate) fn with(issuer: &Issuer, more: Value) -> Served {
+        let scopes = json!({ "corbie:read": "untrusted", "corbie:write": "verified", "corbie:admin": "trusted" });
+        let mut oauth = json!({ "issuer": issuer.url, "resource": RESOURCE, "scopes": scopes });
+        oauth.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let settings = json!({ "server": { "oauth": oauth } });
+        let mut server = corbie("serve --port 0").file("corbie.json", &settings.to_string()).start();
+        let callers = Callers { client: server.client() };
+        Served { server, callers }
+    }
+}
+
+impl std::ops::Deref for Served {
+    type Target = Callers;
+
+    fn deref(&self) -> &Callers {
+        &self.callers
+    }
+}
+
+impl Callers {
+    pub(crate) fn ask(&self, token: &str) -> Reply {
+        self.call(token, "inspect_server", json!({}))
+    }
+
+    pub(crate) fn call(&self, token: &str, tool: &str, arguments: Value) -> Reply {
+        let body = json!({ "name": tool, "arguments": arguments }).to_string();
+        self.client.call("POST", "/mcp/tools/call", &[("Authorization", &format!("Bearer {token}"))], &body)
+    }
+
+    /// How far the holder of a good token is trusted.
+    #[track_caller]
+    pub(crate) fn trust(&self, token: &str) -> String {
+        let reply = self.ask(token);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()["structuredContent"]["trust"].as_str().unwrap().to_owned()
+    }
+
+    /// What the bearer of a bad token is told, which is nothing of the token.
+    #[track_caller]
+    pub(crate) fn refusal(&self, token: &str) -> String {
+        let reply = self.ask(token);
+        assert_eq!(reply.status, 401, "{reply:?}");
+        let challenge = reply.header("www-authenticate").unwrap();
+        assert!(challenge.starts_with("Bearer error=\"invalid_token\", resource_metadata=\""), "{challenge}");
+        for part in token.split('.').filter(|part| part.len() > 8) {
+            assert!(!reply.body.contains(part) && !challenge.contains(part), "{reply:?}");
+        }
+        reply.json()["error"]["message"].as_str().unwrap().to_owned()
+    }
+}
+
+/// What a good token says.
+pub(crate) fn claims(issuer: &Issuer) -> Value {
+    json!({
+        "iss": issuer.url, "aud": RESOURCE, "sub": "alice", "client_id": "app", "scope": "openid corbie:write",
+        "iat": seconds(-5), "exp": seconds(600), "jti": "1",
+    })
+}
+
+/// The same with other members; those that are null are taken away.
+pub(crate) fn claiming(issuer: &Issuer, more: Value) -> Value {
+    let mut claims = claims(issuer);
+    let members = claims.as_object_mut().unwrap();
+    members.extend(more.as_object().unwrap().clone());
+    members.retain(|_, value| !value.is_null());
+    claims
+}

@@ -1,0 +1,106 @@
+//! An authorization server as far as a resource server sees it: metadata and keys, which a test may change.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::process::PATIENCE;
+use crate::signer::Signer;
+
+pub(crate) struct Issuer {
+    pub(crate) url: String,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    keys: Vec<Value>,
+    is_down: bool,
+    metadata: Vec<(String, Value)>,
+    /// What comes in place of keys, byte by byte.
+    odd: Option<String>,
+    asked: Vec<String>,
+}
+
+pub(crate) const KEYS: &str = "/keys";
+
+impl Issuer {
+    /// One whose metadata is where RFC 8414 has it.
+    pub(crate) fn start(keys: &[&Signer]) -> Issuer {
+        Issuer::start_at("", "/.well-known/oauth-authorization-server", keys)
+    }
+
+    /// One with a path, and metadata in another place.
+    pub(crate) fn start_at(path: &str, metadata: &str, keys: &[&Signer]) -> Issuer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let url = format!("{base}{path}");
+        let document = json!({ "issuer": url, "jwks_uri": format!("{base}{KEYS}") });
+        let state = State { metadata: vec![(metadata.to_owned(), document)], ..State::default() };
+        let state = Arc::new(Mutex::new(state));
+        let shared = state.clone();
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let state = shared.clone();
+                // Whoever hangs up has lost interest.
+                thread::spawn(move || answer(connection, &state));
+            }
+        });
+        let issuer = Issuer { url, state };
+        issuer.publish(keys);
+        issuer
+    }
+
+    /// From now on these are all keys there are.
+    pub(crate) fn publish(&self, keys: &[&Signer]) {
+        self.publish_raw(keys.iter().map(|key| key.published()).collect());
+    }
+
+    pub(crate) fn publish_raw(&self, keys: Vec<Value>) {
+        self.state.lock().unwrap().keys = keys;
+    }
+
+    pub(crate) fn take_down(&self, is_down: bool) {
+        self.state.lock().unwrap().is_down = is_down;
+    }
+
+    /// Answers for keys with these bytes.
+    pub(crate) fn answer_oddly(&self, bytes: Option<String>) {
+        self.state.lock().unwrap().odd = bytes;
+    }
+
+    /// How often a path was asked for.
+    pub(crate) fn asked(&self, path: &str) -> usize {
+        self.state.lock().unwrap().asked.iter().filter(|asked| *asked == path).count()
+    }
+}
+
+fn answer(connection: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    connection.set_read_timeout(Some(PATIENCE))?;
+    let mut reader = BufReader::new(connection);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+    while reader.read_line(&mut line)? > 2 {}
+    let (status, body) = {
+        let mut state = state.lock().unwrap();
+        state.asked.push(path.clone());
+        if let Some(odd) = state.odd.clone().filter(|_| path == KEYS) {
+            drop(state);
+            return reader.get_mut().write_all(odd.as_bytes());
+        }
+        let document = state.metadata.iter().find(|(known, _)| *known == path).map(|(_, document)| document.clone());
+        match (state.is_down, document) {
+            (true, _) => ("503 Service Unavailable", json!({})),
+            (false, Some(document)) => ("200 OK", document),
+            (false, None) if path == KEYS => ("200 OK", json!({ "keys": state.keys })),
+            (false, None) => ("404 Not Found", json!({})),
+        }
+    };
+    let (length, body) = (body.to_string().len(), body);
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}");
+    write!(reader.get_mut(), "{head}\r\nConnection: close\r\n\r\n{body}")
+}

@@ -1,0 +1,166 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! The limits of the settings, kept by the real program: places among those worked on, memory for bodies, rates and
+//! uploads. How they work in detail is tested in the library.
+
+#[path = "cli/http.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod http;
+#[path = "cli/process.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod process;
+#[path = "route/upstream.rs"]
+#[allow(dead_code, reason = "shared with the tests of the router, which use more of it")]
+mod upstream;
+
+use std::io::{ErrorKind, Read, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::http::{Client, Reply, Stream};
+use crate::process::{Running, call, corbie, request, wait_for};
+use crate::upstream::Peer;
+
+const CHAT: &str = "/v1/chat/completions";
+
+/// A provider that says one word and goes on when it is left, or at the end of the test.
+fn endless() -> Peer {
+    Peer::start(|request, connection| {
+        if request.head.starts_with("GET") {
+            return;
+        }
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+        let word = json!({ "id": "1", "choices": [{ "index": 0, "delta": { "content": "on " } }] });
+        let _ = connection.write_all(format!("{head}data: {word}\n\n").as_bytes());
+        let _ = connection.set_read_timeout(Some(Duration::from_millis(20)));
+        let asked = Instant::now();
+        while asked.elapsed() < Duration::from_secs(60) {
+            match connection.read(&mut [0]) {
+                Ok(0) => return,
+                Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return,
+                _ => {}
+            }
+        }
+    })
+}
+
+/// The program with such a provider and these limits.
+fn serving(provider: &Peer, limits: &Value) -> (Running, Client) {
+    let house = json!({
+        "type": "openai-compatible",
+        "base_url": format!("http://127.0.0.1:{}/v1", provider.port),
+        "api_key": "test-key",
+    });
+    let settings = json!({ "server": { "limits": limits }, "providers": { "house": house } });
+    let mut server = corbie("serve --port 0").file("corbie.json", &settings.to_string()).start();
+    let client = server.client();
+    (server, client)
+}
+
+fn question(text: &str) -> Value {
+    json!({ "model": "house/any", "stream": true, "messages": [{ "role": "user", "content": text }] })
+}
+
+/// A stream that has begun.
+fn begun(client: &Client, body: &Value) -> Stream {
+    let mut stream = client.open("POST", CHAT, &[], &body.to_string()).unwrap();
+    assert_eq!(stream.head.status, 200, "{:?}", stream.head);
+    assert!(stream.read_chunk().unwrap().is_some());
+    stream
+}
+
+#[track_caller]
+fn assert_refused(reply: &Reply, status: u16, kind: &str, told: &str) {
+    assert_eq!(reply.status, status, "{reply:?}");
+    let error = &reply.json()["error"];
+    assert_eq!(error["type"], kind);
+    assert!(error["message"].as_str().unwrap().contains(told), "{error}");
+    let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
+    assert!(wait >= 1);
+    assert_eq!(reply.header("x-should-retry"), None, "this is the SDK's to try again");
+}
+
+#[test]
+fn s09_a_stream_keeps_its_place_until_its_end() {
+    let provider = endless();
+    let limits = json!({ "max_running": 1, "max_running_per_caller": 1, "max_waiting": 0 });
+    let (_server, client) = serving(&provider, &limits);
+    let stream = begun(&client, &question("go on"));
+    assert_refused(&client.post(CHAT, &question("me too")), 429, "rate_limit_error", "the server is busy");
+    let embeddings = json!({ "model": "auto", "input": "a text" });
+    assert_refused(&client.post("/v1/embeddings", &embeddings), 429, "rate_limit_error", "the server is busy");
+    let tool = client.post("/mcp", &call(1, "inspect_server", json!({})));
+    assert_eq!((tool.status, &tool.json()["error"]["code"]), (429, &json!(-32002)));
+    // What only looks something up needs no place.
+    assert_eq!(client.post("/mcp", &request(1, "ping", json!({}))).status, 200);
+    assert_eq!(client.get("/v1/models").status, 200);
+    assert_eq!(client.get("/health").status, 200);
+    drop(stream);
+    wait_for("the place to be free", || {
+        let tool = client.post("/mcp", &call(1, "inspect_server", json!({})));
+        (tool.status == 200).then_some(())
+    });
+    drop(begun(&client, &question("go on")));
+}
+
+#[test]
+fn s10_bodies_in_flight_share_the_memory_of_the_settings() {
+    let provider = endless();
+    let (_server, client) = serving(&provider, &json!({ "max_body_memory": "64KiB" }));
+    let large = question(&"words ".repeat(8000));
+    let stream = begun(&client, &large);
+    assert_refused(&client.post(CHAT, &large), 503, "server_error", "server.limits.max_body_memory");
+    assert_eq!(client.post("/mcp", &request(1, "ping", json!({}))).status, 200, "what fits is served");
+    let shown = client.get("/metrics").body;
+    assert!(shown.contains("corbie_admission_shed_total{reason=\"body_memory\"} 1"), "{shown}");
+    drop(stream);
+    wait_for("its memory to be free", || {
+        let again = client.open("POST", CHAT, &[], &large.to_string()).unwrap();
+        (again.head.status == 200).then_some(())
+    });
+}
+
+#[test]
+fn s09_x20_a_limit_for_all_callers_is_a_setting() {
+    let mut server = corbie("serve --port 0")
+        .variable("CORBIE_SERVER__GLOBAL_RATE_LIMIT__PER_SECOND", 1)
+        .variable("CORBIE_SERVER__GLOBAL_RATE_LIMIT__BURST", 4)
+        .start();
+    let client = server.client();
+    let ping = request(1, "ping", json!({}));
+    let replies: Vec<Reply> = (0..20).map(|_| client.post("/mcp", &ping)).collect();
+    assert_eq!(replies[0].status, 200);
+    let refused = replies.iter().find(|reply| reply.status == 429).expect("twenty are too many");
+    let error = &refused.json()["error"];
+    assert_eq!(error["code"], -32002);
+    assert!(error["data"]["details"]["retry_after_ms"].as_u64().unwrap() > 0, "{error}");
+    assert!(refused.header("retry-after").is_some());
+}
+
+#[test]
+fn k41_a_caller_may_let_so_much_wait_also_after_a_restart() {
+    let storage = tempfile::tempdir().unwrap();
+    let start = || {
+        corbie("serve --port 0")
+            .variable("CORBIE_KNOWLEDGE__STORAGE_PATH", storage.path().display())
+            .variable("CORBIE_KNOWLEDGE__MAX_UPLOADS_MB_PER_CALLER", 1)
+            .start()
+    };
+    let upload = |client: &Client, bytes: usize| client.call_bytes("POST", "/files?filename=a.txt", &vec![b'a'; bytes]);
+    let mut first = start();
+    let client = first.client();
+    assert_eq!(upload(&client, 900_000).status, 201);
+    let check = |client: &Client| {
+        let refused = upload(client, 300_000);
+        assert_eq!((refused.status, &refused.json()["error"]), (429, &json!("too_many_uploads")));
+        let told = refused.json()["message"].to_string();
+        assert!(told.contains("1 of the 1 MB that one caller may have") && told.contains("knowledge-add"), "{told}");
+    };
+    check(&client);
+    first.signal_to_end();
+    first.end_within(Duration::from_secs(20));
+    let mut second = start();
+    let client = second.client();
+    check(&client);
+    assert_eq!(upload(&client, 100_000).status, 201, "what fits is taken");
+}

@@ -1,0 +1,72 @@
+//! Certificates for `localhost`, made for one test, and a client that knows them.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::process::PATIENCE;
+
+/// A certificate that nobody has vouched for but itself, and its key.
+pub(crate) struct Identity {
+    pub(crate) chain: String,
+    pub(crate) key: String,
+}
+
+/// A connection over TLS.
+pub(crate) type Encrypted = StreamOwned<ClientConnection, TcpStream>;
+
+impl Identity {
+    pub(crate) fn new() -> Identity {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        Identity { chain: made.cert.pem(), key: made.signing_key.serialize_pem() }
+    }
+
+    /// Writes `server.pem` and `server.key`, each in one step as careful programs do.
+    pub(crate) fn write(&self, folder: &Path) {
+        write(folder, "server.pem", &self.chain);
+        write(folder, "server.key", &self.key);
+    }
+
+    /// Shakes hands, if the server has this certificate.
+    pub(crate) fn connect(&self, port: u16) -> io::Result<Encrypted> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.chain.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = builder.with_root_certificates(roots).with_no_client_auth();
+        let client = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut connection = StreamOwned::new(client, stream);
+        connection.conn.complete_io(&mut connection.sock)?;
+        Ok(connection)
+    }
+}
+
+/// Replaces a file in one step; only the user can read it.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let mut file = tempfile::NamedTempFile::new_in(folder).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o600)).unwrap();
+    file.persist(folder.join(name)).unwrap();
+}
+
+/// One request on a connection that goes on; the status line of its answer.
+pub(crate) fn ask_on(stream: &mut Encrypted) -> String {
+    stream.write_all(b"GET /live HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    // The answer is the word that ends it.
+    while !answer.ends_with(b"}") {
+        let mut piece = [0; 1024];
+        let length = stream.read(&mut piece).unwrap();
+        assert!(length > 0, "closed after {:?}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&piece[..length]);
+    }
+    String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,44 @@
+//! Which addresses may be opened without a token, and what is said of those that others can reach (S-06).
+
+use crate::identity::Identity;
+use crate::process::{Setup, corbie};
+
+fn listening_on(address: &str) -> Setup {
+    corbie("serve").file("corbie.yaml", &format!("server: {{listen: [\"{address}\"]}}\n"))
+}
+
+#[test]
+fn s06_whatever_others_can_reach_is_refused_without_a_token() {
+    // A name is known to the resolver alone, and counts as outside.
+    for address in ["0.0.0.0:0", "[::]:0", "[::ffff:0.0.0.0]:0", "localhost.:0", "some.name.example:0", "0:0"] {
+        let ended = listening_on(address).run("");
+        assert_eq!(ended.code, Some(1), "{address}: {}", ended.err);
+        let line = ended.err.lines().last().unwrap_or_default();
+        assert!(line.contains("server.listen") && line.contains("needs a token"), "{address}: {line}");
+    }
+}
+
+#[test]
+fn s06_x16_loopback_in_the_clothes_of_ipv6_is_loopback() {
+    let mut server = listening_on("[::ffff:127.0.0.1]:0").start();
+    let line = server.logged("listening");
+    assert!(line.contains("trusted"), "{line}");
+}
+
+#[test]
+fn s06_clear_text_to_the_outside_is_warned_of() {
+    let mut server = listening_on("0.0.0.0:0").variable("MCP_API_KEY", "a-long-word").start();
+    let line = server.logged("clear text");
+    assert!(line.contains("WARN") && line.contains("server.tls"), "{line}");
+
+    let program = listening_on("0.0.0.0:0")
+        .variable("MCP_API_KEY", "a-long-word")
+        .variable("CORBIE_SERVER__TLS__CERTIFICATE", "server.pem")
+        .variable("CORBIE_SERVER__TLS__KEY", "server.key");
+    Identity::new().write(program.folder());
+    let mut server = program.start();
+    server.logged("https://0.0.0.0:");
+    server.signal_to_end();
+    let ended = server.end();
+    assert!(!ended.err.contains("clear text"), "{}", ended.err);
+}

@@ -1,0 +1,79 @@
+//! A trace goes on: to providers, and to servers that are asked about prompts.
+
+use serde_json::{Value, json};
+
+use crate::fake::{Behaviour, Fake, Style};
+use crate::http::{Client, Reply};
+use crate::process::{call, corbie};
+use crate::upstream::Upstream;
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+fn traced(client: &Client, path: &str, body: &Value) -> Reply {
+    let headers = [("traceparent", PARENT), ("tracestate", "vendor=1"), ("baggage", "user=secret")];
+    let reply = client.call("POST", path, &headers, &body.to_string());
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply
+}
+
+/// The same trace, and another span than the caller's.
+#[track_caller]
+fn assert_goes_on(parent: &Value) {
+    let parent = parent.as_str().unwrap_or_else(|| panic!("{parent} is no text"));
+    assert!(parent.starts_with(&format!("00-{TRACE}-")) && parent.ends_with("-01"), "{parent}");
+    assert!(!parent.contains("b7ad6b7169203331"), "{parent}");
+}
+
+#[test]
+fn m98_a_trace_goes_on_to_providers_and_baggage_does_not() {
+    let upstream = Upstream::start();
+    let mut running = upstream.corbie("serve --port 0").start();
+    let client = running.client();
+    let chat = json!({ "model": "echo-large", "messages": [{ "role": "user", "content": "hi" }] });
+    traced(&client, "/v1/chat/completions", &chat);
+    let mut streamed = chat.clone();
+    streamed["stream"] = true.into();
+    traced(&client, "/v1/chat/completions", &streamed);
+    let prompt = json!({ "prompt": "hi", "model": "echo-large" });
+    traced(&client, "/mcp", &call(1, "chat_completion", prompt.clone()));
+    let mut with_meta = call(1, "chat_completion", prompt.clone());
+    with_meta["params"]["_meta"] = json!({ "traceparent": PARENT, "tracestate": "vendor=1", "baggage": "user=secret" });
+    assert_eq!(client.post("/mcp", &with_meta).status, 200);
+
+    let asked = |upstream: &Upstream| -> Vec<Value> {
+        let is_for = |request: &Value| request["path"].as_str().is_some_and(|path| path.contains("completions"));
+        upstream.requests().into_iter().filter(is_for).collect()
+    };
+    let requests = asked(&upstream);
+    assert_eq!(requests.len(), 4);
+    for request in &requests {
+        assert_goes_on(&request["headers"]["traceparent"]);
+        assert_eq!(request["headers"]["tracestate"], "vendor=1");
+        assert!(!request.to_string().contains("baggage"), "{request}");
+    }
+    client.post("/mcp", &call(1, "chat_completion", prompt));
+    let last = asked(&upstream).pop().unwrap();
+    assert_eq!(last["headers"]["traceparent"], Value::Null, "nobody follows this one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m98_a_trace_goes_on_to_servers_that_are_asked_about_prompts() {
+    for (style, transport) in [(Style::Rest, "http"), (Style::JsonRpc, "streamable-http")] {
+        let fake = Fake::start(Behaviour { style, ..Behaviour::default() }).await;
+        let url = fake.url();
+        let settings = format!("classification: {{type: mcp, mcp_server: {{url: '{url}', transport: {transport}}}}}\n");
+        let asked = tokio::task::spawn_blocking(move || {
+            let mut running = corbie("serve --port 0").file("corbie.yaml", &settings).start();
+            running.logged("the external classifier is ready");
+            traced(&running.client(), "/mcp", &call(1, "explain_route", json!({ "prompt": "is that legal" })));
+        });
+        asked.await.unwrap();
+        let (header, meta) = fake.traces().pop().expect("it was asked");
+        assert_goes_on(&json!(header));
+        if style == Style::JsonRpc {
+            assert_eq!((&meta["traceparent"], &meta["tracestate"]), (&json!(header), &json!("vendor=1")));
+            assert_eq!(meta["baggage"], Value::Null);
+        }
+    }
+}
