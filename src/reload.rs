@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use corbie_mcp::Server;
+use corbie_mcp::{AuditEvent, Server};
 
 use crate::access::Access;
 use crate::changes::{EVERY, Hangups, Stamp};
@@ -59,21 +59,14 @@ impl Followed {
         let read = tokio::task::spawn_blocking(move || Config::load(sources)).await;
         let next = match read {
             Ok(Ok(next)) => next,
-            Ok(Err(error)) => return tracing::error!("the new settings are refused and the old ones stay:\n{error}"),
+            Ok(Err(error)) => {
+                tracing::error!("the new settings are refused and the old ones stay:\n{error}");
+                // Who was revoked must go, whatever else is wrong.
+                return self.take_over_tokens(&self.loaded.config);
+            }
             Err(_) => return tracing::error!("the new settings cannot be read and the old ones stay"),
         };
-        match self.access.apply(&next.config) {
-            Ok(changed) => {
-                for (names, what) in
-                    [(&changed.added, "added"), (&changed.changed, "changed"), (&changed.revoked, "revoked")]
-                {
-                    for name in names {
-                        tracing::info!(token = name, "token {what}");
-                    }
-                }
-            }
-            Err(error) => return tracing::error!("the new settings are refused and the old ones stay: {error}"),
-        }
+        self.take_over_tokens(&next.config);
         self.server.ask_person(next.config.trust.ask_person);
         let (before, after) = (self.loaded.digests(), next.digests());
         if !before.same(after, "providers") || !before.same(after, "defaults") {
@@ -90,8 +83,27 @@ impl Followed {
                 "has changed; it counts from the next start, other than tokens, trust and providers"
             );
         }
+        // What was seen stays what it was before reading: a change that came meanwhile is one more.
         self.loaded = next;
-        self.seen = stamps(&self.loaded);
+    }
+
+    /// How everybody stands, as these settings and the file of tokens say.
+    fn take_over_tokens(&self, config: &Config) {
+        match self.access.apply(config) {
+            Ok(changed) => {
+                for (names, event) in [
+                    (&changed.added, "token_added"),
+                    (&changed.changed, "token_changed"),
+                    (&changed.revoked, "token_revoked"),
+                ] {
+                    for name in names {
+                        tracing::info!(token = name, "{event}");
+                        self.server.audit().event(AuditEvent::new(event).detail(format!("token `{name}`")));
+                    }
+                }
+            }
+            Err(error) => tracing::error!("the new tokens are refused and the old ones stay: {error}"),
+        }
     }
 }
 

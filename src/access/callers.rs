@@ -7,8 +7,9 @@ use arc_swap::ArcSwap;
 use corbie_mcp::transport::{Authority, Holder, Token, Tokens, Verdict};
 use corbie_mcp::{Standing, TrustLevel};
 use futures_util::future::BoxFuture;
+use sha2::{Digest, Sha256};
 
-use super::token::TokenRecord;
+use super::token::{OPERATOR, TokenRecord};
 use crate::config::secret::Secret;
 use crate::locked::locked;
 
@@ -17,7 +18,8 @@ pub struct Callers {
     tokens: ArcSwap<Tokens>,
     /// How each holder stands, by digest: a change reaches connections that are open.
     standings: Mutex<HashMap<[u8; 32], Kept>>,
-    operator: Standing,
+    /// How whoever sends the operator's own token stands; another secret is another standing.
+    operator: Mutex<([u8; 32], Standing)>,
     /// Asked about tokens that are not ours.
     others: Option<Arc<dyn Authority>>,
 }
@@ -52,7 +54,7 @@ impl Callers {
         let callers = Callers {
             tokens: ArcSwap::from_pointee(Tokens::new([])),
             standings: Mutex::default(),
-            operator: Standing::new(None),
+            operator: Mutex::new(([0; 32], Standing::new(None))),
             others,
         };
         callers.replace(known);
@@ -67,8 +69,8 @@ impl Callers {
         for record in known.records {
             let level = known.all.or(record.level());
             let standing = match standings.remove(&record.sha256) {
-                // The end of a standing cannot be moved, so another end is another standing.
-                Some(kept) if kept.record.expires == record.expires => {
+                // Connections keep what a token was narrowed to, and its end: with another, they have to come again.
+                Some(kept) if kept.record.allows_the_same(record) => {
                     if kept.record != *record {
                         changed.changed.push(record.name.to_string());
                     }
@@ -89,11 +91,21 @@ impl Callers {
             changed.revoked.push(gone.record.name.to_string());
         }
         *standings = next;
-        self.operator.set(known.all.or(known.operator_trust));
-        let operator = known.operator.map(|secret| Token::secret("operator", secret.expose(), self.operator.clone()));
+        let operator = self.operator(known);
         let ours = standings.values().map(|kept| kept.record.token(kept.standing.clone()));
         self.tokens.store(Arc::new(Tokens::new(operator.into_iter().chain(ours))));
         changed
+    }
+
+    fn operator(&self, known: Known<'_>) -> Option<Token> {
+        let mut operator = locked(&self.operator);
+        let digest: [u8; 32] = known.operator.map(|secret| Sha256::digest(secret.expose()).into()).unwrap_or_default();
+        if operator.0 != digest {
+            operator.1.revoke();
+            *operator = (digest, Standing::new(None));
+        }
+        operator.1.set(known.all.or(known.operator_trust));
+        known.operator.map(|_| Token::of_digest(OPERATOR, digest, operator.1.clone()))
     }
 
     /// Whether anybody can prove who they are.
@@ -182,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn m96_a_token_that_is_narrowed_ends_what_it_opened_before() {
+        let token = NewToken::make("a".parse().unwrap(), None);
+        let callers = Callers::new(known(std::slice::from_ref(&token.record)), None);
+        let Verdict::Known(before) = callers.look(token.expose()) else { panic!("known") };
+        let narrow = TokenRecord { tools: Some(vec!["classify_text".into()]), ..token.record.clone() };
+        assert_eq!(callers.replace(known(std::slice::from_ref(&narrow))).changed, ["a"]);
+        assert!(before.standing.is_revoked());
+        let Verdict::Known(now) = callers.look(token.expose()) else { panic!("known") };
+        assert!(!now.standing.is_revoked() && now.grant.is_some());
+    }
+
+    #[test]
     fn another_end_takes_the_place_of_the_old_one() {
         let token = NewToken::make("a".parse().unwrap(), Some(Duration::from_secs(60)));
         let callers = Callers::new(known(std::slice::from_ref(&token.record)), None);
@@ -198,8 +222,12 @@ mod tests {
         assert_eq!(level(&callers, "operators-own"), Some(TrustLevel::Trusted));
         callers.replace(with(None));
         assert_eq!(level(&callers, "operators-own"), Some(TrustLevel::Untrusted));
+        let Verdict::Known(before) = callers.look("operators-own") else { panic!("known") };
+        let other = Secret::new("another");
+        callers.replace(Known { operator: Some(&other), ..known(&[]) });
+        assert!(before.standing.is_revoked(), "who came with the old one has to come again");
         callers.replace(known(&[]));
-        assert_eq!(level(&callers, "operators-own"), None);
+        assert_eq!(level(&callers, "another"), None);
         assert!(callers.is_empty());
     }
 }

@@ -54,8 +54,13 @@ pub struct TokenName(String);
 
 /// Text that cannot be a token's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a token's name has 1 to 64 letters, digits, `.`, `_` or `-`, and begins with a letter or digit")]
+#[error(
+    "a token's name has 1 to 64 letters, digits, `.`, `_` or `-`, and begins with a letter or digit; `operator` is the one of the settings"
+)]
 pub struct NotAName;
+
+/// What whoever sends the token of the settings is called.
+pub(super) const OPERATOR: &str = "operator";
 
 /// What secrets begin with, so that scanners for leaked ones find them.
 const PREFIX: &str = "corbie_";
@@ -91,6 +96,15 @@ impl TokenRecord {
         self.expires.is_some_and(|expires| now >= expires)
     }
 
+    /// Whether two say the same of what connections keep; trust may differ.
+    pub(super) fn allows_the_same(&self, other: &TokenRecord) -> bool {
+        let kept = |record: &TokenRecord| {
+            let TokenRecord { expires, tools, knowledge_bases, rate_limit, .. } = record.clone();
+            (expires, tools, knowledge_bases, rate_limit)
+        };
+        kept(self) == kept(other)
+    }
+
     /// For the server: its holder stands as `standing` says.
     pub(super) fn token(&self, standing: Standing) -> Token {
         let mut token = Token::of_digest(self.name.as_str(), self.sha256, standing);
@@ -122,7 +136,8 @@ impl FromStr for TokenName {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         let fits = (1..=64).contains(&text.len())
             && text.bytes().all(plain)
-            && text.starts_with(|first: char| first.is_ascii_alphanumeric());
+            && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && text != OPERATOR;
         if fits { Ok(TokenName(text.to_owned())) } else { Err(NotAName) }
     }
 }
@@ -246,7 +261,7 @@ mod tests {
         for name in ["a", "laptop-2", "ci.build_7"] {
             assert!(name.parse::<TokenName>().is_ok(), "{name}");
         }
-        for name in ["", "-a", "a b", "a\n", "ä", &"a".repeat(65)] {
+        for name in ["", OPERATOR, "-a", "a b", "a\n", "ä", &"a".repeat(65)] {
             assert_eq!(name.parse::<TokenName>(), Err(NotAName), "{name}");
         }
     }

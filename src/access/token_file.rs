@@ -109,8 +109,12 @@ impl TokenFile {
     /// Puts a whole new file in the place of the old one: a kill leaves one or the other.
     fn write(&self, folder: &Path, tokens: Vec<TokenRecord>) -> io::Result<()> {
         let next = self.beside("new");
+        // One that somebody else has left there, or a link, is not written to.
+        match fs::remove_file(&next) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let mut file = private_file(&next)?;
-        file.set_len(0)?;
         let mut text = serde_json::to_string_pretty(&Content { version: VERSION, tokens })?;
         text.push('\n');
         file.write_all(text.as_bytes())?;

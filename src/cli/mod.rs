@@ -130,17 +130,15 @@ pub fn run(cli: Cli) -> End {
         sources.overrides.push(("log.level".into(), json!(level)));
     }
     match command {
-        None if listen.http || !listen.port.is_empty() => {
-            serve::serve(&load(sources)?, &listen.port, serve::With::Http)
-        }
+        None if listen.http || !listen.port.is_empty() => server(sources, &listen.port, serve::With::Http),
         None if std::io::stdin().is_terminal() => {
             Cli::command().print_help()?;
             Ok(ExitCode::SUCCESS)
         }
-        None | Some(Command::Stdio) => serve::serve(&load(sources)?, &[], serve::With::Stdio),
+        None | Some(Command::Stdio) => server(sources, &[], serve::With::Stdio),
         Some(Command::Serve { listen: own, stdio }) => {
             let ports = [listen.port, own.port].concat();
-            serve::serve(&load(sources)?, &ports, if stdio { serve::With::Both } else { serve::With::Http })
+            server(sources, &ports, if stdio { serve::With::Both } else { serve::With::Http })
         }
         Some(Command::Ask(command)) => ask::run(&command, &load_for(sources, ask::TOLD)?, &mut *screen::stdout()),
         Some(Command::Documents(command)) => {
@@ -165,6 +163,16 @@ pub fn run(cli: Cli) -> End {
         Some(Command::Worker { .. }) => unreachable!("it has its own way"),
         Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut *screen::stdout())?),
     }
+}
+
+/// Serves as the settings say, and tells of it as they say.
+fn server(sources: Sources, ports: &[u16], with: serve::With) -> End {
+    let loaded = Config::load(sources)?;
+    let exporting = telemetry::start_exporting(&loaded.config);
+    warn(&loaded);
+    let ended = serve::serve(&loaded, ports, with);
+    exporting.finish();
+    ended
 }
 
 /// Reads the settings and starts logging as they say.

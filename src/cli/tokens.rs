@@ -22,7 +22,7 @@ use crate::knowledge::document::BaseName;
 pub(super) enum Command {
     /// Make a token and print its secret, which is shown only this once
     ///
-    /// Servers that run take it up within a second. With `--trust` its holder is trusted that far, wherever the call
+    /// Servers that run take it up within two seconds. With `--trust` its holder is trusted that far, wherever the call
     /// comes from; without, as any caller who comes the same way.
     Create(Create),
     /// List tokens and what they allow; their secrets are not kept
@@ -38,7 +38,8 @@ pub(super) struct Create {
     /// How long it is valid, such as `90d`; for ever, if left out
     #[arg(long, value_name = "TIME")]
     expires_in: Option<Timeout>,
-    /// A tool its holder may use, or the beginning of some, such as `knowledge-*`; may be given several times
+    /// A tool its holder may use, or the beginning of some, such as `knowledge-*`; may be given several times.
+    /// `embeddings` stands for /v1/embeddings
     #[arg(long = "tool", value_name = "NAME")]
     tools: Vec<String>,
     /// A knowledge base its holder may use; may be given several times
@@ -89,11 +90,9 @@ fn create(command: &Create, trust: Option<TrustLevel>, file: &TokenFile, loaded:
     record.trust = trust.map(Level::from);
     record.tools = some(command.tools.clone());
     record.knowledge_bases = some(command.knowledge_bases.iter().map(ToString::to_string).collect());
-    record.rate_limit = command.rate_limit.map(|per_second| RateLimit {
-        per_second,
-        burst: command.burst.unwrap_or(per_second.saturating_mul(2)),
-        ..RateLimit::default()
-    });
+    record.rate_limit = command
+        .rate_limit
+        .map(|per_second| RateLimit { per_second, burst: command.burst.unwrap_or(per_second.saturating_mul(2)) });
     file.add(new.record.clone())?;
     if command.json {
         let mut told = shown(&new.record);
@@ -118,6 +117,8 @@ fn check_tools(names: &[String], loaded: &Loaded) -> Result<(), Box<dyn std::err
         match name.strip_suffix('*') {
             Some(beginning) if registry.iter().any(|tool| tool.name().starts_with(beginning)) => {}
             Some(_) => return Err(format!("no tool begins like `{name}`; `corbie tools list` shows them").into()),
+            // A path of the OpenAI API that no tool stands for.
+            None if name == "embeddings" => {}
             None => match registry.find(name)?.name() {
                 exact if exact == name => {}
                 other => return Err(format!("the tool is called `{other}`").into()),
@@ -168,7 +169,7 @@ fn revoke(command: &Revoke, file: &TokenFile, out: &mut dyn Write) -> End {
     let token = file.revoke(&command.name)?;
     match command.json {
         true => writeln!(out, "{}", json!({ "revoked": token.name.as_str() }))?,
-        false => writeln!(out, "revoked `{}`; servers that run forget it within a second", token.name)?,
+        false => writeln!(out, "revoked `{}`; servers that run forget it within two seconds", token.name)?,
     }
     Ok(ExitCode::SUCCESS)
 }

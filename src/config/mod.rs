@@ -42,6 +42,7 @@ pub mod server;
 pub mod size;
 pub mod socket_mode;
 mod suggest;
+pub mod telemetry;
 pub mod tls;
 mod tree;
 pub mod trust;
@@ -89,6 +90,7 @@ pub struct Config {
     pub knowledge: knowledge::Knowledge,
     pub log: log::Log,
     pub audit: audit::Audit,
+    pub telemetry: telemetry::Telemetry,
     #[serde(skip_serializing_if = "classifier::Classifier::is_absent")]
     pub classifier: classifier::Classifier,
 }
@@ -136,6 +138,7 @@ impl Config {
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::mistakes).unwrap_or_default());
         mistakes.extend(loaded.config.providers.mistakes());
+        mistakes.extend(loaded.config.telemetry.mistakes());
         mistakes.extend(loaded.config.forbidden_addresses());
         mistakes.extend(loaded.config.knowledge.mistakes(&loaded.config.inference));
         if mistakes.is_empty() {

@@ -15,7 +15,7 @@ use super::external::Mistake;
 use super::problem::KeyPath;
 use crate::destinations::Destinations;
 
-/// Where corbie connects to: providers, proxies and other MCP servers.
+/// Where corbie connects to: providers, proxies, other MCP servers and a collector of spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
@@ -50,6 +50,7 @@ impl Config {
             named.push((path.key("proxy"), &provider.proxy));
         }
         named.push((KeyPath::dotted("classification.mcp_server.url"), &self.classification.mcp_server.url));
+        named.push((KeyPath::dotted("telemetry.otlp.endpoint"), &self.telemetry.otlp.endpoint));
         if let Some(older) = &self.classifier.mcp_category_model {
             named.push((KeyPath::dotted("classifier.mcp_category_model.url"), &older.url));
         }

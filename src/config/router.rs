@@ -63,6 +63,7 @@ pub struct Router {
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
     /// Tokens, read and written.
+    #[schemars(range(min = 0, max = 1_000_000_000_000_000_u64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
     /// Cost, by the prices of the models.

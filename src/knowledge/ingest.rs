@@ -41,6 +41,8 @@ pub struct Reader {
     /// Whether pictures are looked at where there is no text.
     pub looks: bool,
     pub rules: Rules,
+    /// What may be listed: uploads are for those who know where theirs is.
+    pub folders: Rules,
 }
 
 /// A file that somebody wants to have in a base. It is kept with its task, so that it can be read again after a restart.

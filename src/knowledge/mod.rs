@@ -101,6 +101,17 @@ const LOOK: Duration = Duration::from_secs(1);
 const ADOPT_EVERY: u32 = 5;
 const PRUNE_EVERY: u32 = 600;
 
+/// Where a wish to add a file comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whence {
+    /// The program that started this one, the command line, a watched folder.
+    Here,
+    /// A listener. If others than this user can reach one, nobody there may name any file.
+    Outside,
+    /// The holder of a token who is not trusted with everything: files of this machine are not for it, wherever it is.
+    Guest,
+}
+
 impl Knowledge {
     pub fn new(
         settings: config::Knowledge,
@@ -245,7 +256,8 @@ impl Knowledge {
                 overlap: shared.settings.chunk_overlap,
             },
             looks: shared.settings.ocr.enabled,
-            rules: self.rules(false),
+            rules: self.rules(Whence::Here),
+            folders: Rules::new(&shared.settings.allowed_roots, shared.settings.max_file_bytes()),
         };
         let together = shared.settings.max_concurrent_tasks;
         let work = Work::new(reader, store.clone(), library.clone(), together, shared.stop.clone());
@@ -320,10 +332,10 @@ impl Knowledge {
     }
 
     /// What may be added by a caller.
-    pub fn rules(&self, from_outside: bool) -> Rules {
+    pub fn rules(&self, whence: Whence) -> Rules {
         let shared = &*self.0;
         let mut rules = Rules::new(&shared.settings.allowed_roots, shared.settings.max_file_bytes());
-        if let (true, Ok(storage)) = (!rules.roots.is_empty() || self.needs_roots(from_outside), self.storage()) {
+        if let (true, Ok(storage)) = (!rules.roots.is_empty() || self.needs_roots(whence), self.storage()) {
             // What was uploaded was let in by other means.
             rules = rules.and(&storage.join(UPLOADS));
         }
@@ -336,8 +348,13 @@ impl Knowledge {
     }
 
     /// Whether a caller may add nothing but uploads, since nobody has said from where else (S-11).
-    pub fn needs_roots(&self, from_outside: bool) -> bool {
-        from_outside && self.0.reachable.load(Ordering::Relaxed) && self.0.settings.allowed_roots.is_empty()
+    pub fn needs_roots(&self, whence: Whence) -> bool {
+        let everything = match whence {
+            Whence::Here => true,
+            Whence::Outside => !self.0.reachable.load(Ordering::Relaxed),
+            Whence::Guest => false,
+        };
+        !everything && self.0.settings.allowed_roots.is_empty()
     }
 
     /// Ends when the process is to end.

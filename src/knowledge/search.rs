@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use corbie_index::{Filter, Mode, Query, Snapshot};
 use corbie_infer::Purpose;
+use tracing::Instrument;
+use tracing::field::Empty;
 
 use super::document::{BaseName, FoundChunk};
 use super::{Error, Knowledge, blocking};
+use crate::telemetry::FOR_COLLECTORS;
 
 /// What is looked for.
 #[derive(Debug, Clone)]
@@ -37,6 +40,20 @@ const LOOKS: usize = 2;
 impl Knowledge {
     /// The passages that answer a question best, best first.
     pub async fn search(&self, question: Question) -> Result<Vec<Passage>, Error> {
+        let span = tracing::info_span!(
+            target: FOR_COLLECTORS,
+            "search",
+            otel.name = %format_args!("retrieval {}", question.base.as_str()),
+            gen_ai.operation.name = "retrieval",
+            gen_ai.data_source.id = question.base.as_str(),
+            passages = Empty,
+        );
+        let found = self.passages(question).instrument(span.clone()).await;
+        span.record("passages", found.as_ref().ok().map(Vec::len));
+        found
+    }
+
+    async fn passages(&self, question: Question) -> Result<Vec<Passage>, Error> {
         let open = self.open().await?;
         let snapshot = open.library.base(&question.base).await?.filter(|snapshot| snapshot.documents() > 0);
         let Some(snapshot) = snapshot else { return Err(Error::Empty) };

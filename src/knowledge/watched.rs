@@ -22,7 +22,7 @@ use super::ingest::Wish;
 use super::store::{Standing, Turn, Watched};
 use super::task::{TaskId, TaskState};
 use super::work::Request;
-use super::{Error, Knowledge, Open, blocking};
+use super::{Error, Knowledge, Open, Whence, blocking};
 use followed::{Folder, Followed};
 use look::{File, Listing};
 
@@ -97,7 +97,7 @@ impl Knowledge {
         let mut files = HashMap::new();
         let rows = &followed.rows;
         for folder in &mut followed.folders {
-            let (watch, rules, stop) = (folder.watch.clone(), self.rules(false), self.0.stop.clone());
+            let (watch, rules, stop) = (folder.watch.clone(), self.rules(Whence::Here), self.0.stop.clone());
             match blocking(move || look::list(&watch, &rules, &stop)).await? {
                 Ok(listing) => {
                     recognise(open, folder, &listing).await?;
@@ -173,7 +173,7 @@ impl Knowledge {
         let room = TOGETHER.saturating_sub(followed.all_going().len());
         for path in followed.due(files, Instant::now()).into_iter().take(room) {
             let File { path: found, look, .. } = files[&path].clone();
-            let facts = match self.check(self.rules(false), found.clone()).await {
+            let facts = match self.check(self.rules(Whence::Here), found.clone()).await {
                 Ok(facts) => facts,
                 // It is not the file that has to change for this to pass.
                 Err(error @ (Error::FileNotReadable { .. } | Error::FileNotFound(_))) => {

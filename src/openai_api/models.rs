@@ -1,7 +1,9 @@
 //! `GET /v1/models` and `GET /v1/models/{id}`.
 
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use corbie_mcp::Caller;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
@@ -10,11 +12,23 @@ use super::Face;
 use super::failure::Failure;
 use crate::providers::pool::FRESH;
 
-pub(super) async fn list(State(face): State<Face>) -> Response {
-    reply(&json!({ "object": "list", "data": all(&face).await }))
+pub(super) async fn list(State(face): State<Face>, Extension(caller): Extension<Caller>) -> Result<Response, Failure> {
+    may_list(&caller)?;
+    Ok(reply(&json!({ "object": "list", "data": all(&face).await })))
 }
 
-pub(super) async fn one(State(face): State<Face>, Path(id): Path<String>) -> Result<Response, Failure> {
+/// Whoever may not use the tool may not go around it.
+fn may_list(caller: &Caller) -> Result<(), Failure> {
+    const TOOL: &str = "list_models";
+    if caller.may_use(TOOL) { Ok(()) } else { Err(Failure::not_granted(TOOL)) }
+}
+
+pub(super) async fn one(
+    State(face): State<Face>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Failure> {
+    may_list(&caller)?;
     let found = all(&face).await.into_iter().find(|model| model["id"] == id);
     found.map(|model| reply(&model)).ok_or_else(|| Failure::no_such_model(&id))
 }

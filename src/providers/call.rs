@@ -10,6 +10,7 @@ use super::client::Answer;
 use super::embeddings::{self, Embed, Embedded};
 use super::provider::Provider;
 use super::stream::Stream;
+use super::traced::{self, Operation, Tells};
 use super::{Answered, Completion, Error, Head, ModelInfo, Question, mock, retry};
 
 /// How a call went, whatever its end.
@@ -58,17 +59,18 @@ impl Call<'_> {
     /// somebody else.
     pub async fn open(self) -> Outcome<Stream> {
         let Call { provider, key, question, deadline, hope } = self;
-        let once = || Stream::open(provider, key, question, by(provider, deadline));
+        let open = || Stream::open(provider, key, question, by(provider, deadline));
+        let once = || traced::once(provider, Operation::Chat, question.model(), open());
         with_retries(provider, question.model(), once, deadline, hope).await
     }
 
-    async fn whole<T>(
+    async fn whole<T: Tells>(
         self,
         read: impl Fn(Head<'_>, Bytes) -> Result<T, Error>,
         of_mock: impl Fn(Completion) -> T,
     ) -> Outcome<T> {
         let Call { provider, key, question, deadline, hope } = self;
-        let once = || async {
+        let ask = || async {
             match provider.request(key, question)? {
                 None => mock::complete(&*question.chat()?).map(&of_mock),
                 Some(request) => {
@@ -78,13 +80,14 @@ impl Call<'_> {
                 }
             }
         };
+        let once = || traced::once(provider, Operation::Chat, question.model(), ask());
         with_retries(provider, question.model(), once, deadline, hope).await
     }
 }
 
 /// Asks for vectors.
 pub async fn embed(provider: &Provider, key: usize, embed: &Embed, deadline: Instant, hope: Hope) -> Outcome<Embedded> {
-    let once = || async {
+    let ask = || async {
         let by = by(provider, deadline);
         let mut batches = Vec::new();
         for request in provider.embed_requests(key, embed)? {
@@ -94,6 +97,7 @@ pub async fn embed(provider: &Provider, key: usize, embed: &Embed, deadline: Ins
         }
         embeddings::gather(embed, batches)
     };
+    let once = || traced::once(provider, Operation::Embeddings, &embed.model, ask());
     with_retries(provider, &embed.model, once, deadline, hope).await
 }
 

@@ -208,14 +208,14 @@ fn with_port(mut request: http::Request<Full<Bytes>>) -> http::Request<Full<Byte
 }
 
 /// The address alone.
-pub(super) fn without_user(mut url: Url) -> Url {
+pub(crate) fn without_user(mut url: Url) -> Url {
     // Both can be taken from wherever there is a host.
     let _ = url.set_username("").and_then(|()| url.set_password(None));
     url
 }
 
 /// The user and the password in an address, as a header says them.
-pub(super) fn basic_auth(url: &Url) -> Option<HeaderValue> {
+pub(crate) fn basic_auth(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
     }

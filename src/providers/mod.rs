@@ -23,10 +23,11 @@ pub mod pool;
 pub mod provider;
 mod question;
 pub mod retry;
-mod retry_after;
+pub(crate) mod retry_after;
 mod sse;
 pub mod state;
 pub mod stream;
+mod traced;
 mod untranslatable;
 
 use std::fmt;

@@ -130,6 +130,22 @@ impl Provider {
         self.is_remote().then(|| self.endpoints[0].shown())
     }
 
+    /// The name and the port of the machine that is asked; none where nobody is.
+    pub(super) fn host(&self) -> (Option<&str>, Option<u16>) {
+        let base = &self.endpoints[0].base;
+        if self.is_remote() { (base.host_str(), base.port_or_known_default()) } else { (None, None) }
+    }
+
+    /// What OpenTelemetry calls the company, or else what the operator calls it.
+    pub(super) fn known_as(&self) -> &str {
+        match self.kind {
+            Kind::OpenAi => "openai",
+            Kind::Anthropic => "anthropic",
+            Kind::Google => "gcp.gemini",
+            Kind::Compatible | Kind::Mock => &self.name,
+        }
+    }
+
     pub fn keys(&self) -> usize {
         self.endpoints.len()
     }

@@ -10,7 +10,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// What the head of an answer asks for: `retry-after-ms`, or `retry-after` as seconds or as a date.
 ///
 /// Milliseconds go first: who sends both rounds the other one up.
-pub(super) fn of(head: Head<'_>) -> Option<Duration> {
+pub(crate) fn of(head: Head<'_>) -> Option<Duration> {
     let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(number).map(|number| duration(number / 1000.0));
     milliseconds.or_else(|| {

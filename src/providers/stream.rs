@@ -8,12 +8,13 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use tokio::time::Instant;
+use tracing::Span;
 
 use super::chat::Protocol;
 use super::client::Opened;
 use super::openai::{self, plain};
 use super::provider::{Decoder, Provider};
-use super::{Delta, Error, Events, Head, NetworkFault, Question, mock};
+use super::{Delta, Error, Events, Head, NetworkFault, Question, mock, traced};
 
 /// The pieces of one answer, as they come. Dropping it closes the connection, and the provider stops.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub struct Stream {
     /// When something was last heard of it.
     heard: Instant,
     ended: bool,
+    /// The try that it is part of.
+    span: Span,
 }
 
 /// What came.
@@ -129,7 +132,13 @@ impl Stream {
             as_it_came: false,
             heard: Instant::now(),
             ended: false,
+            span: Span::none(),
         }
+    }
+
+    /// What comes from here on is told to a span, which ends with the stream.
+    pub(super) fn within(&mut self, span: Span) {
+        self.span = span;
     }
 
     /// From here on, what comes in OpenAI's protocol is read no further than it must be. [`Stream::next`] would miss it.
@@ -164,6 +173,10 @@ impl Stream {
         // Whoever opened it has been told how it began; that it broke later says something of the provider too.
         if let (Some(Err(_)), Some(error)) = (&next, self.failed.take()) {
             self.provider.answered(&self.model, Err(&error), Duration::ZERO);
+            traced::failed(&self.span, &error);
+        }
+        if let Some(Ok(piece)) = &next {
+            traced::came(&self.span, piece.deltas());
         }
         next
     }

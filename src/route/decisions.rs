@@ -1,8 +1,11 @@
 //! What became of the last prompts, as resources.
 
-use corbie_mcp::{Error, RegistrationError, Resource, ResourceContents, ResourceTemplate, Variables};
+use corbie_mcp::{
+    Context, Error, RegistrationError, Resource, ResourceContents, ResourceTemplate, TrustLevel, Variables,
+};
 use serde_json::json;
 
+use super::record::Record;
 use super::router::Router;
 
 /// The newest decisions, newest first.
@@ -11,8 +14,10 @@ const DECISIONS: &str = "corbie://decisions";
 const SHOWN: usize = 100;
 
 pub(super) fn newest(router: Router) -> Resource {
-    let read = move |_| {
-        let text = json!({ "decisions": router.records().newest(SHOWN) }).to_string();
+    let read = move |context: Context| {
+        let records: Vec<_> =
+            router.records().newest(SHOWN).into_iter().filter(|record| may_see(&context, record)).collect();
+        let text = json!({ "decisions": records }).to_string();
         std::future::ready(Ok(vec![ResourceContents::text(DECISIONS, "application/json", text)]))
     };
     Resource::new(DECISIONS, "decisions", read)
@@ -21,14 +26,21 @@ pub(super) fn newest(router: Router) -> Resource {
 }
 
 pub(super) fn one(router: Router) -> Result<ResourceTemplate, RegistrationError> {
-    let read = move |_, uri: String, variables: Variables| {
+    let read = move |context: Context, uri: String, variables: Variables| {
         let id = variables.get("id").and_then(|id| id.parse().ok());
-        let found = id.and_then(|id| router.records().get(id)).map(|record| {
-            let text = serde_json::to_string(&record).expect("a record has string keys");
-            vec![ResourceContents::text(uri.clone(), "application/json", text)]
-        });
+        let found =
+            id.and_then(|id| router.records().get(id)).filter(|record| may_see(&context, record)).map(|record| {
+                let text = serde_json::to_string(&record).expect("a record has string keys");
+                vec![ResourceContents::text(uri.clone(), "application/json", text)]
+            });
         std::future::ready(found.ok_or(Error::ResourceNotFound { uri }))
     };
     let template = ResourceTemplate::new(format!("{DECISIONS}/{{id}}"), "decision", read)?;
     Ok(template.description("How one prompt was routed").mime_type("application/json"))
+}
+
+/// What others asked for is for the operator, and whoever is trusted as far.
+fn may_see(context: &Context, record: &Record) -> bool {
+    let caller = context.caller();
+    caller.trust == TrustLevel::Trusted || record.caller.as_deref() == Some(&*caller.identity)
 }

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use tracing::Span;
+use tracing::field::Empty;
+
 use super::candidates::Candidate;
 use super::error::Error;
 use super::record::{Attempt, Classified, Outcome, Record, Tokens, cost};
@@ -12,6 +15,7 @@ use crate::config::providers::Price;
 use crate::providers;
 use crate::providers::chat::Usage;
 use crate::providers::provider::Provider;
+use crate::telemetry::FOR_COLLECTORS;
 
 /// One prompt's way. Whatever becomes of it, there is one record of it: dropped before its end, it was cancelled.
 #[derive(Debug)]
@@ -21,11 +25,27 @@ pub(super) struct Journey {
     caller: Option<Arc<str>>,
     started: Instant,
     ended: bool,
+    /// Around everything that happens on the way; for collectors.
+    span: Span,
 }
 
 impl Journey {
     pub(super) fn begin(router: Arc<Shared>, record: Record, caller: Option<Arc<str>>) -> Journey {
-        Journey { router, record, caller, started: Instant::now(), ended: false }
+        let span = tracing::info_span!(
+            target: FOR_COLLECTORS,
+            "route",
+            id = record.id,
+            category = Empty,
+            why = Empty,
+            attempts = Empty,
+            "error.type" = Empty,
+        );
+        Journey { router, record, caller, started: Instant::now(), ended: false, span }
+    }
+
+    /// What is done for it is done within this span.
+    pub(super) fn span(&self) -> Span {
+        self.span.clone()
     }
 
     pub(super) fn record(&self) -> &Record {
@@ -142,6 +162,9 @@ impl Journey {
             ms = record.latency_ms.round(),
             "routed"
         );
+        self.span.record("category", record.classified.as_ref().map(|classified| classified.category.as_str()));
+        self.span.record("why", record.why.as_str()).record("attempts", record.attempts.len());
+        self.span.record("error.type", record.error.as_deref());
         self.router.metrics.ended(record);
         self.router.records.keep(record.clone());
     }

@@ -3,7 +3,7 @@
 //! A record never holds the prompt or the answer.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,6 +16,9 @@ use crate::providers::chat::Usage;
 /// One prompt's way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Record {
+    /// Who asked; none on the command line. Not shown: it decides who may see the rest
+    #[serde(skip)]
+    pub caller: Option<Arc<str>>,
     /// Counts up from 1 with each prompt
     pub id: u64,
     /// When it came, in milliseconds since 1970

@@ -10,6 +10,7 @@ use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
 use corbie_mcp::Caller;
 use prometheus_client::registry::Registry;
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument;
 
 use super::bring::{AsItCame, Bring, InPieces, Whole};
 use super::budget::{Budgets, Today};
@@ -144,7 +145,7 @@ impl Router {
 
     /// What documents may say about the prompts of a caller: its token may keep it from the base they are in.
     pub fn documents_for(&self, caller: &Caller) -> Documents {
-        match caller.may_see(&self.0.settings.grounding.knowledge_base) {
+        match caller.may_use("knowledge-search") && caller.may_see(&self.0.settings.grounding.knowledge_base) {
             true => Documents::Asked,
             false => Documents::Hidden,
         }
@@ -199,7 +200,8 @@ impl Router {
     pub async fn ask(&self, mut ask: Ask) -> Result<Routed, Error> {
         let mut journey = self.begin(ask.model.as_deref(), ask.caller.clone());
         ask.question.wants_pieces(false);
-        match self.answer::<Whole>(ask, &mut journey).await {
+        let span = journey.span();
+        match self.answer::<Whole>(ask, &mut journey).instrument(span).await {
             Ok((completion, price)) => {
                 let record = journey.answered(completion.usage, price);
                 Ok(Routed { completion, record })
@@ -211,7 +213,8 @@ impl Router {
     /// Brings a whole answer to a caller who speaks OpenAI's protocol, as it came if it came in that.
     pub async fn pass_on(&self, ask: Ask) -> Result<(Answered, Record), Error> {
         let mut journey = self.begin(ask.model.as_deref(), ask.caller.clone());
-        match self.answer::<AsItCame>(ask, &mut journey).await {
+        let span = journey.span();
+        match self.answer::<AsItCame>(ask, &mut journey).instrument(span).await {
             Ok((answered, price)) => {
                 let record = journey.answered(answered.usage(), price);
                 Ok((answered, record))
@@ -226,7 +229,8 @@ impl Router {
         ask.question.wants_pieces(true);
         // A token has about four letters.
         let read = ask.question.size() as u64 / 4;
-        match self.answer::<InPieces>(ask, &mut journey).await {
+        let span = journey.span();
+        match self.answer::<InPieces>(ask, &mut journey).instrument(span).await {
             Ok((stream, price)) => Ok(Answering::new(stream, journey, price, read)),
             Err(error) => Err(journey.failed(error)),
         }
@@ -243,6 +247,7 @@ impl Router {
             id: self.0.next_id.fetch_add(1, Ordering::Relaxed),
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             asked: asked.filter(|model| *model != AUTO).map(clip),
+            caller: caller.clone(),
             ..Record::default()
         };
         Journey::begin(self.0.clone(), record, caller)

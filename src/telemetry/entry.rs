@@ -34,10 +34,16 @@ pub(super) enum Said {
     Shown(String),
 }
 
+/// Says to collectors what `trace_id` says to people.
+const TRACEPARENT: &str = "traceparent";
+
 impl Fields {
     /// A later value of the same field takes the place of the first.
     fn set(&mut self, field: &Field, said: Said) {
         let name = field.name();
+        if name == TRACEPARENT {
+            return;
+        }
         match self.named.iter_mut().find(|(known, _)| *known == name) {
             Some((_, before)) => *before = said,
             None => self.named.push((name, said)),

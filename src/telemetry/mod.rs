@@ -3,36 +3,65 @@
 mod entry;
 mod json;
 mod layer;
+#[cfg(feature = "otlp")]
+pub mod otlp;
+#[cfg(not(feature = "otlp"))]
+#[path = "no_otlp.rs"]
+mod otlp;
 mod text;
 
 use std::io::{IsTerminal, Write};
 
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::config::Config;
 use crate::config::log::{Format, Level, Log};
 use layer::Lines;
+pub use otlp::Exporting;
+
+/// The span around every request.
+#[cfg(feature = "otlp")]
+const REQUEST: &str = "request";
+/// The target of spans that are there for collectors alone. Where nobody exports them, they cost nothing.
+pub(crate) const FOR_COLLECTORS: &str = "corbie::genai";
 
 /// Starts logging. Later calls change nothing, so tests may call it too.
 pub fn start(settings: &Log) {
-    let level = match settings.level {
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Info => LevelFilter::INFO,
-        Level::Warn => LevelFilter::WARN,
-        Level::Error => LevelFilter::ERROR,
-    };
-    start_with(filter(level), settings.format);
+    start_with(filter(level(settings)), settings.format, None);
+}
+
+/// The same for a server, which also sends spans to a collector where the settings name one.
+pub fn start_exporting(config: &Config) -> Exporting {
+    let (collect, exporting) = otlp::prepare(config);
+    start_with(filter(level(&config.log)), config.log.format, collect);
+    if !cfg!(feature = "otlp") && config.telemetry.otlp.endpoint.is_some() {
+        tracing::warn!(
+            "`telemetry.otlp.endpoint` is set, and this build has no OTLP; build with `--features otlp`, or remove it"
+        );
+    }
+    exporting
 }
 
 /// Starts logging warnings of everything but some modules, of which only errors are told.
 pub fn start_without(modules: &[&'static str], format: Format) {
     let errors = modules.iter().map(|module| (*module, LevelFilter::ERROR));
-    start_with(filter(LevelFilter::WARN).with_targets(errors), format);
+    start_with(filter(LevelFilter::WARN).with_targets(errors), format, None);
 }
 
-fn start_with(filter: Targets, format: Format) {
+fn level(settings: &Log) -> LevelFilter {
+    match settings.level {
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Info => LevelFilter::INFO,
+        Level::Warn => LevelFilter::WARN,
+        Level::Error => LevelFilter::ERROR,
+    }
+}
+
+fn start_with(filter: Targets, format: Format, collect: Option<otlp::Collect>) {
     let write: layer::Write = match format {
         Format::Text if std::io::stderr().is_terminal() => text::with_colours,
         Format::Text => text::plain,
@@ -40,7 +69,13 @@ fn start_with(filter: Targets, format: Format) {
     };
     // Nobody can be told that stderr cannot be written to.
     let lines = Lines::new(write, |line: &str| drop(std::io::stderr().lock().write_all(line.as_bytes())));
-    if tracing_subscriber::registry().with(lines).with(filter).try_init().is_ok() {
+    let registry = tracing_subscriber::registry();
+    let started = match collect {
+        // A filter for all costs less than one for each.
+        None => registry.with(lines).with(filter).try_init(),
+        Some(collect) => registry.with(lines.with_filter(filter)).with(otlp::wanted(collect)).try_init(),
+    };
+    if started.is_ok() {
         std::panic::set_hook(Box::new(tell));
     }
 }
@@ -55,7 +90,8 @@ fn tell(panic: &std::panic::PanicHookInfo<'_>) {
 /// The library that speaks to other MCP servers logs whole messages, with the texts of users in them. What matters of
 /// it is told by `upstream`.
 fn filter(level: LevelFilter) -> Targets {
-    Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF)
+    let off = ["rmcp", FOR_COLLECTORS].map(|target| (target, LevelFilter::OFF));
+    Targets::new().with_default(level).with_targets(off)
 }
 
 #[cfg(test)]

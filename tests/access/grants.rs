@@ -54,6 +54,12 @@ fn a_token_may_use_its_tools_and_sees_no_others() {
     assert_eq!(client.call("POST", "/files?filename=a.txt", &[("Authorization", &bearer)], "text").status, 403);
     let prompt = json!({ "name": "answer_from_documents", "arguments": { "question": "crows" } });
     assert_eq!(post(client, &narrow, "/mcp/prompts/get", &prompt).status, 403);
+    assert_eq!(post(client, &narrow, "/mcp/models/list", &json!({})).status, 200, "as `list_*` says");
+    let other = operator.token("other --tool classify_text --tool embeddings --trust verified");
+    wait_for("the new token", || (post(client, &other, "/mcp/tools/list", &json!({})).status == 200).then_some(()));
+    assert_eq!(post(client, &other, "/mcp/models/list", &json!({})).status, 403);
+    assert_eq!(client.call("GET", "/v1/models", &[("Authorization", &format!("Bearer {other}"))], "").status, 403);
+    assert_eq!(post(client, &other, "/v1/embeddings", &json!({ "input": "a", "model": "auto" })).status, 200);
 }
 
 #[test]
@@ -108,4 +114,63 @@ fn a_token_may_use_its_knowledge_bases_and_learns_nothing_of_others() {
         call(client, &all, "knowledge-show", &json!({ "knowledge_base": "secret" })).json()["structuredContent"]["total_count"],
         1
     );
+}
+
+#[test]
+fn s11_who_is_not_trusted_with_everything_adds_files_of_allowed_folders_and_its_own_uploads_alone() {
+    let operator = Operator::new();
+    let (open, closed) = (operator.folder().join("open"), operator.folder().join("closed"));
+    for folder in [&open, &closed] {
+        std::fs::create_dir(folder).unwrap();
+        std::fs::write(folder.join("crows.txt"), CROWS).unwrap();
+    }
+    let (guest, other) = (operator.token("guest --trust verified"), operator.token("other --trust verified"));
+    let trusted = operator.token("trusted --trust trusted");
+    let path = |folder: &std::path::Path| json!({ "file_path": folder.join("crows.txt") });
+    let refused = |client: Client, token: &str, tool: &str, arguments: &Value| {
+        let reply = call(client, token, tool, arguments);
+        assert!(reply.body.contains("path_not_allowed"), "{tool} {arguments}: {}", reply.body);
+    };
+    let (server, client) = started(operator.server());
+    refused(client, &guest, "knowledge-add", &path(&open));
+    refused(client, &guest, "knowledge-import", &json!({ "paths": [open] }));
+    let added = call(client, &trusted, "knowledge-add", &path(&closed)).json();
+    assert_eq!(added["structuredContent"]["success"], true, "the operator's own may: {added}");
+    drop(server);
+
+    let roots = json!([open]).to_string();
+    let (_server, client) = started(operator.server().variable("CORBIE_KNOWLEDGE__ALLOWED_ROOTS", roots));
+    let bearer = format!("Bearer {guest}");
+    let upload = client.call("POST", "/files?filename=mine.txt", &[("Authorization", &bearer)], CROWS).json();
+    let mine = std::path::PathBuf::from(upload["file_path"].as_str().unwrap());
+    let uploads = mine.parent().unwrap().parent().unwrap();
+    refused(client, &guest, "knowledge-add", &path(&closed));
+    // Nobody lists what others have sent.
+    for listed in [uploads, mine.parent().unwrap()] {
+        let import = json!({ "paths": [listed], "async": false, "knowledge_base": "of-the-other" });
+        let reply = call(client, &other, "knowledge-import", &import);
+        assert!(reply.body.contains("path_not_allowed"), "{}", reply.body);
+    }
+    add(client, &guest, &mine, "default");
+    add(client, &guest, &open.join("crows.txt"), "default");
+}
+
+#[test]
+fn what_became_of_prompts_is_for_who_sent_them_and_for_the_operator() {
+    let operator = Operator::new();
+    let (one, other) = (operator.token("one --trust verified"), operator.token("other --trust verified"));
+    let trusted = operator.token("trusted --trust trusted");
+    let settings = json!({ "providers": { "mock": { "type": "mock" } } }).to_string();
+    let (_server, client) = started(operator.server().file("corbie.json", &settings));
+    let prompt = json!({ "messages": [{ "role": "user", "content": "hello" }] });
+    assert_eq!(call(client, &one, "chat_completion", &prompt).json()["isError"], false);
+    let seen = |token: &str| {
+        let read = post(client, token, "/mcp/resources/read", &json!({ "uri": "corbie://decisions" })).json();
+        let text: Value = serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();
+        text["decisions"].as_array().unwrap().len()
+    };
+    assert_eq!([seen(&one), seen(&other), seen(&trusted)], [1, 0, 1]);
+    let first =
+        |token: &str| post(client, token, "/mcp/resources/read", &json!({ "uri": "corbie://decisions/1" })).body;
+    assert!(first(&one).contains("contents") && first(&other).contains("unknown resource"));
 }

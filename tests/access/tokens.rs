@@ -115,3 +115,65 @@ fn a_file_that_cannot_be_read_keeps_the_server_from_starting() {
     let ended = operator.server().run("");
     assert!(ended.code == Some(1) && ended.err.contains("tokens.json"), "{}", ended.err);
 }
+
+#[test]
+fn m96_streams_of_news_end_with_their_token() {
+    let operator = Operator::new();
+    let secret = operator.token("laptop");
+    let (_server, client) = started(operator.server().variable("CORBIE_SERVER__LIMITS__KEEP_ALIVE", "100ms"));
+    let bearer = format!("Bearer {secret}");
+    let mut events = vec![("Authorization", bearer.as_str()), ("Accept", "text/event-stream")];
+    let mut news = client.open("GET", "/mcp", &events, "").unwrap();
+    assert_eq!(news.head.status, 200);
+    events.extend([("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "subscriptions/listen")]);
+    let listen = json!({ "notifications": { "toolsListChanged": true }, "_meta": crate::process::modern_meta() });
+    let mut listening =
+        client.open("POST", "/mcp", &events, &request(1, "subscriptions/listen", listen).to_string()).unwrap();
+    assert!(listening.read_event().unwrap().is_some(), "acknowledged");
+    assert_eq!(operator.run("tokens revoke laptop").code, Some(0));
+    while news.read_chunk().unwrap().is_some() {}
+    while listening.read_chunk().unwrap().is_some() {}
+}
+
+#[test]
+fn m96_a_token_is_revoked_also_while_the_settings_have_mistakes() {
+    let operator = Operator::new();
+    let secret = operator.token("laptop");
+    let file = operator.folder().join("corbie.yaml");
+    fs::write(&file, "server: {auth: bearer}\n").unwrap();
+    let setup = operator.corbie("serve --port 0").argument("--config").argument(file.display().to_string());
+    let (mut server, client) = started(setup);
+    assert_eq!(call(client, &secret, "inspect_server", &json!({})).status, 200);
+    fs::write(&file, "server: {auth: perhaps}\n").unwrap();
+    server.logged("the new settings are refused");
+    assert_eq!(operator.run("tokens revoke laptop").code, Some(0));
+    wait_for("the token to go", || (call(client, &secret, "inspect_server", &json!({})).status == 401).then_some(()));
+}
+
+#[test]
+fn s07_every_reply_tells_browsers_to_keep_guess_and_frame_nothing() {
+    let operator = Operator::new();
+    let secret = operator.token("laptop");
+    let (_server, client) = started(operator.server());
+    let bearer = format!("Bearer {secret}");
+    let known: &[(&str, &str)] = &[("Authorization", &bearer)];
+    for (method, path, headers, status) in [
+        ("GET", "/live", &[][..], 200),
+        ("GET", "/metrics", known, 200),
+        ("POST", "/mcp/ping", known, 200),
+        ("POST", "/mcp", &[], 401),
+        ("GET", "/v1/nothing", known, 404),
+        ("GET", "/live", &[("Origin", "https://evil.example")], 403),
+    ] {
+        let reply = client.call(method, path, headers, "{}");
+        assert_eq!(reply.status, status, "{method} {path}: {}", reply.body);
+        for (name, value) in [
+            ("x-content-type-options", "nosniff"),
+            ("cache-control", "no-store"),
+            ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+            ("referrer-policy", "no-referrer"),
+        ] {
+            assert_eq!(reply.header(name), Some(value), "{method} {path}");
+        }
+    }
+}

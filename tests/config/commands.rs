@@ -136,6 +136,7 @@ audit:
   max_bytes: 64MiB
   keep: 8
   on_failure: continue
+telemetry: {}
 "
     );
 }

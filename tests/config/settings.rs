@@ -144,7 +144,7 @@ fn s06_none_is_refused_where_other_machines_can_reach() {
 }
 
 #[test]
-fn x20_the_rate_limit_is_on_where_other_machines_can_reach() {
+fn x20_z13_the_rate_limit_is_on_where_other_machines_can_reach_and_high_enough() {
     let usual = RateLimit { per_second: 500, burst: 1000 };
     let server = Machine::new().load().server;
     assert_eq!((server.rate_limit(true), server.rate_limit(false)), (None, Some(usual)));

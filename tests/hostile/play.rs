@@ -16,8 +16,11 @@ struct Stage<'a> {
     peers: HashMap<String, Peer>,
     current: String,
     last: Reply,
-    never_logged: Vec<(String, Vec<u8>)>,
+    never_logged: NeverLogged,
 }
+
+/// What must not be on stderr at the end, and which exchange says so.
+type NeverLogged = Vec<(String, Vec<u8>)>;
 
 /// What no reply may tell, whoever asks (S-03): where the program broke, and what it was given in confidence.
 const INTERNALS: [&str; 4] = ["panicked", ".rs:", "RUST_BACKTRACE", TOKEN];
@@ -26,7 +29,7 @@ const INTERNALS: [&str; 4] = ["panicked", ".rs:", "RUST_BACKTRACE", TOKEN];
 #[track_caller]
 pub(crate) fn play(file: &str) {
     let exchanges = exchange::parse(file).unwrap();
-    let mut servers: HashMap<String, (Server, Vec<(String, Vec<u8>)>)> = HashMap::new();
+    let mut servers: HashMap<String, (Server, NeverLogged)> = HashMap::new();
     let mut failures = Vec::new();
     let count = exchanges.len();
     for exchange in exchanges {
@@ -46,7 +49,7 @@ pub(crate) fn play(file: &str) {
     assert!(failures.is_empty(), "{} of {count} went wrong:\n{}", failures.len(), failures.join("\n"));
 }
 
-fn perform(exchange: &Exchange, server: &mut Server, never_logged: &mut Vec<(String, Vec<u8>)>) -> Result<(), String> {
+fn perform(exchange: &Exchange, server: &mut Server, never_logged: &mut NeverLogged) -> Result<(), String> {
     let mut stage = Stage {
         server,
         peers: HashMap::new(),

@@ -90,5 +90,5 @@ pub(crate) async fn last_decision(app: &App) -> Value {
 
 pub(crate) fn ask(model: Option<&str>, prompt: &str) -> Ask {
     let chat = Chat { messages: vec![Message::text(Role::User, prompt)], ..Chat::default() };
-    Ask { question: chat.into(), model: model.map(str::to_owned), caller: None, known: None }
+    Ask { question: chat.into(), model: model.map(str::to_owned), ..Ask::default() }
 }

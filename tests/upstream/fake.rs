@@ -106,6 +106,7 @@ impl Fake {
     }
 
     /// The traces that calls of tools were part of, since the last time.
+    #[allow(dead_code, reason = "the tests of what the operator sees ask for it")]
     pub(crate) fn traces(&self) -> Vec<(Option<String>, Value)> {
         std::mem::take(&mut *self.behaviour.traces.lock().unwrap())
     }

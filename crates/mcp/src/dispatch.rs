@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::message::{Id, Notification, Params, Request};
 use crate::methods;
 use crate::outcome::Style;
+use crate::party::Party;
 use crate::registry::nearest;
 use crate::reply::{Answer, Reply};
 use crate::server::Server;
@@ -42,6 +43,8 @@ pub(crate) struct Exchange {
     pub(crate) cancel: CancellationToken,
     /// The peer sends no more: streams that only wait for news end well, other work goes on.
     pub(crate) closing: CancellationToken,
+    /// Who is at the other end, for what stays open longer than a token may be valid; none where connections see to it.
+    pub(crate) party: Option<Party>,
     /// What this caller may still send; none where there is no limit.
     pub(crate) bucket: Option<Arc<Bucket>>,
     /// The id of this request, and the trace it is part of.
@@ -267,6 +270,8 @@ pub(crate) fn request_span(trail: &Trail, method: &str, caller: &Caller) -> Span
         caller = &*caller.identity,
         via = caller.via.as_str(),
         trace_id = trail.trace.as_ref().map(|trace| tracing::field::display(trace.id())),
+        // For whoever collects spans; logs leave it out.
+        traceparent = trail.trace.as_ref().map(|trace| tracing::field::display(trace.parent())),
     )
 }
 

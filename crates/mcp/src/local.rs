@@ -27,6 +27,7 @@ impl Server {
             outlet: Outlet::Closed,
             cancel: CancellationToken::new(),
             closing: self.never().clone(),
+            party: None,
             bucket: None,
             trail: Trail::new(),
         };

@@ -146,6 +146,12 @@ impl Trace {
         fmt::from_fn(move |out| write!(out, "{id:032x}"))
     }
 
+    /// Whose span the request belongs below, as its caller said it.
+    pub fn parent(&self) -> impl fmt::Display + use<> {
+        let (id, parent, flags) = (self.id, self.parent, self.flags);
+        fmt::from_fn(move |out| write!(out, "00-{id:032x}-{parent:016x}-{flags:02x}"))
+    }
+
     /// What a request that is sent on says: the same trace, a span of its own. Each call makes another span.
     pub fn onward(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(0);

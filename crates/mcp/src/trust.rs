@@ -80,6 +80,11 @@ impl Caller {
         Caller { via, identity: identity.into(), trust, grant: None }
     }
 
+    /// Whether it has shown a token; others are whoever can connect.
+    pub fn has_token(&self) -> bool {
+        self.identity.starts_with("token:") || self.identity.starts_with("oauth:")
+    }
+
     /// Whether the operator lets this caller use a tool, its trust aside.
     pub fn may_use(&self, tool: &str) -> bool {
         self.grant.as_ref().is_none_or(|grant| grant.tools.allows(tool))

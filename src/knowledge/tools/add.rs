@@ -7,7 +7,7 @@ use corbie_mcp::{Arguments, Context, Effect, Outcome, RegistrationError, TaskSup
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{MODULE, base, base_schema, begun, dialect, is_from_outside, metadata};
+use super::{MODULE, base, base_schema, begun, dialect, metadata, whence};
 use crate::knowledge::document::Origin;
 use crate::knowledge::ingest::Wish;
 use crate::knowledge::work::Request;
@@ -89,7 +89,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<Outcome, ToolError> {
     let base = base(context, input.knowledge_base.as_deref())?;
     let metadata = metadata(input.metadata)?;
-    let rules = knowledge.rules(is_from_outside(context));
+    let rules = knowledge.rules(whence(context));
     // As it was sent, so that a refusal tells nothing of where this program runs (S-03).
     let facts = knowledge.check(rules, PathBuf::from(&input.file_path)).await?;
     // The program may be started again elsewhere before it comes to this file.

@@ -6,7 +6,7 @@ use corbie_mcp::{Arguments, Context, Effect, Outcome, RegistrationError, TaskSup
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{MODULE, base, base_schema, begun, dialect, is_from_outside, metadata};
+use super::{MODULE, base, base_schema, begun, dialect, metadata, whence};
 use crate::knowledge::work::Request;
 use crate::knowledge::{Error, Knowledge};
 
@@ -95,7 +95,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<Outcome, ToolError> {
     let base = base(context, input.knowledge_base.as_deref())?;
     let metadata = metadata(input.metadata)?;
-    if knowledge.needs_roots(is_from_outside(context)) {
+    if knowledge.needs_roots(whence(context)) {
         let message = "folders are imported only from `knowledge.allowed_roots`, which is empty; add folders to it";
         return Err(Error::Storage { code: "path_not_allowed", message: message.into() }.into());
     }

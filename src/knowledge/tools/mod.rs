@@ -15,13 +15,13 @@ mod task_status;
 use std::str::FromStr;
 
 use corbie_mcp::{
-    CallResult, Cause, Context, Error as Refusal, Failure, ServerBuilder, Style, ToolError, Via, Violation,
+    CallResult, Cause, Context, Error as Refusal, Failure, ServerBuilder, Style, ToolError, TrustLevel, Via, Violation,
 };
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::{Map, Value, json};
 
 use super::document::{BaseName, DocumentId};
-use super::{Error, Knowledge};
+use super::{Error, Knowledge, Whence};
 use crate::route::Router;
 
 const MODULE: &str = "corbie::knowledge";
@@ -146,9 +146,16 @@ fn missing(id: &str) -> Error {
     Error::DocumentNotFound(super::clipped(id))
 }
 
-/// Whether a call came over a network.
-fn is_from_outside(context: &Context) -> bool {
-    matches!(context.caller().via, Via::Http | Via::Rest | Via::WebSocket)
+/// Where a call came from.
+fn whence(context: &Context) -> Whence {
+    let caller = context.caller();
+    match caller.via {
+        Via::Http | Via::Rest | Via::WebSocket if caller.has_token() && caller.trust < TrustLevel::Trusted => {
+            Whence::Guest
+        }
+        Via::Http | Via::Rest | Via::WebSocket => Whence::Outside,
+        Via::Stdio | Via::Unix | Via::Internal => Whence::Here,
+    }
 }
 
 /// What callers say about a document; bounded, as it is kept and told with every passage.

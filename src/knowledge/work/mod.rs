@@ -126,7 +126,7 @@ impl Work {
     /// How long so many files may take, as far as they are known.
     async fn guess<P: AsRef<Path> + Send + 'static>(&self, paths: Vec<P>) -> Result<Guess, Error> {
         let work = self.clone();
-        blocking(move || work.0.estimates.guess_all(&paths, work.0.together, &work.0.reader.rules)).await
+        blocking(move || work.0.estimates.guess_all(&paths, work.0.together, &work.0.reader.folders)).await
     }
 
     /// Goes on with what other processes have left behind, when they ended without finishing it.

@@ -79,7 +79,7 @@ impl Work {
     /// Sees which files an import has.
     async fn list(&self, job: &Arc<Job>) -> After {
         let Request::Import { paths, recursive, .. } = &job.request else { return After::Nothing };
-        let (paths, recursive, rules) = (paths.clone(), *recursive, self.0.reader.rules.clone());
+        let (paths, recursive, rules) = (paths.clone(), *recursive, self.0.reader.folders.clone());
         job.far.send_modify(|far| far.step = "Looking for files".to_owned());
         let cancel = job.cancel.clone();
         let found = blocking(move || folder::files_of(&paths, recursive, &rules, &cancel));

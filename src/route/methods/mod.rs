@@ -21,7 +21,7 @@ pub(super) fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder
     builder
         .capability("models", json!({ "listChanged": true }))
         .capability("completion", json!({ "supportsStreaming": false }))
-        .method("models/list", move |_, _| {
+        .gated_method("models/list", "list_models", Effect::Reads, move |_, _| {
             let router = models.clone();
             async move { Ok(models_list::list(&router).await) }
         })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant as Clock;
 
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use super::{Contender, Documents, Error, Journey, Outcome, Plan, Record, Router, Why, Wish, goes_on, hope, today};
 use crate::config::providers::Price;
@@ -24,7 +25,8 @@ impl Router {
     /// Brings vectors. The model of the wish is as the caller names it, with or without a provider before it.
     pub async fn embed(&self, embed: Embed, caller: Arc<str>) -> Result<RoutedVectors, Error> {
         let mut journey = self.begin(Some(&embed.model), Some(caller.clone()));
-        match self.vectors(embed, &caller, &mut journey).await {
+        let span = journey.span();
+        match self.vectors(embed, &caller, &mut journey).instrument(span).await {
             Ok((embedded, price)) => {
                 let record = journey.answered(embedded.usage, price);
                 Ok(RoutedVectors { embedded, record })

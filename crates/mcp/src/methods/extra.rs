@@ -1,39 +1,17 @@
 //! Methods a program adds, such as `models/list`: behind the same gate and time limit as tools.
 
-use std::sync::Arc;
-use std::time::Instant;
-
+use super::recorded::Recorded;
 use super::rounds::{Round, Stopped};
 use crate::ask::Asking;
-use crate::audit::{AuditOutcome, Ended};
+use crate::audit::AuditOutcome;
 use crate::dispatch::Call;
 use crate::error::Error;
 use crate::reply::Reply;
-use crate::server::{Method, Server};
-use crate::trace::RequestId;
-use crate::trust::{self, Caller};
-
-/// One call on its way. Dropped before its end is known, it counts as failed: its caller has gone.
-struct Recorded {
-    server: Server,
-    name: Arc<str>,
-    arguments_hash: u64,
-    caller: Caller,
-    request: RequestId,
-    started: Instant,
-    outcome: AuditOutcome,
-}
+use crate::server::Method;
+use crate::trust;
 
 pub(crate) async fn run(name: String, method: Method, call: Call) -> Result<Reply, Error> {
-    let mut recorded = Recorded {
-        server: call.server.clone(),
-        name: name.as_str().into(),
-        arguments_hash: call.server.audit().hash(call.params.get()),
-        caller: call.exchange.caller.clone(),
-        request: call.exchange.trail.id.clone(),
-        started: Instant::now(),
-        outcome: AuditOutcome::Blocked,
-    };
+    let mut recorded = Recorded::begin(&name, &call);
     let caller = &call.exchange.caller;
     match &method.tool {
         Some(tool) if !caller.may_use(tool) => return Err(Error::NotGranted { what: format!("`{tool}`") }),
@@ -54,17 +32,4 @@ pub(crate) async fn run(name: String, method: Method, call: Call) -> Result<Repl
     };
     recorded.outcome = AuditOutcome::Success;
     Ok(reply)
-}
-
-impl Drop for Recorded {
-    fn drop(&mut self) {
-        self.server.audit().record(Ended {
-            tool: &self.name,
-            arguments_hash: Some(self.arguments_hash),
-            caller: &self.caller,
-            request: &self.request,
-            outcome: self.outcome,
-            took: self.started.elapsed(),
-        });
-    }
 }

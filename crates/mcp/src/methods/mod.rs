@@ -9,6 +9,7 @@ pub(crate) mod logging;
 mod measure;
 mod permission;
 pub(crate) mod prompts_get;
+mod recorded;
 pub(crate) mod resources_list;
 pub(crate) mod resources_read;
 pub(crate) mod rounds;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::client::ClientFeature;
 use crate::context::Context;
-use crate::dispatch::{Call, clip};
+use crate::dispatch::Call;
 use crate::error::Error;
 use crate::outcome::{Outcome, ToolError};
 use crate::tool::{Arguments, Tool};
@@ -51,7 +51,7 @@ pub(super) fn run(
 
 /// Whatever is not a clear yes is a no.
 async fn is_allowed(tool: &str, context: &Context, arguments: &Arguments) -> bool {
-    let (caller, sent) = (&context.caller().identity, clip(&arguments.value().to_string()));
+    let (caller, sent) = (&context.caller().identity, shown(&arguments.value().to_string()));
     let question = format!("`{caller}` wants to run `{tool}`, which destroys data, with {sent}. Do you allow it?");
     let schema = json!({
         "type": "object",
@@ -65,4 +65,18 @@ async fn is_allowed(tool: &str, context: &Context, arguments: &Arguments) -> boo
             false
         }
     }
+}
+
+/// Arguments for a person to read: all of what is usual, and nothing that changes how the rest looks.
+fn shown(arguments: &str) -> String {
+    const MOST: usize = 2000;
+    let plain = |letter: &char| {
+        !letter.is_control()
+            && !matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut shown: String = arguments.chars().filter(plain).take(MOST).collect();
+    if arguments.chars().nth(MOST).is_some() {
+        shown.push('…');
+    }
+    shown
 }

@@ -3,7 +3,9 @@
 use serde::Deserialize;
 use serde_json::json;
 
+use super::recorded::Recorded;
 use super::rounds::{Brought, Round, Stopped};
+use crate::audit::AuditOutcome;
 use crate::dispatch::{Call, clip};
 use crate::error::Error;
 use crate::prompt::PromptArguments;
@@ -26,11 +28,19 @@ pub(crate) async fn get(call: Call) -> Result<Reply, Error> {
     };
     prompt.check(&arguments)?;
     let given = json!(arguments);
+    let mut recorded = Recorded::open("prompts/get", &call);
     let round = Round::begin(&call, "prompts/get", &name, &given, brought)?;
     let context = call.context(round.asking.clone());
     let limit = Some(call.server.limits().tool_timeout);
     match round.run(&context, &name, limit, (prompt.get)(context.clone(), arguments)).await? {
-        Stopped::Asks(open) => Ok(round.ask(&call, "prompts/get", &name, &given, open)),
-        Stopped::Finished(result) => Ok(Reply::new(json!(result?))),
+        Stopped::Asks(open) => {
+            recorded.outcome = AuditOutcome::Success;
+            Ok(round.ask(&call, "prompts/get", &name, &given, open))
+        }
+        Stopped::Finished(result) => {
+            let result = result?;
+            recorded.outcome = AuditOutcome::Success;
+            Ok(Reply::new(json!(result)))
+        }
     }
 }

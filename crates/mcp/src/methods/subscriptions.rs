@@ -9,6 +9,7 @@ use crate::dispatch::{Call, clip};
 use crate::error::Error;
 use crate::event::Filter;
 use crate::message;
+use crate::party::Party;
 use crate::reply::Reply;
 
 /// A peer may not make us remember URIs without end, in number or in length.
@@ -72,9 +73,16 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
     if !send(&call, "notifications/subscriptions/acknowledged", &acknowledged).await {
         return Err(Error::Cancelled);
     }
+    let is_gone = || call.exchange.party.as_ref().is_some_and(Party::is_gone);
+    let mut looks = tokio::time::interval(call.server.limits().keep_alive);
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
+            // A token may end while nothing happens.
+            _ = looks.tick() => match is_gone() {
+                true => break,
+                false => continue,
+            },
             () = call.exchange.cancel.cancelled() => return Err(Error::Cancelled),
             () = call.server.inner().draining.cancelled() => break,
             () = call.exchange.closing.cancelled() => break,
@@ -85,6 +93,9 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
             Err(RecvError::Lagged(_)) => continue,
             Err(RecvError::Closed) => break,
         };
+        if is_gone() {
+            break;
+        }
         if let Some(notification) = event.for_listener(&filter, &call.id, &call.exchange.caller.identity)
             && !call.exchange.outlet.send(notification).await
         {

@@ -225,6 +225,10 @@ impl Connection {
         let Some(caller) = self.party.caller() else { return };
         match message {
             Message::Notification(notification) => {
+                // It costs as much as a request, and has nobody to be told that there were too many.
+                if self.bucket.as_ref().is_some_and(|bucket| bucket.charge().is_err()) {
+                    return;
+                }
                 self.server.notified(&notification, &self.exchange(caller, CancellationToken::new()));
             }
             Message::Response(response) => self.server.answered(response, &caller),
@@ -247,6 +251,7 @@ impl Connection {
             outlet: Outlet::Open(self.out.clone()),
             cancel,
             closing: self.closing.clone(),
+            party: None,
             bucket: self.bucket.clone(),
             trail: Trail::new(),
         }

@@ -26,6 +26,7 @@ use crate::dispatch::Exchange;
 use crate::error::Error;
 use crate::message::{self, Bounds, Id, Incoming, Message, Rejection};
 use crate::outcome::Style;
+use crate::party::Party;
 use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::{Outlet, Session};
@@ -121,7 +122,15 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,
+                // A token may end while nothing happens.
+                () = tokio::time::sleep(server.limits().keep_alive) => match party.is_gone() {
+                    true => return None,
+                    false => continue,
+                },
                 Some(mut message) = own.recv() => {
+                    if party.is_gone() {
+                        return None;
+                    }
                     let bytes = std::mem::take(&mut message.bytes);
                     return Some((bytes, (events, own, server, session, party, replaced, place)));
                 }
@@ -168,6 +177,7 @@ struct Peer<'a> {
     is_known: bool,
     accepts_events: bool,
     caller: Caller,
+    party: Party,
     bucket: Option<Arc<Bucket>>,
     /// The memory of the body, which each of its requests keeps until it is done.
     reserved: Arc<Reserved>,
@@ -210,6 +220,7 @@ impl<'a> Peer<'a> {
             is_known,
             accepts_events: accepts_events(headers),
             caller,
+            party: endpoint.party(Via::Http, extensions),
             bucket: endpoint.bucket(extensions.get(), extensions),
             reserved: Arc::new(reserved),
             trail: extensions.get().cloned().unwrap_or_else(Trail::new),
@@ -249,7 +260,12 @@ impl<'a> Peer<'a> {
         for member in members {
             match member {
                 Ok(Message::Request(request)) => answers.push(self.answer_member(request)),
-                Ok(other) => self.take(other),
+                // The guard has charged the body; each further member is a message like any other.
+                Ok(other) => {
+                    if self.bucket.as_ref().is_none_or(|bucket| bucket.charge().is_ok()) {
+                        self.take(other);
+                    }
+                }
                 Err(rejection) => answers.push(Box::pin(std::future::ready(reject(&rejection)))),
             }
         }
@@ -323,6 +339,7 @@ impl<'a> Peer<'a> {
             outlet,
             cancel,
             closing: self.endpoint.server.never().clone(),
+            party: Some(self.party.clone()),
             bucket: None,
             trail: self.trail.clone(),
         }

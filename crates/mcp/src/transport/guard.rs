@@ -20,6 +20,7 @@ use super::http::Refusals;
 use super::listener::Place;
 use super::origin::Allowed;
 use super::passage;
+use super::places::counted_as;
 use super::rate::{Bucket, Buckets, RateLimit, Whose};
 use super::sessions::Sessions;
 use crate::audit::AuditEvent;
@@ -86,12 +87,15 @@ impl Endpoint {
         let limit = holder.and_then(|holder| holder.rate_limit).or(self.rate_limit).or(self.buckets.global_limit())?;
         let whose = match holder {
             Some(holder) => Whose::Holder(holder.identity.clone()),
-            None => Whose::Address(extensions.get::<Place>()?.from()),
+            None => Whose::Address(network(extensions.get::<Place>()?.from())),
         };
         Some(self.buckets.of(whose, limit))
     }
 
     fn charge(&self, holder: Option<&Holder>, extensions: &http::Extensions) -> Result<(), Error> {
+        if let (Some(holder), Some(limit), Some(place)) = (holder, self.rate_limit, extensions.get::<Place>()) {
+            self.buckets.meets(&holder.identity, network(place.from()), limit)?;
+        }
         self.bucket(holder, extensions).map_or(Ok(()), |bucket| bucket.charge())
     }
 
@@ -293,4 +297,9 @@ fn unauthorized(endpoint: &Endpoint, request: &Request, presented: &Presented) -
     let challenge = HeaderValue::from_str(challenge.trim_end()).unwrap_or(HeaderValue::from_static("Bearer"));
     response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     response
+}
+
+/// Whom an address stands for: of IPv6, everybody has more addresses than could be counted.
+fn network(address: std::net::IpAddr) -> std::net::IpAddr {
+    counted_as(address).unwrap_or(address)
 }

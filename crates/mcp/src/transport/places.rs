@@ -184,7 +184,7 @@ impl Drop for Counted {
 
 /// What an address is counted as. Nobody on this machine is counted: a proxy brings the callers of a whole network. A
 /// network of IPv6 is one, since each of its members has more addresses than there are places.
-fn counted_as(from: IpAddr) -> Option<IpAddr> {
+pub(super) fn counted_as(from: IpAddr) -> Option<IpAddr> {
     match from.to_canonical() {
         from if from.is_loopback() => None,
         IpAddr::V4(from) => Some(IpAddr::V4(from)),

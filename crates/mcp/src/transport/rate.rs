@@ -5,7 +5,7 @@
 //! of its own: whoever sends as fast as it may finds it closed while it still serves those who send now and then. A
 //! caller that the common bucket refuses is not given its own token back, or a flood would look modest again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -45,6 +45,8 @@ struct Level {
 pub(crate) struct Buckets {
     global: Option<Arc<Tokens>>,
     callers: Mutex<HashMap<Whose, Arc<Bucket>>>,
+    /// Holders that have called from an address before it ran out of guesses.
+    met: Mutex<HashSet<(Arc<str>, IpAddr)>>,
 }
 
 /// Whom a request is charged to.
@@ -121,7 +123,30 @@ impl Bucket {
 
 impl Buckets {
     pub(crate) fn new(global: Option<RateLimit>) -> Buckets {
-        Buckets { global: global.map(|limit| Arc::new(Tokens::new(limit))), callers: Mutex::default() }
+        Buckets {
+            global: global.map(|limit| Arc::new(Tokens::new(limit))),
+            callers: Mutex::default(),
+            met: Mutex::default(),
+        }
+    }
+
+    /// Whether a holder may come in from an address that may be guessing at tokens. While the address has something left
+    /// of its own, everybody may, and is remembered; when it has not, only who is remembered may, or a right guess would
+    /// be told from wrong ones however fast they come.
+    pub(crate) fn meets(&self, holder: &Arc<str>, address: IpAddr, limit: RateLimit) -> Result<(), Error> {
+        let left = self.of(Whose::Address(address), limit).own.refilled(Instant::now()).tokens;
+        let mut met = self.met.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if left >= 1.0 {
+            if met.len() >= MAX_BUCKETS {
+                met.clear();
+            }
+            met.insert((holder.clone(), address));
+            return Ok(());
+        }
+        match met.contains(&(holder.clone(), address)) {
+            true => Ok(()),
+            false => Err(Error::busy("too many tokens were tried from this address", Duration::from_secs(1))),
+        }
     }
 
     /// What all callers together may send. It is also the most that one may send who has no limit of its own.

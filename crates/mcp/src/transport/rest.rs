@@ -48,6 +48,7 @@ pub(crate) async fn call(
         outlet: Outlet::Closed,
         cancel: CancellationToken::new(),
         closing: endpoint.server.never().clone(),
+        party: None,
         bucket: None,
         trail: head.extensions.get().cloned().unwrap_or_else(Trail::new),
     };

@@ -1,0 +1,154 @@
+//! Spans for an OpenTelemetry collector, over OTLP/HTTP.
+//!
+//! `collect` takes spans of [`tracing`] as they end, `place` and `said` put them in OpenTelemetry's terms, and `send` brings them
+//! away on corbie's own HTTP client. The SDK of OpenTelemetry is not used: it brings thirteen crates instead of three and
+//! has no way to take a span's parent from a field, which is how a request tells of its caller's trace.
+
+mod collect;
+pub mod message;
+mod place;
+mod said;
+mod send;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc as threads;
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Uri};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::Subscriber;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::registry::LookupSpan;
+use url::Url;
+
+use crate::config::Config;
+use crate::config::headers::header_map;
+use crate::config::telemetry::Otlp;
+use crate::destinations::Destinations;
+use crate::providers::client::{Client, basic_auth, without_user};
+use message::{KeyValue, Resource, Value};
+use send::Sender;
+
+pub(super) use collect::Collect;
+
+/// The exporter, if there is one.
+#[derive(Debug)]
+pub struct Exporting(Option<Running>);
+
+#[derive(Debug)]
+struct Running {
+    stopping: CancellationToken,
+    /// Breaks off when everything was sent, or given up.
+    done: threads::Receiver<()>,
+}
+
+/// Spans that wait to be sent; further ones are dropped.
+const MOST_WAITING: usize = 4096;
+/// How long the end of the program waits for the last spans to be sent.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
+/// Where a collector takes spans.
+const PATH: &str = "v1/traces";
+
+/// Starts the thread that sends, where the settings say where to.
+pub(super) fn prepare(config: &Config) -> (Option<Collect>, Exporting) {
+    let settings = &config.telemetry.otlp;
+    let Some(endpoint) = &settings.endpoint else { return (None, Exporting(None)) };
+    let (spans, waiting) = mpsc::channel(MOST_WAITING);
+    let (dropped, stopping) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
+    let sender = Sender {
+        spans: waiting,
+        dropped: dropped.clone(),
+        client: Client::within(Destinations::new(&config.network)),
+        to: address(endpoint.expose()),
+        headers: headers(settings, endpoint.expose()),
+        resource: resource(&settings.service_name),
+        timeout: settings.timeout.get(),
+        stopping: stopping.clone(),
+    };
+    let (finished, done) = threads::channel();
+    let body = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => runtime.block_on(sender.run()),
+            Err(error) => tracing::error!(%error, "no spans can be sent to the collector"),
+        }
+        drop(finished);
+    };
+    match std::thread::Builder::new().name("otlp".into()).spawn(body) {
+        Ok(_) => {
+            let collect = Collect { spans, dropped, ratio: settings.sample_ratio };
+            (Some(collect), Exporting(Some(Running { stopping, done })))
+        }
+        // A machine without room for a thread has other worries, and they will be told.
+        Err(_) => (None, Exporting(None)),
+    }
+}
+
+/// The layer with what it wants to see.
+pub(super) fn wanted<S: Subscriber + for<'a> LookupSpan<'a>>(collect: Collect) -> impl Layer<S> {
+    let wanted = filter_fn(collect::is_wanted).with_max_level_hint(tracing::Level::INFO);
+    collect.with_filter(wanted)
+}
+
+impl Exporting {
+    /// Sends what is left, within a moment.
+    pub fn finish(self) {
+        let Some(Running { stopping, done }) = self.0 else { return };
+        stopping.cancel();
+        // Nothing is ever sent over it: it breaks off, or the time is up.
+        let _ = done.recv_timeout(LAST_MOMENT);
+    }
+}
+
+/// `/v1/traces` below the endpoint, unless that says it already.
+fn address(endpoint: &Url) -> Uri {
+    let mut url = without_user(endpoint.clone());
+    let path = url.path().trim_end_matches('/');
+    if !path.ends_with(PATH) {
+        let path = format!("{path}/{PATH}");
+        url.set_path(&path);
+    }
+    url.as_str().parse().expect("a web address is an address")
+}
+
+/// The operator's headers and those of the protocol.
+fn headers(settings: &Otlp, endpoint: &Url) -> HeaderMap {
+    // They were checked when the settings were read.
+    let mut headers = header_map(&settings.headers).unwrap_or_default();
+    if let Some(credentials) = basic_auth(endpoint) {
+        headers.entry(AUTHORIZATION).or_insert(credentials);
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+    let own = HeaderValue::from_static(concat!("corbie/", env!("CARGO_PKG_VERSION")));
+    headers.entry(USER_AGENT).or_insert(own);
+    headers
+}
+
+/// This process.
+fn resource(service: &str) -> Resource {
+    let instance = uuid::Uuid::new_v4().to_string();
+    let texts =
+        [("service.name", service), ("service.version", env!("CARGO_PKG_VERSION")), ("service.instance.id", &instance)];
+    Resource { attributes: texts.map(|(key, text)| KeyValue::new(key, Value::Text(text.to_owned()))).into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a10_spans_go_below_the_endpoint_and_not_below_themselves() {
+        for (endpoint, to) in [
+            ("http://localhost:4318", "http://localhost:4318/v1/traces"),
+            ("http://localhost:4318/", "http://localhost:4318/v1/traces"),
+            ("https://user:pass@host.example/otlp/?key=1", "https://host.example/otlp/v1/traces?key=1"),
+            ("https://host.example/api/v1/traces", "https://host.example/api/v1/traces"),
+        ] {
+            assert_eq!(address(&endpoint.parse().unwrap()), to);
+        }
+    }
+}

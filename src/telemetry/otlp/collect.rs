@@ -1,0 +1,194 @@
+//! Collects spans that have ended, for whoever sends them. It waits for nobody: what finds no room is dropped and counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use tokio::sync::mpsc;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
+
+use super::message::Span;
+use super::place::{Place, trace_id};
+use super::said::Said;
+
+/// Hands spans on when they end.
+#[derive(Debug)]
+pub(in crate::telemetry) struct Collect {
+    pub(super) spans: mpsc::Sender<Span>,
+    /// How many found no room.
+    pub(super) dropped: Arc<AtomicU64>,
+    /// The share of traces that is sent.
+    pub(super) ratio: f64,
+}
+
+/// A span that has not ended.
+struct Open {
+    place: Place,
+    said: Said,
+    began: SystemTime,
+}
+
+/// Our own spans, and of those the ones that operators may want to see.
+pub(in crate::telemetry) fn is_wanted(metadata: &Metadata<'_>) -> bool {
+    let ours = metadata.target().split("::").next().is_some_and(|krate| krate.starts_with("corbie"));
+    ours && metadata.is_span() && *metadata.level() <= tracing::Level::INFO
+}
+
+impl Collect {
+    /// Below the span around it, or else below the one that the caller names.
+    fn place(&self, around: Option<Place>, said: &Said) -> Place {
+        around
+            .map(|around| Place::below(&around))
+            .or_else(|| Place::below_caller(said.text("traceparent")?))
+            .or_else(|| Some(Place::in_trace(trace_id(said.text("trace_id")?)?, self.ratio)))
+            .unwrap_or_else(|| Place::root(self.ratio))
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collect {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        let mut said = Said::default();
+        attributes.record(&mut said);
+        let around = span.parent().and_then(|parent| parent.extensions().get::<Open>().map(|open| open.place));
+        let place = self.place(around, &said);
+        span.extensions_mut().insert(Open { place, said, began: SystemTime::now() });
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        // What shows a value may log or panic, so nothing is held meanwhile.
+        let Some(mut open) = span.extensions_mut().remove::<Open>() else { return };
+        if open.place.sampled {
+            values.record(&mut open.said);
+        }
+        span.extensions_mut().insert(open);
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let Some(span) = context.span(&id) else { return };
+        let Some(open) = span.extensions_mut().remove::<Open>() else { return };
+        if !open.place.sampled {
+            return;
+        }
+        let ended = open.said.span(span.name(), &open.place, open.began, SystemTime::now());
+        if self.spans.try_send(ended).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::field::Empty;
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::super::message::{SpanKind, StatusCode, Value};
+    use super::*;
+
+    /// The spans that are handed on while `happens` does, and how many are not.
+    fn collected(room: usize, ratio: f64, happens: impl FnOnce()) -> (Vec<Span>, u64) {
+        // With a single subscriber, a span that another test's thread reaches first is taken for one that nobody wants.
+        let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
+        let (spans, mut ended) = mpsc::channel(room);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let collect = Collect { spans, dropped: dropped.clone(), ratio };
+        let filter = tracing_subscriber::filter::filter_fn(is_wanted);
+        let subscriber = tracing_subscriber::registry().with(collect.with_filter(filter));
+        tracing::subscriber::with_default(subscriber, happens);
+        let spans = std::iter::from_fn(|| ended.try_recv().ok()).collect();
+        (spans, dropped.load(Ordering::Relaxed))
+    }
+
+    fn attribute<'a>(span: &'a Span, key: &str) -> Option<&'a Value> {
+        span.attributes.iter().find(|attribute| attribute.key == key)?.value.as_ref()?.value.as_ref()
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    #[test]
+    fn a10_a_request_is_a_server_span_below_its_caller_and_has_what_happens_within_below_it() {
+        let (spans, _) = collected(8, 0.0, || {
+            let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+            let request =
+                tracing::info_span!("request", request_id = %"r1", method = "tools/call", traceparent = parent);
+            let _request = request.entered();
+            let call = tracing::info_span!("try", otel.name = "chat small", otel.kind = "client", "error.type" = Empty);
+            call.record("error.type", "timeout");
+        });
+        let [call, request] = &spans[..] else { panic!("{spans:?}") };
+        assert_eq!((request.name.as_str(), request.kind()), ("tools/call", SpanKind::Server));
+        assert_eq!(request.trace_id, 0x4bf92f3577b34da6a3ce929d0e0e4736_u128.to_be_bytes());
+        assert_eq!(request.parent_span_id, 0x00f067aa0ba902b7_u64.to_be_bytes());
+        assert_eq!(attribute(request, "mcp.method.name"), Some(&text("tools/call")));
+        assert_eq!(attribute(request, "corbie.request_id"), Some(&text("r1")));
+        assert_eq!(attribute(request, "traceparent"), None);
+        assert_eq!((call.name.as_str(), call.kind()), ("chat small", SpanKind::Client));
+        assert_eq!((&call.trace_id, &call.parent_span_id), (&request.trace_id, &request.span_id));
+        assert_eq!(call.status.as_ref().map(|status| status.code()), Some(StatusCode::Error));
+        assert_eq!((request.flags, call.flags), (0x301, 0x101));
+        assert!(request.status.is_none() && request.end_time_unix_nano >= call.end_time_unix_nano);
+    }
+
+    #[test]
+    fn a10_a_trace_that_is_only_named_is_kept_and_other_paths_are_no_methods() {
+        let (spans, _) = collected(8, 1.0, || {
+            let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+            drop(tracing::info_span!("request", method = "/v1/models", trace_id = %trace));
+            drop(tracing::info_span!("request", method = "ping", trace_id = "no trace"));
+            drop(tracing::info_span!("request", method = "tools/call", tool = "echo", session_id = "s1"));
+        });
+        assert_eq!(spans[0].trace_id, 0x4bf92f3577b34da6a3ce929d0e0e4736_u128.to_be_bytes());
+        assert!(spans[0].parent_span_id.is_empty());
+        assert_eq!(attribute(&spans[0], "url.path"), Some(&text("/v1/models")));
+        assert_eq!(attribute(&spans[0], "mcp.method.name"), None);
+        assert_ne!(spans[1].trace_id, spans[0].trace_id);
+        assert_eq!(spans[2].name, "tools/call echo");
+        assert_eq!(attribute(&spans[2], "gen_ai.tool.name"), Some(&text("echo")));
+        assert_eq!(attribute(&spans[2], "mcp.session.id"), Some(&text("s1")));
+    }
+
+    #[test]
+    fn a10_what_finds_no_room_is_counted_and_nobody_waits() {
+        let (spans, dropped) = collected(2, 1.0, || (0..5).for_each(|_| drop(tracing::info_span!("route"))));
+        assert_eq!((spans.len(), dropped), (2, 3));
+    }
+
+    #[test]
+    fn a10_only_spans_of_ours_and_of_sampled_traces_are_sent() {
+        let (spans, _) = collected(8, 1.0, || {
+            drop(tracing::info_span!(target: "rmcp::service", "message"));
+            drop(tracing::debug_span!("details"));
+        });
+        assert!(spans.is_empty(), "{spans:?}");
+        let (spans, dropped) = collected(8, 0.0, || {
+            let _outer = tracing::info_span!("request").entered();
+            drop(tracing::info_span!("route"));
+        });
+        assert!(spans.is_empty() && dropped == 0, "{spans:?}");
+    }
+
+    #[test]
+    fn s15_texts_are_cut_and_lists_are_lists() {
+        let (spans, _) = collected(8, 1.0, || {
+            let long = "ä".repeat(10_000);
+            drop(tracing::info_span!(
+                "try",
+                gen_ai.request.model = long,
+                gen_ai.response.finish_reasons = "stop,length"
+            ));
+        });
+        let Some(Value::Text(model)) = attribute(&spans[0], "gen_ai.request.model") else { panic!("{spans:?}") };
+        assert_eq!(model.chars().count(), 128);
+        let Some(Value::List(list)) = attribute(&spans[0], "gen_ai.response.finish_reasons") else {
+            panic!("{spans:?}")
+        };
+        assert_eq!(list.values.len(), 2);
+    }
+}

@@ -1,0 +1,124 @@
+//! What a span says, and how OpenTelemetry calls it.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tracing::field::{Field, Visit};
+
+use super::message::{AnyValue, ArrayValue, KeyValue, Span, SpanKind, Status, StatusCode, Value};
+use super::place::Place;
+use crate::telemetry::REQUEST;
+
+/// The fields of a span, in their order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Said(Vec<(&'static str, Value)>);
+
+/// Callers and providers choose some of the texts; no more bytes of one are sent.
+const LONGEST_TEXT: usize = 256;
+/// Fields that name a span, its kind and its place are not said again.
+const UNSAID: [&str; 5] = ["otel.name", "otel.kind", "traceparent", "tracestate", "trace_id"];
+/// Has several words, with commas between them.
+const LIST: &str = "gen_ai.response.finish_reasons";
+
+impl Said {
+    fn set(&mut self, field: &Field, value: Value) {
+        let name = field.name();
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, before)) => *before = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| *known == name).and_then(|(_, value)| match value {
+            Value::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The span as a collector is told of it. `name` is what the code calls it.
+    pub(super) fn span(self, name: &'static str, place: &Place, began: SystemTime, ended: SystemTime) -> Span {
+        let is_request = name == REQUEST;
+        let kind = match self.text("otel.kind") {
+            _ if is_request => SpanKind::Server,
+            Some("client") => SpanKind::Client,
+            _ => SpanKind::Internal,
+        };
+        let shown = match (is_request, self.text("method"), self.text("tool")) {
+            (true, Some(method), Some(tool)) => format!("{method} {tool}"),
+            (true, Some(method), None) => method.to_owned(),
+            _ => self.text("otel.name").unwrap_or(name).to_owned(),
+        };
+        let failed = self.text("error.type").is_some();
+        Span {
+            trace_id: place.trace.to_be_bytes().into(),
+            span_id: place.span.to_be_bytes().into(),
+            parent_span_id: place.parent.map(|parent| parent.to_be_bytes().into()).unwrap_or_default(),
+            name: shown,
+            kind: kind.into(),
+            start_time_unix_nano: nanoseconds(began),
+            // A clock may have been set back.
+            end_time_unix_nano: nanoseconds(ended.max(began)),
+            status: failed.then(|| Status { code: StatusCode::Error.into() }),
+            flags: place.flags(),
+            attributes: self.attributes(is_request),
+        }
+    }
+
+    fn attributes(self, is_request: bool) -> Vec<KeyValue> {
+        let said = self.0.into_iter().filter(|(name, _)| !UNSAID.contains(name));
+        let attribute = |(name, value): (&'static str, Value)| match (name, value) {
+            // Paths beside those of the protocol are requests too.
+            ("method", Value::Text(path)) if is_request && path.starts_with('/') => {
+                KeyValue::new("url.path", Value::Text(path))
+            }
+            ("method", method) if is_request => KeyValue::new("mcp.method.name", method),
+            ("session_id", session) if is_request => KeyValue::new("mcp.session.id", session),
+            ("tool", tool) if is_request => KeyValue::new("gen_ai.tool.name", tool),
+            (LIST, Value::Text(words)) => {
+                let word = |word: &str| AnyValue { value: Some(Value::Text(word.to_owned())) };
+                KeyValue::new(LIST, Value::List(ArrayValue { values: words.split(',').map(word).collect() }))
+            }
+            // Names with a dot are of some convention, all others are our own.
+            (name, value) if name.contains('.') => KeyValue::new(name, value),
+            (name, value) => KeyValue::new(format!("corbie.{name}"), value),
+        };
+        said.map(attribute).collect()
+    }
+}
+
+impl Visit for Said {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.set(field, Value::Text(clipped(format!("{value:?}"))));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.set(field, Value::Text(clipped(value.to_owned())));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, Value::Whole(value));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.set(field, Value::Whole(i64::try_from(value).unwrap_or(i64::MAX)));
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.set(field, Value::Number(value));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, Value::Flag(value));
+    }
+}
+
+fn clipped(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+    text
+}
+
+fn nanoseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

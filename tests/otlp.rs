@@ -1,0 +1,20 @@
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+//! What a collector is told: the real program, and a server that takes OTLP over HTTP.
+//!
+//! Only with `--features otlp`: `cargo nextest run --features otlp --test otlp`.
+
+#[path = "otlp/collector.rs"]
+mod collector;
+#[path = "cli/http.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod http;
+#[path = "cli/process.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod process;
+#[path = "otlp/spans.rs"]
+mod spans;
+#[path = "otlp/trouble.rs"]
+mod trouble;
+#[path = "cli/upstream.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+mod upstream;

@@ -1,0 +1,64 @@
+//! Collectors that are busy, refuse, hang or are not there: nobody who calls notices.
+
+use serde_json::json;
+
+use crate::collector::{Collector, KEY, telling};
+use crate::process::{Ended, Setup, call, corbie, free_port, wait_for};
+
+/// Asks once, and ends the program.
+#[track_caller]
+fn asked_once(setup: Setup) -> Ended {
+    let mut server = setup.start();
+    let answer = server.ask(&call(1, "chat_completion", json!({ "prompt": "hello", "model": "mock" })));
+    assert!(answer["result"]["isError"] != true && answer["error"].is_null(), "{answer}");
+    server.close_stdin();
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.err.contains(KEY), "{}", ended.err);
+    ended
+}
+
+#[test]
+fn a10_a_busy_collector_is_given_the_same_again() {
+    let collector = Collector::start(&["503 Busy\r\nretry-after: 0\r\n", "429 Slow\r\nretry-after: 0\r\n"]);
+    let mut server = collector.corbie("stdio").start();
+    server.ask(&call(1, "chat_completion", json!({ "prompt": "hello", "model": "mock" })));
+    let requests = wait_for("the third time", || Some(collector.requests()).filter(|requests| requests.len() >= 3));
+    assert!(requests[0].body == requests[1].body && requests[1].body == requests[2].body);
+    server.close_stdin();
+    let ended = server.end();
+    assert!(!ended.err.contains("WARN"), "{}", ended.err);
+}
+
+#[test]
+fn a10_a_collector_that_refuses_is_not_asked_again_and_the_operator_is_told() {
+    let collector = Collector::start(&["401 No\r\n"]);
+    let mut server = collector.corbie("stdio").start();
+    server.ask(&call(1, "chat_completion", json!({ "prompt": "hello", "model": "mock" })));
+    let line = server.logged("the collector did not take spans");
+    assert!(line.contains("401") && line.contains("telemetry.otlp") && !line.contains(KEY), "{line}");
+    server.close_stdin();
+    assert_eq!(server.end().code, Some(0));
+    assert_eq!(collector.requests().len(), 1);
+}
+
+#[test]
+fn a10_a_collector_that_is_not_there_keeps_nobody() {
+    let ended = asked_once(telling(free_port(), corbie("stdio")));
+    assert_eq!(ended.err.matches("the collector did not take spans").count(), 1, "{}", ended.err);
+}
+
+#[test]
+fn a10_a_collector_that_says_nothing_does_not_keep_the_program() {
+    let collector = Collector::start(&["", ""]);
+    // Far longer than a test waits.
+    asked_once(collector.corbie("stdio").variable("CORBIE_TELEMETRY__OTLP__TIMEOUT", "1h"));
+    assert_eq!(collector.requests().len(), 1);
+}
+
+#[test]
+fn p21_a_collector_at_the_metadata_of_a_cloud_is_refused_at_start() {
+    let setup = corbie("stdio").variable("CORBIE_TELEMETRY__OTLP__ENDPOINT", "http://169.254.169.254");
+    let ended = setup.run("");
+    assert!(ended.code != Some(0) && ended.err.contains("telemetry.otlp.endpoint"), "{ended:?}");
+}
