@@ -1,6 +1,7 @@
 //! Measures what corbie promises, beside its peers. Started by `bench/run`, which builds and installs what is measured;
 //! runs in the project's root folder.
 
+mod access;
 mod chunk;
 mod classify;
 mod embed;
@@ -51,7 +52,7 @@ pub(crate) struct Args {
     /// Only these servers, by comma: those of `protocol` or `gateway`
     #[arg(long, value_delimiter = ',')]
     servers: Vec<String>,
-    /// Only workloads whose name contains this text, such as `http, 32`
+    /// Only workloads whose name contains this text, such as `http, 32`; `access` is what it costs to know callers
     #[arg(long, default_value = "")]
     workloads: String,
     /// The folder with labelled texts for `classify`, with retrieval sets for `chunk` and `knowledge`, or with files for `ocr`

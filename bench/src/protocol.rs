@@ -9,6 +9,7 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::access;
 use crate::machine::Machine;
 use crate::report::{self, Report, Table};
 use crate::round::{self, Round};
@@ -51,6 +52,9 @@ const HOW: &str = "Every round starts a new process, and contestants take turns.
     far the rounds lie apart. Serial calls are mostly the time to wake a sleeping core, except on one core";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.workloads == access::NAME {
+        return access::run(args);
+    }
     let effort = args.effort();
     let is_partial = !args.servers.is_empty() || !args.workloads.is_empty();
     ensure!(!(args.keep && (is_partial || args.quick)), "only a whole run can be kept; leave out the other options");
@@ -85,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         },
         args.keep,
     )?;
-    Ok(ExitCode::SUCCESS)
+    if is_partial { Ok(ExitCode::SUCCESS) } else { access::run(args) }
 }
 
 fn measure(workload: &'static Workload, only: &[Server], effort: Effort) -> Result<Vec<Cell>> {
