@@ -233,7 +233,7 @@ pub fn rate_limit(config: &Config, loopback: bool) -> Option<RateLimit> {
 
 /// A limit that is not turned off.
 fn in_force(limit: config::server::RateLimit) -> Option<RateLimit> {
-    (limit.per_second > 0).then_some(RateLimit { per_second: limit.per_second, burst: limit.burst })
+    (limit.per_second > 0).then_some(RateLimit { per_second: limit.per_second, burst: limit.burst() })
 }
 
 /// The bounds the settings ask for.

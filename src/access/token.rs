@@ -113,7 +113,7 @@ impl TokenRecord {
             token = token.grant(Grant { tools: only(&self.tools), collections: only(&self.knowledge_bases) });
         }
         match self.rate_limit.filter(|limit| limit.per_second > 0) {
-            Some(limit) => token.rate_limit(RateLimit { per_second: limit.per_second, burst: limit.burst }),
+            Some(limit) => token.rate_limit(RateLimit { per_second: limit.per_second, burst: limit.burst() }),
             None => token,
         }
     }

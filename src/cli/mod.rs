@@ -149,7 +149,8 @@ pub fn run(cli: Cli) -> End {
         }
         Some(Command::Tools(command)) => tools::run(&command, &load(sources)?, &mut *screen::stdout()),
         Some(Command::Tokens(command)) => {
-            tokens::run(&command, trust, &load_for(sources, &[])?, &mut *screen::stdout())
+            let loaded = load_for(sources.clone(), &[]);
+            tokens::run(&command, trust, loaded, &sources, &mut *screen::stdout())
         }
         Some(Command::Taxonomy(command)) => taxonomy::run(&command, &load(sources)?, &mut *screen::stdout()),
         Some(Command::Classify(command)) => classify::run(&command, &load(sources)?, &mut *screen::stdout()),

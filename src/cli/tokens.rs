@@ -12,10 +12,11 @@ use super::table::{Align, write_table};
 use super::{End, one_line};
 use crate::access::{NewToken, TokenFile, TokenName, TokenRecord};
 use crate::app;
-use crate::config::Loaded;
 use crate::config::duration::Timeout;
 use crate::config::server::RateLimit;
 use crate::config::trust::Level;
+use crate::config::{self, ConfigError, Loaded, Sources};
+use crate::harmless::harmless;
 use crate::knowledge::document::BaseName;
 
 #[derive(Debug, Subcommand)]
@@ -72,15 +73,35 @@ pub(super) struct Revoke {
     json: bool,
 }
 
-/// `trust` is that of the command line.
-pub(super) fn run(command: &Command, trust: Option<TrustLevel>, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let Some(file) = loaded.config.tokens_file().map(TokenFile::at) else {
+/// `trust` is that of the command line. Settings with mistakes keep nobody from taking a token away.
+pub(super) fn run(
+    command: &Command,
+    trust: Option<TrustLevel>,
+    loaded: Result<Loaded, ConfigError>,
+    sources: &Sources,
+    out: &mut dyn Write,
+) -> End {
+    let Some(file) = config::tokens_file(sources).map(TokenFile::at) else {
         return Err("nobody knows the user's folders here; set `server.tokens_file`".into());
     };
-    match command {
-        Command::Create(command) => create(command, trust, &file, loaded, out),
-        Command::List(command) => list(command, &file, out),
-        Command::Revoke(command) => revoke(command, &file, out),
+    match (command, loaded) {
+        (Command::Create(command), Ok(loaded)) => create(command, trust, &file, &loaded, out),
+        (Command::Create(_), Err(error)) => Err(error.into()),
+        (Command::List(command), loaded) => {
+            warn_of_mistakes(&loaded)?;
+            list(command, &file, out)
+        }
+        (Command::Revoke(command), loaded) => {
+            warn_of_mistakes(&loaded)?;
+            revoke(command, &file, out)
+        }
+    }
+}
+
+fn warn_of_mistakes(loaded: &Result<Loaded, ConfigError>) -> std::io::Result<()> {
+    match loaded {
+        Ok(_) => Ok(()),
+        Err(error) => writeln!(std::io::stderr(), "corbie: {}", harmless(&error.to_string())),
     }
 }
 
@@ -91,9 +112,7 @@ fn create(command: &Create, trust: Option<TrustLevel>, file: &TokenFile, loaded:
     record.trust = trust.map(Level::from);
     record.tools = some(command.tools.clone());
     record.knowledge_bases = some(command.knowledge_bases.iter().map(ToString::to_string).collect());
-    record.rate_limit = command
-        .rate_limit
-        .map(|per_second| RateLimit { per_second, burst: command.burst.unwrap_or(per_second.saturating_mul(2)) });
+    record.rate_limit = command.rate_limit.map(|per_second| RateLimit { per_second, burst: command.burst });
     file.add(new.record.clone())?;
     if command.json {
         let mut told = shown(&new.record);
@@ -152,7 +171,7 @@ fn list(command: &List, file: &TokenFile, out: &mut dyn Write) -> End {
     let row = |token: &TokenRecord| {
         let names =
             |names: &Option<Vec<String>>| names.as_ref().map_or("all".into(), |names| one_line(&names.join(", ")));
-        let rate = |limit: RateLimit| format!("{}/s, burst {}", limit.per_second, limit.burst);
+        let rate = |limit: RateLimit| format!("{}/s, burst {}", limit.per_second, limit.burst());
         vec![
             token.name.to_string(),
             token.trust.map_or("as others", Level::as_str).to_owned(),

@@ -149,6 +149,14 @@ impl Config {
     }
 }
 
+/// Where tokens are kept, also where other settings have mistakes: a token can be revoked all the same.
+pub fn tokens_file(sources: &Sources) -> Option<PathBuf> {
+    let (tree, _) = gather(sources, &search(sources), schema());
+    let written = tree.get(&KeyPath::dotted("server.tokens_file").0).map(Node::to_json);
+    let written = written.and_then(|path| path.as_str().map(PathBuf::from));
+    written.or_else(|| Config::default().tokens_file())
+}
+
 impl Config {
     /// Where tokens are kept; none where nobody knows the user's folders.
     pub fn tokens_file(&self) -> Option<PathBuf> {

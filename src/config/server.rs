@@ -83,9 +83,10 @@ pub struct RateLimit {
     /// Requests per second over time; 0 turns the limit off.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub per_second: u32,
-    /// Requests that may come at once after a pause.
+    /// Requests that may come at once after a pause; twice as many as a second, if left out.
     #[schemars(range(min = 1, max = 1_000_000))]
-    pub burst: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
 }
 
 /// What a listener asks of its callers.
@@ -149,8 +150,14 @@ impl Default for Server {
     }
 }
 
+impl RateLimit {
+    pub fn burst(self) -> u32 {
+        self.burst.unwrap_or(self.per_second.saturating_mul(2))
+    }
+}
+
 impl Default for RateLimit {
     fn default() -> Self {
-        Self { per_second: 500, burst: 1000 }
+        Self { per_second: 500, burst: None }
     }
 }

@@ -145,12 +145,14 @@ fn s06_none_is_refused_where_other_machines_can_reach() {
 
 #[test]
 fn x20_z13_the_rate_limit_is_on_where_other_machines_can_reach_and_high_enough() {
-    let usual = RateLimit { per_second: 500, burst: 1000 };
+    let usual = RateLimit { per_second: 500, burst: None };
+    assert_eq!(usual.burst(), 1000);
     let server = Machine::new().load().server;
     assert_eq!((server.rate_limit(true), server.rate_limit(false)), (None, Some(usual)));
 
     let set = Machine::new().project("server: {rate_limit: {per_second: 5}}").load().server;
-    let five = RateLimit { per_second: 5, burst: 1000 };
+    let five = RateLimit { per_second: 5, burst: None };
+    assert_eq!(five.burst(), 10, "twice the rate, as for tokens");
     assert_eq!((set.rate_limit(true), set.rate_limit(false)), (Some(five), Some(five)));
 
     let off = Machine::new().project("server: {rate_limit: {per_second: 0}}").load().server;

@@ -165,6 +165,12 @@ impl Buckets {
             None if buckets.len() >= MAX_BUCKETS => {
                 let now = Instant::now();
                 buckets.retain(|_, bucket| !bucket.is_full(now));
+                // All are in use: one begins anew rather than that there be more of them without end.
+                if buckets.len() >= MAX_BUCKETS
+                    && let Some(one) = buckets.keys().next().cloned()
+                {
+                    buckets.remove(&one);
+                }
             }
             None => {}
         }
