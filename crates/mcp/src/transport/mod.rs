@@ -19,6 +19,7 @@ mod places;
 mod queue;
 mod rate;
 mod rest;
+mod running;
 mod sessions;
 mod shutdown;
 mod slow_reader;

@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::body::{Received, read_body};
-use super::endpoint::{Running, is_modern};
+use super::endpoint::is_modern;
 use super::guard::{Endpoint, json, refuse};
+use super::running::Running;
 use crate::client::RequestMeta;
 use crate::dispatch::Exchange;
 use crate::error::Error;
