@@ -7,6 +7,42 @@ use std::time::{Duration, SystemTime};
 /// and works on every file system; notices of the operating system do neither.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
+/// Waits for files to change, and for the signal.
+pub(crate) struct Changes<T> {
+    hangups: Hangups,
+    looks: tokio::time::Interval,
+    /// How the files looked the last time.
+    before: Option<T>,
+}
+
+impl<T: PartialEq> Changes<T> {
+    /// Listens for the signal from this call on.
+    pub(crate) fn follow() -> Changes<T> {
+        let mut looks = tokio::time::interval(EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        Changes { hangups: Hangups::listen(), looks, before: None }
+    }
+
+    /// Ends when the files look other than they did when they were read, or the signal has come.
+    pub(crate) async fn next(&mut self, look: impl Fn() -> T, read: &T) {
+        loop {
+            tokio::select! {
+                () = self.hangups.next() => return,
+                _ = self.looks.tick() => {
+                    let now = look();
+                    // Files that have just changed may be half written; they are read when they have not changed since.
+                    let still = self.before.as_ref() == Some(&now);
+                    let changed = now != *read;
+                    self.before = Some(now);
+                    if still && changed {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// What tells one version of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use corbie_mcp::{AuditEvent, Server};
 
 use crate::access::Access;
-use crate::changes::{EVERY, Hangups, Stamp};
+use crate::changes::{Changes, Stamp};
 use crate::config::trust::Via;
 use crate::config::{Config, Layer, Loaded, State};
 use crate::providers::pool::Pool;
@@ -27,24 +27,13 @@ struct Followed {
 
 /// Listens for the signal from this call on; the future follows it, and the files, until it is dropped.
 pub fn follow(loaded: Loaded, access: Access, pool: Pool, server: Server) -> impl Future<Output = ()> + Send {
-    let mut hangups = Hangups::listen();
+    let mut changes = Changes::follow();
     // Nothing was seen yet: a file may have changed since it was read at start, so all are read once more.
     let mut followed = Followed { seen: Vec::new(), loaded, access, pool, server };
     async move {
-        let mut before = Vec::new();
-        let mut looks = tokio::time::interval(EVERY);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = hangups.next() => {}
-                _ = looks.tick() => {
-                    let now = stamps(&followed.loaded);
-                    // A file that has just changed may be half written; it is read when it has not changed since.
-                    let still = now == std::mem::replace(&mut before, now.clone());
-                    if !still || now == followed.seen {
-                        continue;
-                    }
-                }
+                () = changes.next(|| stamps(&followed.loaded), &followed.seen) => {}
                 () = followed.server.stopped() => return,
             }
             followed.read_again().await;

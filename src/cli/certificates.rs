@@ -8,7 +8,7 @@ use std::path::Path;
 
 use corbie_mcp::transport::{CertificateError, Certificates};
 
-use crate::changes::{EVERY, Hangups, Stamp};
+use crate::changes::{Changes, Stamp};
 use crate::config::tls::Tls;
 use crate::config::{ConfigError, Loaded};
 
@@ -55,24 +55,11 @@ pub(super) fn open(loaded: &Loaded) -> Result<Option<Followed>, ConfigError> {
 
 /// Listens for the signal from this call on; the future follows it, and the files, until it is dropped.
 pub(super) fn follow(followed: Followed) -> impl Future<Output = ()> + Send {
-    let mut hangups = Hangups::listen();
+    let mut changes = Changes::follow();
     async move {
         let Followed { certificates, files, mut read } = followed;
-        let mut seen = read;
-        let mut looks = tokio::time::interval(EVERY);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
-                () = hangups.next() => {}
-                _ = looks.tick() => {
-                    let now = stamps(&files);
-                    // Files that have just changed may be half written; they are read when they have not changed since.
-                    let still = now == std::mem::replace(&mut seen, now);
-                    if !still || now == read {
-                        continue;
-                    }
-                }
-            }
+            changes.next(|| stamps(&files), &read).await;
             read = stamps(&files);
             reload(&files, &certificates);
         }
