@@ -27,6 +27,17 @@ pub enum Verdict {
     Unknown,
 }
 
+/// What the documents of the knowledge base may say about a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Documents {
+    #[default]
+    Asked,
+    /// It already comes with passages, and so relevant are they.
+    Brought(f32),
+    /// Whoever asks may not see them.
+    Hidden,
+}
+
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Say {

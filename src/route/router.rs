@@ -18,7 +18,7 @@ use super::candidates::{Candidate, Candidates, candidates};
 use super::classifier::{Classifier, Looked};
 use super::decide::{Decision, Policy, Why, decide};
 use super::error::Error;
-use super::ground::{self, Grounds, Say, Verdict};
+use super::ground::{self, Documents, Grounds, Say, Verdict};
 use super::journey::Journey;
 use super::metrics::Metrics;
 use super::near::near;
@@ -70,17 +70,6 @@ pub struct Ask {
     pub caller: Option<Arc<str>>,
     /// What documents may say about it.
     pub documents: Documents,
-}
-
-/// What the documents of the knowledge base may say about a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Documents {
-    #[default]
-    Asked,
-    /// It already comes with passages, and so relevant are they.
-    Brought(f32),
-    /// Whoever asks may not see them.
-    Hidden,
 }
 
 /// An answer, and how it came about.
