@@ -42,6 +42,7 @@ async function show({ focus = true } = {}) {
     fill(main);
     main.dataset.page = name;
     const end = await page.show(main, parts);
+    if (turn === showing) main.dataset.shown = location.hash;
     if (turn === showing) leave = typeof end === "function" ? end : undefined;
     else end?.();
     // The keyboard goes on at the new page, unless the page has put it somewhere already.

@@ -19,6 +19,20 @@ const program = process.env.CORBIE ?? join(root, "target/debug/corbie");
 /** How long anything may take that is waited for; generous, since machines are busy. */
 export const PATIENCE = 60_000;
 
+/** What has to be undone when a test ends, the last thing first: a page is closed before its server. */
+const undoing = new WeakMap();
+function atEnd(t, work) {
+  if (!undoing.has(t)) {
+    undoing.set(t, []);
+    t.after(async () => {
+      let failed;
+      for (const each of undoing.get(t).reverse()) await each().catch((error) => (failed ??= error));
+      if (failed) throw failed;
+    });
+  }
+  undoing.get(t).push(work);
+}
+
 /** A port that is free now. */
 function freePort() {
   return new Promise((resolvePort, reject) => {
@@ -68,7 +82,7 @@ export async function corbie(t, { config = "", files = {}, env = {} } = {}) {
     assert.ok(answer.result && !answer.result.isError, `${name}: ${JSON.stringify(answer).slice(0, 500)}`);
     return answer.result.structuredContent ?? JSON.parse(answer.result.content[0].text);
   };
-  t.after(async () => {
+  atEnd(t, async () => {
     await stop();
     await rm(home, { recursive: true, force: true, maxRetries: 3 });
   });
@@ -114,7 +128,7 @@ export async function open(t, server, { at = "", viewport = DESK, dark = false, 
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("request", (request) => new URL(request.url()).origin === server.url || strangers.push(request.url()));
   page.expectErrors = () => (tolerated = true);
-  t.after(async () => {
+  atEnd(t, async () => {
     await context.close();
     if (!tolerated) assert.deepEqual(errors, [], "the console has errors");
     assert.deepEqual(strangers, [], "requests left this machine");

@@ -62,6 +62,7 @@ server:
   tool_timeouts:
     chat: 1m
   shutdown_grace_seconds: 30
+  console: true
 trust:
   stdio: trusted
   loopback: trusted

@@ -1,0 +1,42 @@
+// A taxonomy that is being changed. It outlives the page it is written on: other pages may be looked at meanwhile, the
+// server may go away, and closing the tab asks first.
+
+const KEY = "corbie.taxonomy.draft";
+
+/** `base` is what the server had when the writing began, `version` its name for that; `text` is what is written now. */
+export const draft = { base: undefined, version: undefined, text: undefined };
+
+export const isChanged = () => draft.text !== undefined && draft.text !== draft.base;
+
+/** Takes over what the server has. With `keep`, what is written stays and is compared with that from now on. */
+export function begin({ text, version }, keep = false) {
+  draft.base = text;
+  draft.version = version;
+  if (!keep) draft.text = text;
+  store();
+}
+
+export function write(text) {
+  draft.text = text;
+  store();
+}
+
+function store() {
+  guard();
+  try {
+    if (isChanged()) sessionStorage.setItem(KEY, JSON.stringify(draft));
+    else sessionStorage.removeItem(KEY);
+  } catch { /* Too large to be kept over a reload; the browser asks before one. */ }
+}
+
+function guard() {
+  if (isChanged()) addEventListener("beforeunload", ask);
+  else removeEventListener("beforeunload", ask);
+}
+
+const ask = (event) => event.preventDefault();
+
+try {
+  Object.assign(draft, JSON.parse(sessionStorage.getItem(KEY) ?? "{}"));
+} catch { /* What cannot be read is no draft. */ }
+guard();

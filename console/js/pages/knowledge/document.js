@@ -1,0 +1,144 @@
+// One document: its pages, where its passages begin, and the passage the reader came for.
+
+import { h, fill, icon } from "../../dom.js";
+import { call, request } from "../../mcp.js";
+import { badge, problem } from "../../components/parts.js";
+import { bytes, number, plural, when } from "../../format.js";
+import { abilities } from "./abilities.js";
+import { confirmRemoval } from "./documents.js";
+import { locate, positions } from "./text.js";
+
+/** How much is asked for at once. */
+const PAGES = 10;
+const CHARACTERS = 60_000;
+const BACK = { documents: "All documents", search: "Back to the search", ask: "Back to the answer" };
+
+export function showDocument(place, [id = "", page = "1", wanted], from = "documents") {
+  const head = h("div.document-head");
+  const pages = h("div.pages");
+  const before = h("button", { hidden: true, onclick: earlier }, "Earlier pages");
+  const after = h("button", { hidden: true, onclick: later }, "Further pages");
+  const back = h("a.back", { href: `#/knowledge/${from}` }, `← ${BACK[from]}`);
+  fill(place, back, head, before, pages, after);
+
+  let first = Math.max(1, Number(page) || 1);
+  let next;
+  let ended = false;
+  let passageText;
+
+  const get = async (args) => call("knowledge-get", { document_id: id, pages: PAGES, max_characters: CHARACTERS, ...((await abilities()).chunks ? { chunks: true } : {}), ...args });
+
+  async function open() {
+    fill(pages, h("div.page.card.waiting", { "aria-busy": "true" }));
+    try {
+      const reply = await get({ page: first });
+      // Servers that do not tell where passages stand tell what they say, and that can be looked for.
+      if (wanted && !reply.chunks?.some((chunk) => chunk.chunk_id === wanted && chunk.start !== undefined)) passageText = await said(wanted);
+      if (ended) return;
+      describe(reply);
+      fill(pages, reply.pages.map((shown) => drawPage(shown, reply.chunks, 0)));
+      moreAfter(reply);
+      before.hidden = first <= 1;
+      arrive();
+    } catch (error) {
+      if (ended) return;
+      fill(pages, error.structured?.error === "document_not_found" || error.structured?.error === "invalid_document_id"
+        ? h("div.problem", { role: "alert" }, "This document is not there. It may have been removed, or is still being read. ", h("a", { href: "#/knowledge/documents" }, "See all documents"))
+        : problem(error, open));
+    }
+  }
+
+  async function earlier() {
+    const start = Math.max(1, first - PAGES);
+    const reply = await guarded(() => get({ page: start, pages: first - start }));
+    if (!reply) return;
+    pages.prepend(...reply.pages.map((shown) => drawPage(shown, reply.chunks, 0)));
+    first = start;
+    before.hidden = first <= 1;
+  }
+
+  async function later() {
+    const { page: at, offset } = next;
+    const reply = await guarded(() => get({ page: at, offset }));
+    if (!reply) return;
+    pages.append(...reply.pages.map((shown, place) => drawPage(shown, reply.chunks, place ? 0 : offset)));
+    moreAfter(reply);
+  }
+
+  async function guarded(work) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!ended) pages.append(problem(error));
+      return undefined;
+    }
+  }
+
+  function moreAfter(reply) {
+    next = reply.next_page ? { page: reply.next_page, offset: reply.next_offset ?? 0 } : undefined;
+    after.hidden = !next;
+  }
+
+  function describe({ document: about, page_count: count }) {
+    const { tags, ...rest } = about.metadata ?? {};
+    const jump = h("input", { type: "number", min: "1", max: String(count), value: String(first), "aria-label": "Page" });
+    const go = (event) => {
+      event.preventDefault();
+      first = Math.max(1, Math.min(count, Number(jump.value) || 1));
+      wanted = passageText = undefined;
+      open();
+    };
+    fill(head,
+      h("div.row", h("h2.break", { dir: "auto" }, about.filename), h("button.danger.push", { onclick: async () => (await confirmRemoval(about)) && (location.hash = "#/knowledge/documents") }, icon("trash"), "Remove")),
+      h("div.row.document-facts.quiet.small", badge((about.format ?? "").toUpperCase(), "accent"), h("span", bytes(about.size_bytes ?? 0)), h("span", plural(count, "page")), h("span", `added ${when(about.date_added)}`),
+        (Array.isArray(tags) ? tags : tags ? [tags] : []).map((tag) => badge(String(tag))),
+        count > 1 ? h("form.jump.push", { onsubmit: go }, "Page", jump, `of ${number(count)}`, h("button", { type: "submit" }, "Go")) : null),
+      Object.keys(rest).length ? h("details", h("summary", "What is known of it"), h("dl.known", Object.entries(rest).flatMap(([name, value]) => [h("dt.break", name), h("dd.break", { dir: "auto" }, typeof value === "string" ? value : JSON.stringify(value))]))) : null);
+  }
+
+  /** A page, or what is left of one that begins at `offset`. */
+  function drawPage({ page: at, text, label }, chunks = [], offset) {
+    const here = chunks.filter((chunk) => chunk.page === at && chunk.start !== undefined && chunk.end > offset);
+    const place = positions(text, here.flatMap((chunk) => [Math.max(0, chunk.start - offset), chunk.end - offset]));
+    const spots = here.filter((chunk) => chunk.start >= offset).map((chunk) => ({ at: place(chunk.start - offset), chunk }));
+    const mine = here.find((chunk) => chunk.chunk_id === wanted);
+    const range = mine ? [place(Math.max(0, mine.start - offset)), place(mine.end - offset)] : passageText ? locate(text, passageText) : undefined;
+    return h("section.page.card", { "aria-label": label ?? `Page ${at}`, dataset: { page: at } },
+      h("h3.quiet", label ?? `Page ${at}`, offset ? " (continued)" : ""),
+      text.trim() ? h("div.page-text.break", { dir: "auto" }, pieces(text, spots, range)) : h("p.quiet", "There is no text on this page."));
+  }
+
+  function arrive() {
+    const found = pages.querySelector("mark.found");
+    if (!found) return;
+    found.focus({ preventScroll: true });
+    found.scrollIntoView({ block: "center" });
+  }
+
+  open();
+  return () => (ended = true);
+}
+
+/** The text with a sign where passages begin, and the wanted one marked. */
+function pieces(text, spots, range) {
+  const cuts = [...new Set([0, text.length, ...spots.map((spot) => spot.at), ...(range ?? [])])].sort((a, b) => a - b);
+  const nodes = [];
+  const found = range ? h("mark.found", { tabindex: "-1" }) : undefined;
+  cuts.forEach((from, at) => {
+    const inside = range && from >= range[0] && from < range[1];
+    if (inside && from === range[0]) nodes.push(found);
+    const add = (node) => (inside ? found.append(node) : nodes.push(node));
+    for (const spot of spots) if (spot.at === from) add(h("span.begins", { title: `Passage ${spot.chunk.chunk_index + 1} begins here`, "aria-hidden": "true" }, spot.chunk.chunk_index + 1));
+    if (at + 1 < cuts.length) add(text.slice(from, cuts[at + 1]));
+  });
+  return nodes;
+}
+
+async function said(chunk) {
+  try {
+    const reply = await request("resources/read", { uri: `knowledge://chunks/${chunk}` });
+    return reply.contents?.[0]?.text;
+  } catch {
+    return undefined;
+  }
+}

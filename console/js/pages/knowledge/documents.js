@@ -1,0 +1,171 @@
+// The documents there are, and adding more.
+
+import { h, fill, icon, debounce } from "../../dom.js";
+import { call } from "../../mcp.js";
+import { poll } from "../../connection.js";
+import { dialog } from "../../components/dialog.js";
+import { toast, tellFailure } from "../../components/toast.js";
+import { badge, copyable, empty, problem } from "../../components/parts.js";
+import { bytes, number, when } from "../../format.js";
+import { abilities } from "./abilities.js";
+import { dropZone, setLargest } from "./adding.js";
+import { FORMATS, STATES } from "./formats.js";
+import { showTasks } from "./tasks-panel.js";
+import { virtualTable } from "./virtual-table.js";
+
+/** How often it is looked whether others have added or removed something, in milliseconds. */
+const BEAT = 6_000;
+
+const only = { filter: "", format: "", status: "" };
+
+export function showDocuments(place) {
+  const tasks = h("section.card.tasks");
+  const range = h("p.quiet.small.range", { role: "status" });
+  const words = h("input", { type: "search", value: only.filter, placeholder: "Filter by name", "aria-label": "Filter by name", maxlength: "200", dataset: { search: "" }, oninput: debounce(() => narrow("filter", words.value.trim()), 200) });
+  const formats = choice("format", "All formats", FORMATS.map((name) => [name, name.toUpperCase()]));
+  const states = choice("status", "All states", Object.entries(STATES).map(([name, [text]]) => [name, text]));
+  const hint = h("p.quiet.small", { hidden: true }, "This server is older than the page and cannot filter its list; search its texts instead.");
+  const stage = h("div.stage");
+  fill(place, h("div.adding", dropZone(place), tasks), h("div.toolbar", words, formats, states, range), hint, stage);
+
+  function choice(name, none, options) {
+    return h("select", { "aria-label": none, onchange: (event) => narrow(name, event.target.value) },
+      h("option", { value: "" }, none), options.map(([value, text]) => h("option", { value, selected: only[name] === value }, text)));
+  }
+  function narrow(name, value) {
+    if (only[name] === value) return;
+    only[name] = value;
+    table?.reset();
+  }
+  const narrowed = () => Object.values(only).some(Boolean);
+
+  let table;
+  let ended = false;
+  const nothing = h("div", { hidden: true });
+  abilities().then((can) => {
+    if (ended || !can.knowledge) return;
+    for (const [field, name] of [[words, "filter"], [formats, "format"], [states, "status"]]) field.disabled = !can.show.has(name);
+    hint.hidden = can.show.has("filter");
+    const sortable = (name) => (can.sorts.has(name) ? name : undefined);
+    table = virtualTable({
+      label: "Documents",
+      columns: [
+        { name: "name", text: "Name", sort: "filename" },
+        { name: "format", text: "Format" },
+        { name: "size", text: "Size", sort: "size" },
+        { name: "chunks", text: "Passages", sort: sortable("chunks") },
+        { name: "state", text: "State" },
+        { name: "added", text: "Added", sort: "date_added" },
+        { name: "removal", text: "Remove", hidden: true },
+      ],
+      sort: "date_added",
+      order: "desc",
+      cells,
+      async load({ offset, limit, sort, order }) {
+        const wanted = Object.fromEntries(Object.entries(only).filter(([name, value]) => value && can.show.has(name)));
+        const reply = await call("knowledge-show", { limit, offset, sort_by: sort, sort_order: order, ...wanted }, { quiet: true });
+        stage.querySelector(".problem")?.remove();
+        return { items: reply.documents, total: reply.total_count };
+      },
+      onview({ first, last, total }) {
+        const text = total ? `${number(first)}–${number(last)} of ${number(total)}` : "";
+        if (range.textContent !== text) range.textContent = text;
+        table.element.hidden = !total;
+        nothing.hidden = Boolean(total);
+        if (!total) fill(nothing, narrowed() ? empty("No document is like that", "Use fewer letters, or all formats and states.", h("button", { onclick: all }, "Show all documents")) : firstSteps());
+      },
+      onfailure(error) {
+        if (error.kind === "offline") return;
+        stage.querySelector(".problem")?.remove();
+        stage.prepend(problem(error, () => table.refresh()));
+      },
+    });
+    fill(stage, table.element, nothing);
+  }).catch((error) => ended || fill(stage, problem(error)));
+
+  function all() {
+    Object.assign(only, { filter: "", format: "", status: "" });
+    words.value = formats.value = states.value = "";
+    table.reset();
+  }
+
+  function cells(item) {
+    const [state, kind] = STATES[item.processing_status] ?? [item.processing_status, ""];
+    const name = item.processing_status === "failed"
+      ? h("button.link", { onclick: () => explain(item) }, item.filename)
+      : ["pending", "processing"].includes(item.processing_status) ? h("span", item.filename)
+        : h("a", { href: `#/knowledge/document/${encodeURIComponent(item.id)}` }, item.filename);
+    set(name, item.filename);
+    return [
+      name, item.format?.toUpperCase() ?? "", bytes(item.size_bytes ?? 0), item.chunk_count ? number(item.chunk_count) : "–",
+      item.warning ? h("button.why", { onclick: () => explain(item), "aria-label": `${state}: why? ${item.filename}` }, badge(`${state}: why?`, kind)) : badge(state, kind),
+      when(item.date_added),
+      h("button.plain", { onclick: () => remove(item), "aria-label": `Remove ${item.filename}`, title: "Remove" }, icon("trash")),
+    ];
+  }
+
+  function set(element, name) {
+    element.title = name;
+    element.dir = "auto";
+  }
+
+  async function remove(item) {
+    if (await confirmRemoval(item)) table.refresh();
+  }
+
+  async function explain(item) {
+    const isFailed = item.processing_status === "failed";
+    const again = await dialog({
+      title: isFailed ? "This document could not be read" : "A part of this document could not be read",
+      body: [h("p.break", h("strong", item.filename)), h("p.problem", { class: isFailed ? "" : "warn" }, sentence(item.warning)),
+        h("p.quiet", isFailed ? "Mend the file and add it again; it then takes the place of this entry." : "What could be read is found by searches.")],
+      confirm: isFailed ? "Remove from the list" : "OK",
+      cancel: "Close",
+    });
+    if (!again || !isFailed) return;
+    try {
+      await call("knowledge-remove", { document_id: item.id, confirm: true });
+    } catch (error) {
+      tellFailure(error);
+    }
+    table.refresh();
+  }
+
+  const endTasks = showTasks(tasks, () => table?.refresh());
+  const endPoll = poll(async () => {
+    await table?.refresh();
+  }, BEAT);
+  call("knowledge-status", {}, { quiet: true }).then((status) => setLargest(status.configuration?.max_file_size_mb), () => {});
+  return () => {
+    ended = true;
+    endTasks();
+    endPoll();
+    table?.end();
+  };
+}
+
+/** Asks, and removes a document. Gives whether it is gone. */
+export async function confirmRemoval(item) {
+  const sure = await dialog({
+    title: "Remove this document?",
+    body: [h("p.break", h("strong", { dir: "auto" }, item.filename)), h("p", "Its text and what was learned of it go, and searches no longer find it. The file itself stays where it is.")],
+    confirm: "Remove",
+    danger: true,
+  });
+  if (!sure) return false;
+  try {
+    await call("knowledge-remove", { document_id: item.id, confirm: true });
+    toast(`${item.filename} was removed.`);
+    return true;
+  } catch (error) {
+    tellFailure(error);
+    return false;
+  }
+}
+
+const firstSteps = () => empty("No documents yet",
+  "Drop a file or a whole folder above. It is read, cut into passages and ready to be searched within seconds.",
+  "On the command line it is:", copyable("corbie add ~/Documents"));
+
+/** A sentence that begins and ends like one. */
+const sentence = (text = "") => (text.charAt(0).toUpperCase() + text.slice(1)).replace(/([^.!?])$/, "$1.");

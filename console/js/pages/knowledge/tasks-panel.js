@@ -1,0 +1,73 @@
+// What is being added, drawn: a bar and a way out for each piece of work.
+
+import { h, fill, icon } from "../../dom.js";
+import { tell } from "../../components/dialog.js";
+import { tellFailure } from "../../components/toast.js";
+import { number, seconds } from "../../format.js";
+import { allJobs, cancel, forgetEnded, isOver, onJobs } from "./tasks.js";
+
+/** How many are drawn; the rest is counted. */
+const DRAWN = 40;
+const ORDER = { sending: 0, running: 1, failed: 2, queued: 3, waiting: 4, cancelled: 5, completed: 6 };
+
+/** Draws into `place`; gives a function that ends it. `changed` is called when something has come to its end. */
+export function showTasks(place, changed) {
+  const rows = new Map();
+  const summary = h("p.quiet.small", { role: "status" });
+  const list = h("ul.jobs", { "aria-label": "Tasks", tabindex: "0" });
+  const all = h("button.plain.small", { onclick: () => Promise.all(allJobs().filter((job) => !isOver(job) && !job.fixed).map((job) => cancel(job).catch(tellFailure))) }, "Cancel all");
+  const clear = h("button.plain.small", { onclick: forgetEnded }, "Clear");
+  fill(place, h("header", h("h2", "Being added"), summary, h("span.push", all, clear)), list);
+
+  const draw = () => {
+    const jobs = allJobs();
+    const over = jobs.filter(isOver);
+    const drawn = [...jobs].sort((a, b) => ORDER[a.state] - ORDER[b.state] || (isOver(a) ? b.key - a.key : a.key - b.key)).slice(0, DRAWN);
+    all.hidden = jobs.length - over.length < 2;
+    clear.hidden = !over.length;
+    fill(summary, jobs.length ? `${number(over.length)} of ${number(jobs.length)} done` : "");
+    const keys = new Set(drawn.map((job) => job.key));
+    for (const [key, row] of rows) if (!keys.has(key)) (row.element.remove(), rows.delete(key));
+    list.querySelector(".job-none")?.remove();
+    drawn.forEach((job, at) => {
+      if (!rows.has(job.key)) rows.set(job.key, makeRow(job));
+      const row = rows.get(job.key);
+      row.update();
+      if (list.children[at] !== row.element) list.insertBefore(row.element, list.children[at] ?? null);
+    });
+    if (!jobs.length) list.append(h("li.job-none", "Nothing is being added right now. What you drop here is read in the background; you can go on working."));
+    else if (jobs.length > DRAWN) list.append(h("li.job-none", `And ${number(jobs.length - DRAWN)} more.`));
+  };
+  draw();
+  return onJobs((ended) => {
+    draw();
+    if (ended) changed();
+  });
+}
+
+function makeRow(job) {
+  const bar = h("progress", { max: "1", "aria-label": `Progress of ${job.name}` });
+  const step = h("span.step.quiet.small");
+  const stop = h("button.plain", { "aria-label": `Cancel ${job.name}`, title: "Cancel", onclick: () => cancel(job).catch(tellFailure) }, icon("close"));
+  const name = h("span.name", { title: job.name, dir: "auto" }, job.name);
+  const element = h("li.job", name, stop, bar, step);
+  let said;
+  const update = () => {
+    const over = isOver(job);
+    element.dataset.state = job.state;
+    bar.value = job.state === "failed" || job.state === "cancelled" ? 0 : job.share ?? 0;
+    bar.hidden = over;
+    stop.hidden = over || job.fixed;
+    const text = over ? job.message : `${job.step ?? ""}${job.state === "running" && job.left >= 2 ? ` · about ${seconds(job.left)} left` : ""}`;
+    if (text === said) return;
+    said = text;
+    const failed = (job.files ?? []).filter((file) => file.status === "failed");
+    fill(step, over ? icon({ completed: "check", failed: "warn" }[job.state] ?? "close") : null, h("span.break", text ?? ""),
+      failed.length ? h("button.plain.small", { onclick: () => showFailed(failed) }, "Which failed?") : null,
+      job.document ? h("a", { href: `#/knowledge/document/${encodeURIComponent(job.document)}` }, "Open") : null);
+  };
+  return { element, update };
+}
+
+const showFailed = (files) => tell("What could not be added",
+  h("ul.reasons", files.slice(0, 200).map((file) => h("li", h("strong.break", file.file_path), h("br"), h("span.break", file.message)))));

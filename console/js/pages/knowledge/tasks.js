@@ -1,0 +1,148 @@
+// What is being added: files on their way to the server, and tasks of the server. It goes on while other pages are shown.
+
+import { call, request } from "../../mcp.js";
+import { poll } from "../../connection.js";
+import { abilities } from "./abilities.js";
+
+/** How often running tasks are asked about, and how often it is looked for tasks of others, in milliseconds. */
+const BEAT = 600;
+const IDLE = 4_000;
+/** How many tasks are asked about one by one in a round. */
+const ASKED = 10;
+const LISTED = 200;
+
+/** By key, oldest first: { key, name, state, share, step, message, task, stop } with state one of
+ *  waiting, sending, queued, running, completed, failed, cancelled. */
+const jobs = new Map();
+const listeners = new Set();
+let next = 1;
+let ending;
+let shown = 0;
+let told = false;
+
+export const isOver = (job) => ["completed", "failed", "cancelled"].includes(job.state);
+export const allJobs = () => [...jobs.values()];
+export const activeJobs = () => allJobs().filter((job) => !isOver(job));
+
+/** A new piece of work. */
+export function begin(name, values = {}) {
+  const job = { key: next++, name, state: "waiting", share: 0, step: "Waits to be sent", ...values };
+  jobs.set(job.key, job);
+  change(job, {});
+  return job;
+}
+
+export function change(job, values) {
+  const ended = !isOver(job) && ["completed", "failed", "cancelled"].includes(values.state);
+  Object.assign(job, values);
+  if (job.task && !isOver(job)) follow();
+  tell(ended);
+}
+
+/** Takes what has ended off the list. */
+export function forgetEnded() {
+  for (const job of allJobs()) if (isOver(job)) jobs.delete(job.key);
+  tell(false);
+}
+
+/** Ends a piece of work, wherever it is. */
+export async function cancel(job) {
+  job.stop?.abort();
+  if (!job.task) return change(job, { state: "cancelled", message: "Cancelled before it was sent." });
+  change(job, { step: "Being cancelled" });
+  try {
+    await request("tools/cancel", { taskId: job.task });
+    change(job, { state: "cancelled", message: "Cancelled. Whole documents that were added by then stay." });
+  } catch (error) {
+    // It may have ended a moment before; then that is what is shown.
+    await look(job);
+    if (!isOver(job)) throw error;
+  }
+}
+
+/** Calls `listener(ended)` after changes, at most once a frame; `ended` when something has come to its end. */
+export function onJobs(listener) {
+  listeners.add(listener);
+  shown++;
+  follow();
+  return () => {
+    listeners.delete(listener);
+    shown--;
+  };
+}
+
+let endedSince = false;
+function tell(ended) {
+  endedSince ||= ended;
+  if (told) return;
+  told = true;
+  // A timer and not a frame: a tab in the background has no frames, but work goes on there.
+  setTimeout(() => {
+    told = false;
+    const said = endedSince;
+    endedSince = false;
+    for (const listener of listeners) listener(said);
+  }, 30);
+}
+
+/** Keeps asking the server while there is something to follow or somebody to show it to. */
+function follow() {
+  if (ending) return;
+  let last = 0;
+  ending = poll(async () => {
+    const tasks = activeJobs().filter((job) => job.task);
+    if (!tasks.length && !shown) {
+      ending?.();
+      ending = undefined;
+      return;
+    }
+    if (!tasks.length && performance.now() - last < IDLE) return;
+    last = performance.now();
+    await round();
+  }, BEAT);
+}
+
+async function round() {
+  const known = new Map(allJobs().filter((job) => job.task).map((job) => [job.task, job]));
+  const seen = new Set();
+  if ((await abilities()).tasks) {
+    const { tasks } = await call("knowledge-tasks", { limit: LISTED, active_only: true }, { quiet: true });
+    for (const task of tasks) {
+      seen.add(task.task_id);
+      const job = known.get(task.task_id);
+      const values = { task: task.task_id, fixed: task.can_cancel === false, ...read(task) };
+      if (!job) begin(task.filename ?? "Import of files on the server", values);
+      else if (!isOver(job)) change(job, values);
+    }
+  }
+  // What is not listed has ended, or the server does not list.
+  await Promise.all(activeJobs().filter((job) => job.task && !seen.has(job.task)).slice(0, ASKED).map(look));
+}
+
+async function look(job) {
+  try {
+    change(job, read(await call("knowledge-task-status", { task_id: job.task }, { quiet: true })));
+  } catch (error) {
+    const said = error.structured;
+    if (said?.status === "failed") change(job, { state: "failed", message: error.message });
+    else if (said?.error === "task_not_found") change(job, { state: "completed", share: 1, message: "It has ended; the server keeps no more of it." });
+    else throw error;
+  }
+}
+
+/** A task of the server as it is shown here. */
+function read(task) {
+  const values = { state: task.status, share: task.progress ?? 0, step: task.current_step, left: task.estimated_remaining_seconds };
+  if (task.status === "completed") Object.assign(values, { share: 1, message: outcome(task.result ?? {}), files: task.result?.files, document: task.result?.document_id });
+  if (task.status === "failed" || task.status === "cancelled") values.message = task.message;
+  return values;
+}
+
+function outcome(result) {
+  if (result.duplicate) return "It was there already, with the same content.";
+  if (result.files_total === undefined) return "Added";
+  const counts = ["added", "updated", "unchanged", "failed", "skipped"].filter((name) => result[name]).map((name) => `${result[name]} ${name}`);
+  return counts.length ? capital(counts.join(", ")) : "No file was found there. Check the path.";
+}
+
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,0 +1,102 @@
+// A form out of a JSON Schema: what is plain becomes a field of its own, everything else is written as JSON.
+
+import { h } from "../../dom.js";
+
+/** Gives { elements, value(), read() }; `read` throws a sentence about the first thing that is not right. */
+export function fields(schema) {
+  const required = new Set(schema.required ?? []);
+  const all = Object.entries(schema.properties ?? {}).map(([name, property]) => field(name, property, required.has(name)));
+  const gather = (strict) => {
+    const value = {};
+    for (const { name, read } of all) {
+      const given = read(strict);
+      if (given !== undefined) value[name] = given;
+    }
+    return value;
+  };
+  return { elements: all.map(({ element }) => element), value: () => gather(false), read: () => gather(true) };
+}
+
+function field(name, property, required) {
+  const kind = kindOf(property);
+  const input = KINDS[kind].input(property);
+  const id = `field-${name}`;
+  input.id = id;
+  input.name = name;
+  if (required) input.setAttribute("aria-required", "true");
+  const standard = property.default === undefined || kind === "boolean" ? "" : ` Left empty: ${JSON.stringify(property.default)}.`;
+  const hint = [property.description, range(property)].filter(Boolean).join("; ") + (standard && `.${standard}`);
+  const label = kind === "boolean" ? h("label.inline", { for: id }, input, h("span", name, " ", h("span.hint", hint))) : h("label", { for: id }, h("span", h("code", name), required ? " (required)" : ""), hint ? h("span.hint", hint) : null, input);
+  const read = (strict) => {
+    input.removeAttribute("aria-invalid");
+    try {
+      const value = KINDS[kind].read(input, property);
+      if (value === undefined && required) throw new Error(`\`${name}\` is needed.`);
+      return value;
+    } catch (error) {
+      if (!strict) return undefined;
+      input.setAttribute("aria-invalid", "true");
+      input.focus();
+      throw new Error(error.message.startsWith("`") ? error.message : `\`${name}\`: ${error.message}`);
+    }
+  };
+  return { name, element: label, read };
+}
+
+const range = ({ minimum, maximum }) => (minimum !== undefined && maximum !== undefined && maximum < 1e9 ? `from ${minimum} to ${maximum}` : "");
+
+function kindOf(property) {
+  const type = Array.isArray(property.type) ? property.type.find((one) => one !== "null") : property.type;
+  if (property.enum) return "choice";
+  if (type === "array" && property.items?.type === "string") return "strings";
+  if (KINDS[type]) return type;
+  return "any";
+}
+
+/** Long texts get room; names and queries do not need it. */
+const isLong = ({ maxLength, description = "" }) => (maxLength === undefined || maxLength > 500) && /text|prompt|yaml|question/i.test(description);
+
+const KINDS = {
+  string: {
+    input: (property) => (isLong(property) ? h("textarea", { rows: "3" }) : h("input", { type: "text", autocomplete: "off", maxlength: property.maxLength })),
+    read: (input) => (input.value === "" ? undefined : input.value),
+  },
+  choice: {
+    input: (property) => h("select", h("option", { value: "" }, "–"), property.enum.map((value) => h("option", { value }, value))),
+    read: (input) => (input.value === "" ? undefined : input.value),
+  },
+  boolean: {
+    input: (property) => h("input", { type: "checkbox", checked: property.default === true }),
+    read: (input, property) => (input.checked === (property.default ?? false) ? undefined : input.checked),
+  },
+  integer: { input: (property) => numeric(property, "1"), read: (input) => aNumber(input, true) },
+  number: { input: (property) => numeric(property, "any"), read: (input) => aNumber(input, false) },
+  strings: {
+    input: () => h("textarea", { rows: "3", placeholder: "one a line" }),
+    read: (input) => {
+      const lines = input.value.split("\n").filter((line) => line.trim());
+      return lines.length ? lines : undefined;
+    },
+  },
+  any: {
+    input: () => h("textarea.code", { rows: "3", placeholder: "JSON", spellcheck: "false" }),
+    read: (input) => {
+      if (!input.value.trim()) return undefined;
+      try {
+        return JSON.parse(input.value);
+      } catch (error) {
+        throw new Error(`this is not JSON: ${error.message}`);
+      }
+    },
+  },
+};
+
+const numeric = ({ minimum, maximum }, step) => h("input", { type: "number", min: minimum, max: maximum, step });
+
+function aNumber(input, whole) {
+  if (input.validity.badInput) throw new Error("a number is needed.");
+  if (input.value === "") return undefined;
+  const value = Number(input.value);
+  if (whole && !Number.isInteger(value)) throw new Error("a whole number is needed.");
+  return value;
+}

@@ -1,0 +1,349 @@
+// The page Classify against the real program: typing, the categories, the taxonomy as text, and how good it is.
+
+import test from "node:test";
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { accessible, corbie, fits, open, picture, until, PHONE } from "./harness.mjs";
+
+const desk = await readFile(new URL("../../docs/help-desk/finished.yaml", import.meta.url), "utf8");
+const unseen = await readFile(new URL("../../docs/help-desk/unseen.jsonl", import.meta.url), "utf8");
+const CONFIG = "classification: { taxonomy: $HOME/taxonomy.yaml }\n";
+const TABS = ["try", "categories", "edit", "evaluate"];
+const GARDEN = `  - name: garden
+    description: Plants and soil
+    examples:
+      - when do I water the tomatoes
+      - which soil do roses like
+      - how do I cut back the hedge
+      - the slugs eat my salad
+      - can I plant garlic in autumn
+`;
+
+const helpDesk = (t, more = {}) => corbie(t, { config: CONFIG, files: { "taxonomy.yaml": desk }, ...more });
+const text = (page) => page.getByRole("textbox", { name: "Text", exact: true });
+const written = (page) => page.getByRole("textbox", { name: "Taxonomy", exact: true });
+const findings = (page) => page.getByRole("status", { name: "Problems" });
+const verdict = (page, name) => page.locator(".verdict strong").filter({ hasText: new RegExp(`^${name}$`) });
+/** How long each bar is, by the name of its category. */
+const lengths = (page) => page.locator(".trying .bars .bar").evaluateAll((rows) => Object.fromEntries(rows.map((row) => [row.firstElementChild.textContent, Number(/scaleX\((.*)\)/.exec(row.querySelector(".fill").style.transform)?.[1] ?? 0)])));
+
+/** Opens the editor and waits until the text was checked. */
+async function edit(t, server, options = {}) {
+  const page = await open(t, server, { at: "#/classify/edit", ...options });
+  await findings(page).getByText("No mistakes").waitFor();
+  return page;
+}
+
+async function save(page) {
+  await page.getByRole("button", { name: "Save…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+}
+
+test("typing moves the distribution, and says why and what next", async (t) => {
+  const page = await open(t, await helpDesk(t), { at: "#/classify" });
+  await text(page).pressSequentially("where is my parcel", { delay: 15 });
+  await verdict(page, "delivery").waitFor();
+  const before = await lengths(page);
+  assert.ok(before.delivery > 0.5 && before.billing < 0.5, JSON.stringify(before));
+  const places = () => page.locator(".trying .card").evaluateAll((cards) => cards.map((card) => card.getBoundingClientRect().top));
+  const stood = await places();
+  await text(page).fill("invoice 4711");
+  await verdict(page, "billing").waitFor();
+  const after = await lengths(page);
+  assert.ok(after.billing > 0.5 && after.delivery < before.delivery, JSON.stringify(after));
+  assert.deepEqual(await places(), stood, "nothing jumps while the bars move");
+  await page.locator(".rule").getByText("^invoice #?\\d+$").waitFor();
+  await page.getByText("a rule that leaves no doubt").waitFor();
+  await page.locator(".facts").getByText("openai/gpt-oss-20b").waitFor();
+  await page.locator(".gauge").getByText("bits").waitFor();
+  await text(page).fill("");
+  await page.getByText("Nothing typed yet").waitFor();
+  assert.deepEqual(Object.values(await lengths(page)), [0, 0, 0, 0]);
+});
+
+test("the nearest examples are shown with their categories, and a stranger is called one", async (t) => {
+  const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
+  await text(page).fill("the courier charged me twice and the box was empty");
+  const near = page.locator(".near li");
+  await near.getByText("the courier left it in the rain").waitFor();
+  assert.equal(await near.count(), 5);
+  await near.getByText("delivery").first().waitFor();
+  await picture(page, "console-classify");
+  await page.getByRole("button", { name: "Who was the first pharaoh?" }).click();
+  await page.getByText("probably out of scope").waitFor();
+  await page.getByText("it probably belongs to no category").waitFor();
+});
+
+test("the newest text wins over slower answers to older ones", async (t) => {
+  const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
+  await text(page).waitFor();
+  let held;
+  await page.route("**/mcp", async (route) => {
+    if (!held && route.request().postData()?.includes("where is my parcel")) {
+      held = route;
+      return;
+    }
+    await route.continue();
+  });
+  await text(page).fill("where is my parcel");
+  await until(() => held, "the first question is on its way");
+  await text(page).fill("invoice 4711");
+  await verdict(page, "billing").waitFor();
+  await held.continue().catch(() => {});
+  await page.waitForLoadState("networkidle");
+  await verdict(page, "billing").waitFor();
+});
+
+test("categories are listed with description, prompt, model and what they were taught", async (t) => {
+  const page = await open(t, await helpDesk(t), { at: "#/classify/categories" });
+  const billing = page.locator(".categories li").filter({ has: page.getByRole("heading", { name: "billing" }) });
+  await billing.getByText("Invoices, payments and refunds").waitFor();
+  await billing.getByText("openai/gpt-oss-20b").waitFor();
+  await billing.getByText("20 examples").waitFor();
+  await page.locator(".categories li").filter({ hasText: "technical" }).getByText("openai/gpt-oss-120b").waitFor();
+  const prompt = billing.getByText("Never ask for a card number");
+  assert.equal(await prompt.isVisible(), false);
+  await billing.getByText("System prompt").click();
+  await prompt.waitFor();
+});
+
+test("a mistake is told with its line; mended, tried and saved, the new category is in use", async (t) => {
+  const server = await helpDesk(t);
+  const page = await edit(t, server);
+  await written(page).fill(desk.replace("remainder: other", "remainder: others"));
+  const mistake = findings(page).getByRole("button", { name: /Line 2.*others/ });
+  await mistake.click();
+  assert.equal(await written(page).evaluate((field) => field.value.slice(field.selectionStart, field.selectionEnd)), "others");
+  assert.equal(await page.locator(".gutter b").innerText(), "2\n".trim());
+  await page.getByRole("button", { name: "Save…" }).click();
+  await page.getByText("It has mistakes and cannot be saved yet").waitFor();
+  assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), desk);
+
+  await written(page).fill(desk + GARDEN);
+  await findings(page).getByText("No mistakes: 5 categories").waitFor();
+  await page.getByRole("textbox", { name: /Try before saving/ }).fill("which soil do tomatoes like\nwhere is my parcel");
+  await page.getByRole("button", { name: "Try these" }).click();
+  await page.getByText("1 text gets another category.").waitFor();
+  const row = page.locator(".tried tbody tr").first();
+  assert.match(await row.locator("td").nth(2).innerText(), /garden\s+[\d.]+ %/);
+  assert.doesNotMatch(await row.locator("td").nth(1).innerText(), /garden/);
+  await picture(page, "console-taxonomy");
+
+  await page.keyboard.press("Control+s");
+  const box = page.getByRole("dialog");
+  await box.getByText("8 lines added, 0 removed").waitFor();
+  await box.locator("ins").getByText("- name: garden").waitFor();
+  await accessible(page);
+  await box.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved and in use: 5 categories.").waitFor();
+  await page.getByText("as in the file").waitFor();
+  assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), desk + GARDEN);
+
+  await page.getByRole("link", { name: "Try" }).click();
+  await text(page).fill("which soil do tomatoes like");
+  await verdict(page, "garden").waitFor();
+  assert.equal(await page.locator(".trying .bars .bar").count(), 5);
+  await page.getByRole("link", { name: "Categories" }).click();
+  await page.getByRole("heading", { name: "garden" }).waitFor();
+});
+
+test("a file that was changed meanwhile is not overwritten, and both ways out work", async (t) => {
+  const server = await helpDesk(t);
+  const page = await edit(t, server);
+  const theirs = desk.replace("Parcels, shipping", "Boxes, shipping");
+  await written(page).fill(desk + GARDEN);
+  await writeFile(join(server.home, "taxonomy.yaml"), theirs);
+  await save(page);
+  await page.getByText("The file was changed since you read it").waitFor();
+  assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), theirs);
+  await page.getByRole("button", { name: "Compare mine with it" }).click();
+  const box = page.getByRole("dialog");
+  await box.locator("del").getByText("Boxes, shipping").waitFor();
+  await box.getByRole("button", { name: "Cancel" }).click();
+  assert.equal(await written(page).inputValue(), desk + GARDEN);
+  await page.getByRole("button", { name: "Reload" }).click();
+  await box.getByRole("button", { name: "Drop them" }).click();
+  await until(async () => (await written(page).inputValue()) === theirs, "the text of the file is there");
+  await page.getByText("as in the file").waitFor();
+});
+
+test("what is written survives a lost server, another page and a reload", async (t) => {
+  const server = await helpDesk(t);
+  const page = await edit(t, server);
+  page.expectErrors();
+  const asked = [];
+  page.on("dialog", (dialog) => (asked.push(dialog.type()), dialog.accept()));
+  await written(page).click();
+  await page.keyboard.press("Control+End");
+  await server.stop();
+  await page.keyboard.type(GARDEN);
+  await findings(page).getByText("What you write stays here").waitFor();
+  await server.start();
+  await findings(page).getByText("No mistakes: 5 categories").waitFor();
+  assert.equal(await written(page).inputValue(), desk + GARDEN);
+
+  await page.getByRole("link", { name: "Categories" }).click();
+  await page.getByText("Your changes to the taxonomy are not saved.").waitFor();
+  await page.getByRole("heading", { name: "billing" }).waitFor();
+  await page.getByRole("link", { name: "Edit", exact: true }).click();
+  await findings(page).getByText("No mistakes: 5 categories").waitFor();
+  await page.reload();
+  assert.deepEqual(asked, ["beforeunload"]);
+  await findings(page).getByText("No mistakes: 5 categories").waitFor();
+  assert.equal(await written(page).inputValue(), desk + GARDEN);
+  await save(page);
+  await page.getByText("Saved and in use").waitFor();
+  await page.reload();
+  await findings(page).getByText("No mistakes").waitFor();
+  assert.deepEqual(asked, ["beforeunload"]);
+});
+
+test("the taxonomy inside cannot be saved; that is said with what to do, and the text can be downloaded", async (t) => {
+  const page = await edit(t, await corbie(t));
+  await page.getByText("corbie taxonomy new --out").waitFor();
+  await written(page).fill(`${await written(page).inputValue()}# mine\n`);
+  await findings(page).getByText("No mistakes").waitFor();
+  const [given] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
+  assert.equal(given.suggestedFilename(), "taxonomy.yaml");
+  assert.match(await readFile(await given.path(), "utf8"), /# mine\n$/);
+});
+
+test("an evaluation shows figures, reliability diagram, confusion matrix and mistakes", async (t) => {
+  const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
+  await page.getByText("Nothing measured yet").waitFor();
+  await page.getByRole("button", { name: "Evaluate its own examples" }).click();
+  await page.getByText("78 texts judged.").waitFor();
+  await page.getByText("judged by what was learned without it, so").waitFor();
+  await page.getByRole("img", { name: /^Reliability diagram/ }).waitFor();
+  assert.ok((await page.locator(".reliability .count").count()) > 1);
+  const matrix = page.getByRole("region", { name: "Confusion matrix" });
+  assert.deepEqual(await matrix.getByRole("columnheader").allInnerTexts(), ["billing", "delivery", "technical", "other"]);
+  const counts = (await matrix.locator("tbody td").allInnerTexts()).map(Number);
+  assert.equal(counts.reduce((sum, each) => sum + each, 0), 78);
+  await page.getByRole("region", { name: "Mistakes" }).getByText("is there a pick-up point near me").waitFor();
+  await page.evaluate(() => document.querySelector(".figures").scrollIntoView());
+  await picture(page, "console-evaluation");
+  await accessible(page);
+});
+
+test("texts to evaluate are taken as JSON lines, as a table and as a file; what is wrong with them is told", async (t) => {
+  const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
+  const field = page.getByRole("textbox");
+  const run = () => page.getByRole("button", { name: "Evaluate these" }).click();
+  const told = page.locator(".said");
+  await run();
+  await told.getByText("There is nothing to read yet").waitFor();
+  await field.fill('{"text": "a", "category": "billing"}\n{"text": ');
+  await run();
+  await told.getByText("Line 2: this is not JSON").waitFor();
+  await field.fill("question,answer\na,b\n");
+  await run();
+  await told.getByText("The first line must be text,category").waitFor();
+  await field.fill('{"text": "a", "category": "<b>gone</b>"}');
+  await run();
+  await told.getByText("“<b>gone</b>”, the category of text 1, is none of this taxonomy").waitFor();
+  await field.fill('text,category\n"where, oh where, is my ""parcel""",delivery\nhow do i get a refund,billing\n');
+  await run();
+  await told.getByText("2 texts judged.").waitFor();
+  await page.getByText("None: every text got its category.").waitFor();
+  await page.locator("input[type=file]").setInputFiles({ name: "unseen.jsonl", mimeType: "application/jsonl", buffer: Buffer.from(unseen) });
+  await told.getByText("32 texts judged. Of the lines, 8 that belong to no category were left out.").waitFor();
+});
+
+test("names and texts of strangers are shown as text", async (t) => {
+  const name = "<img src=x onerror=alert(1)>";
+  const hostile = `categories:\n  - name: "${name}"\n    description: "<script>alert(2)</script>"\n    system_prompt: "<b>bold</b>"\n    examples: ["<i>one</i> two", "<u>three</u> four", "five <s>six</s>"]\n  - name: constructor\n    examples: [build it, raise the walls, pour the concrete]\n`;
+  const server = await helpDesk(t, { files: { "taxonomy.yaml": hostile } });
+  const page = await open(t, server, { at: "#/classify/try" });
+  await text(page).fill("<i>one</i> two");
+  await page.locator(".verdict").getByText(name).waitFor();
+  await page.locator(".near").getByText("<i>one</i> two").waitFor();
+  await page.goto(`${server.url}/#/classify/categories`);
+  await page.getByRole("heading", { name }).waitFor();
+  await page.getByText("<script>alert(2)</script>").waitFor();
+  await page.getByRole("heading", { name: "constructor" }).waitFor();
+  await page.goto(`${server.url}/#/classify/evaluate`);
+  await page.getByRole("textbox").fill(JSON.stringify({ text: "<i>one</i> two", category: "constructor" }));
+  await page.getByRole("button", { name: "Evaluate these" }).click();
+  await page.getByRole("region", { name: "Mistakes" }).getByText("<i>one</i> two").waitFor();
+  assert.equal(await page.locator("main img, main i, main s, main u, main script").count(), 0);
+});
+
+test("the keyboard alone types, edits, tries and saves", async (t) => {
+  const server = await helpDesk(t);
+  const page = await open(t, server, { at: "#/classify/try" });
+  await text(page).waitFor();
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("/");
+  await page.keyboard.type("where is my parcel");
+  await verdict(page, "delivery").waitFor();
+  const reach = async (matches, what) => {
+    for (let step = 0; step < 40; step++) {
+      await page.keyboard.press("Tab");
+      if (await page.evaluate(matches)) return;
+    }
+    assert.fail(`the keyboard does not reach ${what}`);
+  };
+  await page.reload();
+  await text(page).waitFor();
+  await reach(() => document.activeElement.textContent === "Edit", "the tab Edit");
+  await page.keyboard.press("Enter");
+  await findings(page).getByText("No mistakes").waitFor();
+  await reach(() => document.activeElement.getAttribute("aria-label") === "Taxonomy", "the text");
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("# the end\n");
+  await findings(page).getByText("No mistakes").waitFor();
+  await page.keyboard.press("Tab");
+  assert.notEqual(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Taxonomy", "Tab leaves the text");
+  await page.keyboard.type("how do i get a refund");
+  await page.keyboard.press("Control+Enter");
+  await page.getByText("Every text keeps its category.").waitFor();
+  await page.keyboard.press("Control+s");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByText("Saved and in use").waitFor();
+  assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), `${desk}# the end\n`);
+});
+
+test("every part fits a phone, is accessible, and is there in the dark", async (t) => {
+  const server = await helpDesk(t);
+  for (const look of [{ viewport: PHONE }, { dark: true }]) {
+    const page = await open(t, server, { at: "#/classify", ...look });
+    for (const tab of TABS) {
+      await page.goto(`${server.url}/#/classify/${tab}`);
+      if (tab === "try") {
+        await text(page).fill("the courier charged me twice and the box was empty");
+        await verdict(page, "delivery").waitFor();
+        await page.locator(".near").getByText("the courier left it in the rain").waitFor();
+        if (look.dark) await picture(page, "console-classify-dark");
+      } else if (tab === "categories") await page.getByText("System prompt").first().click();
+      else if (tab === "edit") await findings(page).getByText("No mistakes").waitFor();
+      else {
+        await page.getByRole("textbox").fill(unseen);
+        await page.getByRole("button", { name: "Evaluate these" }).click();
+        await page.getByText("32 texts judged.").waitFor();
+      }
+      await fits(page);
+      await accessible(page);
+    }
+  }
+});
+
+test("many categories keep the page in shape", async (t) => {
+  const many = Array.from({ length: 40 }, (_, at) => `  - name: a-rather-long-name-of-a-category-${at}\n    examples: [apples number ${at}, pears of kind ${at}, a question about ${at}]\n`);
+  const server = await helpDesk(t, { files: { "taxonomy.yaml": `categories:\n${many.join("")}` } });
+  const page = await open(t, server, { at: "#/classify/try", viewport: PHONE });
+  await text(page).fill("apples number 7");
+  await page.locator(".verdict strong").waitFor();
+  assert.equal(await page.locator(".trying .bars .bar").count(), 12);
+  await page.getByText("and 28 others, together").waitFor();
+  await fits(page);
+  await page.goto(`${server.url}/#/classify/evaluate`);
+  await page.getByRole("textbox").fill('{"text": "apples number 7", "category": "a-rather-long-name-of-a-category-7"}');
+  await page.getByRole("button", { name: "Evaluate these" }).click();
+  const matrix = page.getByRole("region", { name: "Confusion matrix" });
+  await matrix.waitFor();
+  assert.ok(await matrix.evaluate((box) => box.scrollWidth > box.clientWidth), "it scrolls inside of its own box");
+  await fits(page);
+});

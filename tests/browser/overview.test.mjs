@@ -1,0 +1,90 @@
+// The page Overview: what happens, what there is, what is missing.
+
+import test from "node:test";
+import assert from "node:assert/strict";
+import { accessible, corbie, fits, open, picture, PHONE } from "./harness.mjs";
+
+const MOCK = "providers: { mock: { type: mock } }\n";
+
+test("it tells what happens, what there is, and what is missing", async (t) => {
+  const server = await corbie(t);
+  for (let call = 0; call < 12; call++) await server.call("classify_text", { text: `Why is the sky blue, part ${call}?` });
+  const page = await open(t, server);
+  await page.locator('[data-stat="Requests"] .number').filter({ hasText: /[1-9]\d* \/ min/ }).waitFor();
+  await page.locator('[data-stat="Requests"] path.line').waitFor({ state: "attached" });
+  await page.locator('[data-stat="Latency"] .number').filter({ hasText: /µs|ms|s/ }).waitFor();
+  const part = (name) => page.locator(".part", { has: page.getByRole("heading", { name }) });
+  await part("Classifier").getByText("5 categories").waitFor();
+  await part("Knowledge").getByText("No documents yet.").waitFor();
+  await part("Providers").getByText("none yet").waitFor();
+  await part("Providers").getByText("OPENAI_API_KEY").waitFor();
+  await page.locator(".setup li, .setup .row").first().waitFor();
+  await accessible(page);
+  await fits(page);
+});
+
+test("failures are counted and providers told of", async (t) => {
+  const server = await corbie(t, { config: MOCK });
+  await fetch(`${server.url}/mcp`, { method: "POST", headers: { "content-type": "application/json" }, body: '{"jsonrpc":"2.0","id":1,"method":"no/such","params":{}}' });
+  const page = await open(t, server);
+  await page.locator('[data-stat="Errors"] .number').filter({ hasText: /^[1-9]/ }).waitFor();
+  await page.locator(".part").getByText("1 set up").waitFor();
+});
+
+test("nothing moves while it is drawn, and it is drawn at once", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server, { at: "#/tools" });
+  await page.locator("main h1").waitFor();
+  await page.goto("about:blank");
+  await page.addInitScript(() => {
+    globalThis.shifts = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => (globalThis.shifts += entry.value))).observe({ type: "layout-shift", buffered: true });
+  });
+  await page.goto(`${server.url}/`);
+  await page.locator(".part").first().waitFor();
+  await page.locator('[data-stat="Requests"] path.line').waitFor({ state: "attached" });
+  const { shifts, paint } = await page.evaluate(() => ({ shifts: globalThis.shifts, paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime }));
+  t.diagnostic(`first contentful paint after ${Math.round(paint)} ms, layout shift ${shifts.toFixed(4)}`);
+  assert.ok(shifts < 0.01, `layout shift ${shifts}`);
+});
+
+test("the whole console is small", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server);
+  const session = await page.context().newCDPSession(page);
+  await session.send("Network.enable");
+  let bytes = 0;
+  let files = 0;
+  const urls = new Map();
+  session.on("Network.responseReceived", ({ requestId, response }) => urls.set(requestId, response.url));
+  session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+    const path = new URL(urls.get(requestId) ?? "http://x/none").pathname;
+    if (path !== "/" && !path.startsWith("/console/")) return;
+    bytes += encodedDataLength;
+    files += 1;
+  });
+  await session.send("Network.setCacheDisabled", { cacheDisabled: true });
+  await page.reload();
+  for (const name of ["knowledge", "knowledge/search", "knowledge/ask", "classify", "classify/edit", "classify/evaluate", "routing", "routing/explain", "routing/providers", "tools", "tools/audit", "overview"]) {
+    await page.evaluate((at) => (location.hash = at), `#/${name}`);
+    await page.locator(`main[data-shown="#/${name}"] h1`).waitFor();
+  }
+  t.diagnostic(`${files} files, ${bytes} bytes with their heads`);
+  assert.ok(files > 20 && bytes < 150_000, `${files} files, ${bytes} bytes`);
+});
+
+test("pictures for the docs", async (t) => {
+  const server = await corbie(t, { config: MOCK });
+  const texts = ["What is 2 + 2?", "Why is the sky blue?", "Who was the last tsar of Russia?", "My laptop will not wake", "a nice present for a friend"];
+  for (let round = 0; round < 40; round++) await server.call("classify_text", { text: `${texts[round % 5]} ${round}` });
+  for (const [dark, name] of [[false, "console-overview"], [true, "console-overview-dark"]]) {
+    const page = await open(t, server, { dark });
+    await page.locator(".part").first().waitFor();
+    await page.locator(".setup li, .setup .row").first().waitFor();
+    await picture(page, name);
+  }
+  const phone = await open(t, server, { viewport: PHONE });
+  await phone.locator(".part").first().waitFor();
+  await fits(phone);
+  await picture(phone, "console-phone");
+});

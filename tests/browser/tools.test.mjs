@@ -1,0 +1,88 @@
+// The page Tools: every tool as a form, both sides of a call as they are on the wire, trust and the audit log.
+
+import test from "node:test";
+import assert from "node:assert/strict";
+import { accessible, corbie, fits, open, picture, PHONE } from "./harness.mjs";
+
+test("a tool is called through its form and both sides are shown", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server, { at: "#/tools/call/classify_text" });
+  await page.getByLabel("text (required)").fill("What is 2 + 2?");
+  await page.getByLabel("with_probabilities").check();
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  const result = page.locator("section.card", { has: page.getByRole("heading", { name: "Result" }) });
+  await result.getByText('"category": "math"').waitFor();
+  const wire = page.locator("section.card", { has: page.getByRole("heading", { name: "On the wire" }) });
+  await wire.getByText("HTTP 200").waitFor();
+  await wire.getByText('"method": "tools/call"').waitFor();
+  await wire.getByText('"jsonrpc": "2.0"').first().waitFor();
+  await accessible(page);
+  await picture(page, "console-tools");
+});
+
+test("what is missing or wrong is told beside its field, before anything is sent", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server, { at: "#/tools/call/knowledge-search" });
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await page.getByText("`query` is needed.").waitFor();
+  await page.getByLabel("query (required)").fill("holidays");
+  await page.getByLabel("filters").fill("{not json");
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await page.getByText("this is not JSON").waitFor();
+  assert.equal(await page.getByLabel("filters").getAttribute("aria-invalid"), "true");
+});
+
+test("arguments can be written as JSON, and the server's refusal is a sentence", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server, { at: "#/tools/call/get_tool_schema" });
+  await page.getByLabel("name (required)").fill("classify_text");
+  await page.getByLabel("Write the arguments as JSON").check();
+  const raw = page.getByRole("textbox", { name: "Arguments as JSON" });
+  assert.deepEqual(JSON.parse(await raw.inputValue()), { name: "classify_text" });
+  await raw.fill('{"name": 7}');
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await page.locator(".problem, .badge.bad").first().waitFor();
+});
+
+test("a destructive tool asks first", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server, { at: "#/tools/call/knowledge-clear" });
+  await page.getByLabel(/^confirm\b/).check();
+  await page.getByLabel(/^confirmation_phrase/).fill("DELETE ALL");
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await page.getByRole("dialog").getByText("cannot be undone").waitFor();
+  await accessible(page);
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  assert.equal(await page.getByRole("heading", { name: "Result" }).count(), 0);
+});
+
+test("tools are filtered by the keyboard and every one has a form", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server, { at: "#/tools" });
+  await page.locator(".tool-names a").first().waitFor();
+  const names = await page.locator(".tool-names a > span:first-child").allTextContents();
+  assert.ok(names.length >= 20, `${names.length} tools`);
+  await page.keyboard.press("/");
+  await page.keyboard.type("provider");
+  await page.locator(".tool-names a", { hasText: "list_providers" }).waitFor();
+  await page.waitForFunction(() => document.querySelectorAll(".tool-names a").length < 6);
+  for (const name of names) {
+    await page.evaluate((at) => (location.hash = at), `#/tools/call/${name}`);
+    await page.locator("form h2", { hasText: name }).waitFor();
+  }
+});
+
+test("trust and the audit log", async (t) => {
+  const server = await corbie(t);
+  await server.call("list_categories");
+  const page = await open(t, server, { at: "#/tools/audit", viewport: PHONE });
+  await page.getByText("may call every tool").waitFor();
+  await page.getByRole("cell", { name: "list_categories" }).first().waitFor();
+  await fits(page);
+  await accessible(page);
+  const careful = await corbie(t, { config: "trust: { loopback: untrusted }\n" });
+  const other = await open(t, careful, { at: "#/tools/audit" });
+  await other.getByText("Only trusted callers see what others call.").waitFor();
+  await other.getByText("may call what only reads").waitFor();
+});
