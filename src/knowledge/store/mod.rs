@@ -48,7 +48,7 @@ pub use check::Report;
 pub use clear::Cleared;
 pub use error::Error;
 pub use health::Health;
-pub use listing::{Listed, ListedDocument, Listing, Order, ProcessingStatus, Sort};
+pub use listing::{Listed, ListedDocument, Listing, Only, Order, ProcessingStatus, Sort};
 pub use load::{Live, LiveDocument, LoadedChunk, LoadedDocument};
 pub use loss::{Loss, LostDocument};
 pub use repair::Repaired;
