@@ -55,7 +55,14 @@ impl Chunks {
             pages.push(Page { number: place, label: None, text: text.clone() });
             let tokens = u32::try_from(text.split_whitespace().count())?;
             let vectors = vec![self.vector()?];
-            chunks.push(NewChunk { text, pages: (place, place), path: Vec::new(), tokens, vectors });
+            chunks.push(NewChunk {
+                text,
+                pages: (place, place),
+                stretches: Vec::new(),
+                path: Vec::new(),
+                tokens,
+                vectors,
+            });
         }
         // No two have the same content.
         let mut sha256 = [0; 32];

@@ -71,6 +71,8 @@ mod show;
 mod status;
 #[path = "knowledge/task_status.rs"]
 mod task_status;
+#[path = "knowledge/tasks.rs"]
+mod tasks;
 #[path = "knowledge/upload.rs"]
 mod upload;
 #[path = "cli/upstream.rs"]

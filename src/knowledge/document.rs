@@ -151,12 +151,23 @@ pub struct Page {
     pub text: String,
 }
 
+/// A run of characters on a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    pub page: u32,
+    /// In characters of the page's text, as `end`, which is not part of it.
+    pub start: u32,
+    pub end: u32,
+}
+
 /// A chunk to keep.
 #[derive(Debug, Clone)]
 pub struct NewChunk {
     pub text: String,
     /// The first page and the last; 0 where there are no pages.
     pub pages: (u32, u32),
+    /// Where it stands, one for each page; what it repeats of the chunk before it is in it. None where it is not known.
+    pub stretches: Vec<Stretch>,
     /// The headings it stands under.
     pub path: Vec<String>,
     pub tokens: u32,
@@ -213,6 +224,7 @@ pub struct FoundChunk {
     pub ordinal: u32,
     pub text: String,
     pub pages: (u32, u32),
+    pub stretches: Vec<Stretch>,
     pub path: Vec<String>,
     pub tokens: u32,
     pub document: u64,
@@ -223,6 +235,17 @@ pub struct FoundChunk {
     pub format: String,
     pub date_added: Millis,
     pub metadata: Map<String, Value>,
+}
+
+/// A chunk as a reader of its document meets it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlacedChunk {
+    pub id: ChunkId,
+    pub ordinal: u32,
+    pub pages: (u32, u32),
+    pub stretches: Vec<Stretch>,
+    /// How it begins, where nobody knows where it stands.
+    pub beginning: Option<String>,
 }
 
 /// What a base holds in all.

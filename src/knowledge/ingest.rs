@@ -6,6 +6,7 @@
 mod added;
 mod copies;
 mod made;
+mod stretches;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -9,7 +9,7 @@ use corbie_mcp::{
 
 use super::document::{BaseName, DocumentId};
 use super::search::Question;
-use super::store::{Listing, Order, ProcessingStatus, Sort, Wanted};
+use super::store::{Listing, ProcessingStatus, Wanted};
 use super::{Error, Knowledge, grounding};
 
 const DOCUMENTS: &str = "knowledge://documents/{id}";
@@ -92,7 +92,7 @@ async fn list(knowledge: &Knowledge, caller: &Caller, wanted: WantedPage) -> Res
     let mut resources = Vec::new();
     loop {
         let room = u32::try_from(wanted.room - resources.len()).unwrap_or(u32::MAX);
-        let listing = Listing { limit: room, offset, sort: Sort::DateAdded, order: Order::Descending };
+        let listing = Listing { limit: room, offset, ..Listing::default() };
         let listed = open.store.documents(&base, listing).await?;
         let shown = listed.documents.len() as u64;
         let there =

@@ -87,6 +87,7 @@ fn a_token_may_use_its_knowledge_bases_and_learns_nothing_of_others() {
         ("knowledge-import", json!({ "paths": [file] })),
         ("knowledge-show", json!({})),
         ("knowledge-status", json!({})),
+        ("knowledge-tasks", json!({})),
         ("knowledge-get", json!({ "document_id": id })),
         ("knowledge-remove", json!({ "document_id": id, "confirm": true })),
         ("knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" })),
@@ -102,6 +103,17 @@ fn a_token_may_use_its_knowledge_bases_and_learns_nothing_of_others() {
     assert_eq!(status["structuredContent"]["knowledge_bases"], json!(["public"]), "{status}");
     let task = call(client, &narrow, "knowledge-task-status", &json!({ "task_id": hidden_task })).json();
     assert!(task["isError"] == true && task.to_string().contains("task_not_found"), "{task}");
+
+    let tasks = |token: &str| -> Vec<Value> {
+        let listed = call(client, token, "knowledge-tasks", &json!({})).json();
+        listed["structuredContent"]["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|task| task["knowledge_base"].clone())
+            .collect()
+    };
+    assert_eq!((tasks(&all), tasks(&narrow)), (vec![json!("public"), json!("secret")], vec![json!("public")]));
 
     let metrics = |token: &str| client.call("GET", "/metrics", &[("Authorization", &format!("Bearer {token}"))], "");
     assert!(metrics(&all).body.contains("secret"));

@@ -29,6 +29,9 @@ fn without_a_provider_the_passages_come_back() {
         );
         assert_eq!((&asked["passages"][0]["number"], &asked["passages"][0]["chunk_text"]), (&json!(1), &json!(BEES)));
         assert!(asked["message"].as_str().unwrap().contains("provider"), "{asked}");
+        let wanted = json!({ "document_id": asked["passages"][0]["document_id"], "chunks": true });
+        let got = corbie.call("knowledge-get", wanted);
+        assert_eq!(got["chunks"][0]["chunk_id"], asked["passages"][0]["chunk_id"], "a citation can be opened");
     });
 }
 

@@ -9,7 +9,7 @@ fn tools(corbie: &mut Corbie) -> Vec<Value> {
     let mut listed = corbie.request("tools/list", json!({}));
     let tools = listed["result"]["tools"].as_array_mut().unwrap_or_else(|| panic!("no tools")).drain(..);
     let tools: Vec<Value> = tools.filter(|tool| tool["name"].as_str().unwrap().starts_with("knowledge-")).collect();
-    assert_eq!(tools.len(), 10, "{tools:?}");
+    assert_eq!(tools.len(), 11, "{tools:?}");
     tools
 }
 
@@ -65,6 +65,7 @@ fn n10_no_call_about_a_hundred_documents_takes_half_a_second() {
         ("knowledge-show", json!({ "limit": 100 })),
         ("knowledge-get", json!({ "document_id": one })),
         ("knowledge-status", json!({})),
+        ("knowledge-tasks", json!({ "limit": 200 })),
         ("knowledge-remove", json!({ "document_id": one, "confirm": true })),
     ] {
         let before = corbie.running.cpu_seconds();

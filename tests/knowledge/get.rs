@@ -1,8 +1,8 @@
 //! `knowledge-get`: the text of a document, some pages at a time.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, each};
+use crate::fixture::{CROWS, Corbie, each};
 use crate::made;
 
 const GET: &str = "knowledge-get";
@@ -49,4 +49,73 @@ fn a_long_page_is_read_piece_by_piece_whatever_its_letters() {
         }
         assert_eq!(whole.trim(), text.trim());
     });
+}
+
+/// What stands at the place of a chunk, in the pages of the same reply.
+fn passage(got: &Value, chunk: &Value) -> String {
+    let pages = got["pages"].as_array().unwrap();
+    let page = pages.iter().find(|page| page["page"] == chunk["page"]).unwrap_or_else(|| panic!("no page of {chunk}"));
+    let [start, end] = ["start", "end"].map(|name| chunk[name].as_u64().unwrap_or_else(|| panic!("{chunk}")) as usize);
+    page["text"].as_str().unwrap().chars().skip(start).take(end - start).collect()
+}
+
+#[test]
+fn chunks_are_told_only_to_those_who_ask_and_stand_where_they_say() {
+    each(|corbie| {
+        let added =
+            corbie.add("pages.pdf", made::pages(&["Crows are clever.", "Bees make honey.", "Owls see at night."]));
+        let id = &added["document_id"];
+        assert_eq!(corbie.call(GET, json!({ "document_id": id })).get("chunks"), None);
+        let got = corbie.call(GET, json!({ "document_id": id, "chunks": true }));
+        let chunks = got["chunks"].as_array().unwrap();
+        let told: Vec<String> = chunks.iter().map(|chunk| passage(&got, chunk)).collect();
+        assert_eq!(told, ["Crows are clever.", "Bees make honey.", "Owls see at night."], "{got}");
+        let found = corbie.search("what do bees make");
+        let result = &found["results"][0];
+        assert!(chunks.iter().any(|chunk| chunk["chunk_id"] == result["chunk_id"]), "{result}");
+        let second = corbie.call(GET, json!({ "document_id": id, "page": 2, "pages": 1, "chunks": true }));
+        assert!(second["chunks"].as_array().unwrap().iter().all(|chunk| chunk["page"] == 2), "{second}");
+        assert_eq!(passage(&second, &second["chunks"][0]), "Bees make honey.");
+        assert_eq!(corbie.call(GET, json!({ "document_id": id, "page": 9, "chunks": true }))["chunks"], json!([]));
+    });
+}
+
+#[test]
+fn a_passage_that_was_found_is_opened_where_it_stands() {
+    let mut corbie = Corbie::start();
+    let filler = |number: usize| format!("Die Krähe Nummer {number} – eine von vielen 🐦 – saß auf dem Zaun. ");
+    let mut text: String = (0..400).map(filler).collect();
+    text += "\n\nThe zeppelin landed safely behind the old observatory.\n\n";
+    text += &(400..800).map(filler).collect::<String>();
+    let added = corbie.add("long.txt", &text);
+    let id = &added["document_id"];
+    let found = corbie.search("where did the zeppelin land");
+    let result = &found["results"][0];
+    assert!(result["chunk_text"].as_str().unwrap().contains("zeppelin"), "{result}");
+    let wanted = json!({
+        "document_id": id, "page": result["page"], "offset": result["start"], "max_characters": 100, "chunks": true,
+    });
+    let got = corbie.call(GET, wanted);
+    let opened = got["pages"][0]["text"].as_str().unwrap();
+    assert!(result["chunk_text"].as_str().unwrap().starts_with(opened.trim_end()), "{opened:?} of {result}");
+    let chunks = got["chunks"].as_array().unwrap();
+    let same = chunks.iter().find(|chunk| chunk["chunk_id"] == result["chunk_id"]).unwrap_or_else(|| panic!("{got}"));
+    assert_eq!((&same["start"], &same["chunk_index"]), (&result["start"], &result["chunk_index"]));
+    assert!(chunks.len() <= 3, "only those in sight: {got}");
+
+    let whole = corbie.call(GET, json!({ "document_id": id, "max_characters": 500_000, "chunks": true }));
+    let chunks = whole["chunks"].as_array().unwrap();
+    assert!(chunks.len() > 5, "{}", chunks.len());
+    for (number, chunk) in chunks.iter().enumerate() {
+        assert_eq!(chunk["chunk_index"], number);
+        let resource = corbie.request(
+            "resources/read",
+            json!({ "uri": format!("knowledge://chunks/{}", chunk["chunk_id"].as_str().unwrap()) }),
+        );
+        let says = resource["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
+        assert_eq!(passage(&whole, chunk).trim_end(), says.trim_end(), "chunk {number}");
+    }
+    assert_eq!(chunks[0]["start"], 0);
+    let end = whole["pages"][0]["text"].as_str().unwrap().chars().count();
+    assert_eq!(chunks.last().unwrap()["end"], end, "together they are the whole text");
 }

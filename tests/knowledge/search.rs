@@ -118,8 +118,19 @@ fn k54_k55_the_reply_has_what_the_specification_shows() {
         let result = &found["results"][0];
         assert_eq!(
             members(result),
-            ["chunk_id", "chunk_text", "document_id", "filename", "metadata", "relevance_score"]
+            [
+                "chunk_id",
+                "chunk_index",
+                "chunk_text",
+                "document_id",
+                "filename",
+                "metadata",
+                "page",
+                "relevance_score",
+                "start",
+            ]
         );
+        assert_eq!((&result["chunk_index"], &result["page"], &result["start"]), (&json!(0), &json!(1), &json!(0)));
         assert!(is_uuid(&result["document_id"]) && is_uuid(&result["chunk_id"]), "{result}");
         assert_eq!((&result["filename"], &result["chunk_text"]), (&json!("crow.pdf"), &json!(made::WORDS)));
         assert!(result["relevance_score"].as_f64().is_some_and(|score| score > 0.0 && score <= 1.0), "{result}");

@@ -26,6 +26,12 @@ fn k05_k80_k81_what_is_out_of_range_is_named() {
             ("sort_by", json!(1)),
             ("sort_order", json!("up")),
             ("sort_order", json!("DESC")),
+            ("filter", json!("")),
+            ("filter", json!("x".repeat(201))),
+            ("filter", json!(["x"])),
+            ("format", json!("exe")),
+            ("format", json!("")),
+            ("status", json!("done")),
         ] {
             corbie.invalid(SHOW, json!({ name: wrong }), name);
         }
@@ -62,6 +68,7 @@ fn k82_k83_k84_documents_are_told_as_the_specification_shows() {
         assert!(is_uuid(&document["id"]) && is_time(&document["date_added"]), "{document}");
         assert_eq!((&document["filename"], &document["format"]), (&json!("crow.pdf"), &json!("pdf")));
         assert_eq!((&document["size_bytes"], &document["chunk_count"]), (&json!(made::pdf().len()), &json!(1)));
+        assert_eq!(document["page_count"], 1);
         assert_eq!(
             (&document["processing_status"], &document["processing_method"]),
             (&json!("completed"), &json!("text_extraction"))
@@ -83,6 +90,8 @@ fn k80_k81_k82_pages_and_orders() {
             (json!({ "sort_by": "size" }), &["a.txt", "c.txt", "b.txt"]),
             (json!({ "sort_by": "size", "sort_order": "asc", "limit": 2 }), &["b.txt", "c.txt"]),
             (json!({ "sort_by": "size", "sort_order": "asc", "limit": 2, "offset": 2 }), &["a.txt"]),
+            (json!({ "sort_by": "chunks", "sort_order": "asc" }), &["b.txt", "a.txt", "c.txt"]),
+            (json!({ "sort_by": "pages" }), &["c.txt", "a.txt", "b.txt"]),
             (json!({ "offset": 3 }), &[]),
         ] {
             let shown = corbie.call(SHOW, arguments.clone());
@@ -91,6 +100,36 @@ fn k80_k81_k82_pages_and_orders() {
         }
         let shown = corbie.show();
         assert_eq!((&shown["limit"], &shown["offset"]), (&json!(100), &json!(0)), "the defaults");
+    });
+}
+
+#[test]
+fn k82_a_list_is_narrowed_and_counts_what_is_left() {
+    each(|corbie| {
+        for name in ["Holidays.txt", "holiday 50%.txt", "expenses.md"] {
+            corbie.add(name, format!("{name}: {CROWS}"));
+        }
+        corbie.add("crow.pdf", made::pdf());
+        let broken = corbie.file("broken holiday.docx", &made::docx()[..300]);
+        let task = corbie.begin(&broken);
+        corbie.ended(&task);
+        for (arguments, expected, total) in [
+            (json!({ "filter": "HOLIDAY" }), ["broken holiday.docx", "holiday 50%.txt", "Holidays.txt"].as_slice(), 3),
+            (json!({ "filter": "holiday", "limit": 1, "offset": 1 }), &["holiday 50%.txt"], 3),
+            (json!({ "filter": "%" }), &["holiday 50%.txt"], 1),
+            (json!({ "filter": "h_l" }), &[], 0),
+            (json!({ "format": "PDF" }), &["crow.pdf"], 1),
+            (json!({ "format": ".md" }), &["expenses.md"], 1),
+            (json!({ "format": "txt", "filter": "days" }), &["Holidays.txt"], 1),
+            (json!({ "status": "failed" }), &["broken holiday.docx"], 1),
+            (json!({ "status": "completed", "filter": "holiday" }), &["holiday 50%.txt", "Holidays.txt"], 2),
+        ] {
+            let shown = corbie.call(SHOW, arguments.clone());
+            assert_eq!((names(&shown).as_slice(), &shown["total_count"]), (expected, &json!(total)), "{arguments}");
+            assert_eq!(shown.get("message").is_some(), total == 0, "{shown}");
+        }
+        let nothing = corbie.call(SHOW, json!({ "filter": "nobody" }));
+        assert!(nothing["message"].as_str().unwrap().contains("filter"), "the base is not empty: {nothing}");
     });
 }
 
@@ -141,7 +180,7 @@ fn k07_k11_schemas_have_bounds_and_descriptions_begin_as_the_specification_has_t
     assert_eq!((&least["default"], &least["minimum"], &least["maximum"]), (&json!(0.0), &json!(0.0), &json!(1.0)));
     let limit = argument(SHOW, "limit");
     assert_eq!((&limit["default"], &limit["minimum"], &limit["maximum"]), (&json!(100), &json!(1), &json!(1000)));
-    assert_eq!(argument(SHOW, "sort_by")["enum"], json!(["date_added", "filename", "size"]));
+    assert_eq!(argument(SHOW, "sort_by")["enum"], json!(["date_added", "filename", "size", "pages", "chunks"]));
     assert_eq!(argument(SHOW, "sort_order")["default"], "desc");
     let required = |name: &str| &tool(name)["inputSchema"]["required"];
     assert_eq!(required("knowledge-add"), &json!(["file_path"]));

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use corbie::knowledge::document::{BaseName, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status, Written};
+use corbie::knowledge::document::{
+    BaseName, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status, Stretch, Written,
+};
 use corbie::knowledge::store::{Options, Store};
 use corbie::knowledge::task::{NewTask, TaskId, TaskKind, Work};
 use serde_json::{Map, Value, json};
@@ -63,6 +65,7 @@ fn chunk(filename: &str, number: u32) -> NewChunk {
     NewChunk {
         text: format!("Chunk {number} of {filename}. ").repeat(40),
         pages: (number, number),
+        stretches: vec![Stretch { page: number, start: 4, end: 20 }],
         path: vec!["Notes".to_owned(), format!("Part {number}")],
         tokens: 240,
         vectors: vec![vector(number, 0), vector(number, 1)],

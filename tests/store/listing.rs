@@ -1,10 +1,11 @@
 //! Lists of documents, and of those that are to come.
 
-use corbie::knowledge::store::{Listing, Order, ProcessingStatus, Sort, Store};
+use corbie::knowledge::document::{NewDocument, Status};
+use corbie::knowledge::store::{Listing, Only, Order, ProcessingStatus, Sort, Store};
 use corbie::knowledge::task::{TaskEnd, Work};
 use serde_json::json;
 
-use crate::fixture::{base, document, folder, open, put, task};
+use crate::fixture::{base, document, folder, metadata, open, put, task};
 
 async fn names(store: &Store, listing: Listing) -> Vec<String> {
     let listed = store.documents(&base(), listing).await.unwrap();
@@ -22,7 +23,9 @@ async fn k81_lists_are_sorted_by_date_name_or_size() {
     assert_eq!(names(&store, Listing::default()).await, ["a.pdf", "C.pdf", "b.pdf"]);
     assert_eq!(names(&store, by(Sort::DateAdded, Order::Ascending)).await, ["b.pdf", "C.pdf", "a.pdf"]);
     assert_eq!(names(&store, by(Sort::Filename, Order::Ascending)).await, ["a.pdf", "b.pdf", "C.pdf"]);
-    assert_eq!(names(&store, by(Sort::Size, Order::Descending)).await, ["C.pdf", "b.pdf", "a.pdf"]);
+    for sort in [Sort::Size, Sort::Pages, Sort::Chunks] {
+        assert_eq!(names(&store, by(sort, Order::Descending)).await, ["C.pdf", "b.pdf", "a.pdf"], "{sort:?}");
+    }
 }
 
 #[tokio::test]
@@ -41,6 +44,59 @@ async fn k82_a_part_of_a_list_tells_how_many_there_are() {
     assert_eq!(seen, ["6.pdf", "5.pdf", "4.pdf", "3.pdf", "2.pdf", "1.pdf", "0.pdf"]);
     let beyond = store.documents(&base(), Listing { offset: u64::MAX, ..Listing::default() }).await.unwrap();
     assert_eq!((beyond.documents.len(), beyond.total), (0, 7));
+}
+
+#[tokio::test]
+async fn k82_a_list_is_narrowed_by_name_title_format_and_status() {
+    let folder = folder();
+    let store = open(folder.path());
+    for (name, title) in [
+        ("100%.pdf", None),
+        ("100 days.pdf", None),
+        ("a_b.pdf", None),
+        ("aXb.pdf", Some("Über die Krähen")),
+        ("it's \\ \"odd\".pdf", None),
+    ] {
+        let new = document(name, 1);
+        put(&store, NewDocument { title: title.map(str::to_owned), ..new }).await;
+    }
+    let mut said = document("said.html", 1);
+    said.format = "html".into();
+    said.status = Status::Partial;
+    said.metadata = metadata(json!({ "title": "What its user calls it" }));
+    put(&store, said).await;
+    let numbered = NewDocument { metadata: metadata(json!({ "title": 1984 })), ..document("orwell.pdf", 1) };
+    put(&store, numbered).await;
+    store.add_task(&task("days to come.pdf")).await.unwrap();
+
+    let only = |named: &str| Only { named: Some(named.to_owned()), ..Only::default() };
+    for (only, expected) in [
+        (only("100"), ["100 days.pdf", "100%.pdf"].as_slice()),
+        (only("%"), &["100%.pdf"]),
+        (only("a_B"), &["a_b.pdf"]),
+        (only("ÜBER DIE"), &["aXb.pdf"]),
+        (only("krähe"), &["aXb.pdf"]),
+        (only("user CALLS"), &["said.html"]),
+        (only("On said"), &[]),
+        (only("1984"), &["orwell.pdf"]),
+        (only("'S \\ \""), &["it's \\ \"odd\".pdf"]),
+        (only("days"), &["days to come.pdf", "100 days.pdf"]),
+        (only("nobody"), &[]),
+        (Only { format: Some("html".into()), ..Only::default() }, &["said.html"]),
+        (Only { format: Some("pdf".into()), ..only("days") }, &["days to come.pdf", "100 days.pdf"]),
+        (Only { format: Some("html".into()), ..only("days") }, &[]),
+        (Only { status: Some(ProcessingStatus::Partial), ..Only::default() }, &["said.html"]),
+        (Only { status: Some(ProcessingStatus::Pending), ..Only::default() }, &["days to come.pdf"]),
+        (Only { status: Some(ProcessingStatus::Completed), ..only("days") }, &["100 days.pdf"]),
+        (Only { status: Some(ProcessingStatus::Failed), ..Only::default() }, &[]),
+    ] {
+        let listing = Listing { only: only.clone(), ..Listing::default() };
+        let listed = store.documents(&base(), listing.clone()).await.unwrap();
+        let names: Vec<_> = listed.documents.iter().map(|document| document.filename.as_str()).collect();
+        assert_eq!((names.as_slice(), listed.total), (expected, expected.len() as u64), "{only:?}");
+        let first = store.documents(&base(), Listing { limit: 1, ..listing }).await.unwrap();
+        assert_eq!(first.total, listed.total, "of all pages: {only:?}");
+    }
 }
 
 #[tokio::test]

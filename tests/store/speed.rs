@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::fixture::{document, folder, open, put};
+use corbie::knowledge::store::{Listing, Only, Sort};
+
+use crate::fixture::{base, document, folder, open, put};
 
 /// The best of some tries: what else the machine does is not measured.
 async fn best<T>(mut work: impl AsyncFnMut() -> T) -> Duration {
@@ -29,4 +31,31 @@ async fn searches_do_not_wait_for_the_store() {
     assert!(chunks < Duration::from_millis(5), "ten chunks: {chunks:?}");
     let unchanged = best(async || assert!(!store.changed_elsewhere().unwrap())).await;
     assert!(unchanged < Duration::from_micros(500), "nothing changed: {unchanged:?}");
+}
+
+#[tokio::test]
+async fn ten_thousand_documents_are_listed_at_once() {
+    let folder = folder();
+    let store = open(folder.path());
+    put(&store, document("first.pdf", 1)).await;
+    let more = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999) \
+         INSERT INTO documents (id, base, filename, origin, title, format, size_bytes, sha256, date_added, updated, status, \
+         method, metadata, model, page_count, chunk_count, vector_count) \
+         SELECT randomblob(16), base, 'report ' || i || '.pdf', origin, title, format, i, randomblob(32), i, i, status, \
+         method, metadata, model, i % 100, i % 1000, i FROM documents, n";
+    let file = rusqlite::Connection::open(folder.path().join("knowledge.db")).unwrap();
+    assert_eq!(file.execute(more, []).unwrap(), 9999);
+    let list = async |named: Option<&str>, sort, offset| {
+        let only = Only { named: named.map(str::to_owned), ..Only::default() };
+        store.documents(&base(), Listing { only, sort, offset, ..Listing::default() }).await.unwrap().total
+    };
+    for (named, sort, offset, total) in [
+        (None, Sort::DateAdded, 9900, 10_000),
+        (None, Sort::Filename, 5000, 10_000),
+        (Some("REPORT"), Sort::Chunks, 5000, 9999),
+        (Some("77"), Sort::Size, 0, 280),
+    ] {
+        let took = best(async || assert_eq!(list(named, sort, offset).await, total)).await;
+        assert!(took < Duration::from_millis(500), "{named:?} by {sort:?}: {took:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! The text of a document.
 
-use corbie::knowledge::document::{NewDocument, Page};
+use corbie::knowledge::document::{NewDocument, Page, Stretch};
 use corbie::knowledge::store::Wanted;
 
 use crate::fixture::{base, document, folder, named, open, put};
@@ -53,4 +53,24 @@ async fn a_document_that_is_replaced_while_it_is_read_is_of_one_version() {
     }
     stop.send(()).unwrap();
     assert!(writer.await.unwrap() > 0);
+}
+
+#[tokio::test]
+async fn chunks_come_with_their_pages_and_tell_their_place_or_how_they_begin() {
+    let folder = folder();
+    let store = open(folder.path());
+    let mut new = document("engine.pdf", 5);
+    new.chunks[2].stretches.clear();
+    put(&store, new.clone()).await;
+    let wanted = Wanted { from: 2, pages: 2, bytes: usize::MAX };
+    let (_, pages, chunks) = store.text_and_chunks(&base(), new.id, wanted).await.unwrap().unwrap();
+    assert_eq!(pages.iter().map(|page| page.number).collect::<Vec<_>>(), [2, 3]);
+    let told: Vec<_> = chunks.iter().map(|chunk| (chunk.ordinal, chunk.stretches.as_slice())).collect();
+    let place = |page| [Stretch { page, start: 4, end: 20 }];
+    assert_eq!(told, [(1, place(2).as_slice()), (2, &[]), (3, &place(4))], "the next may repeat the end of this");
+    let beginning = new.chunks[2].text.chars().take(200).collect::<String>();
+    assert_eq!(chunks[1].beginning, Some(beginning));
+    assert_eq!((&chunks[0].beginning, &chunks[2].beginning), (&None, &None));
+    let found = store.chunk(chunks[0].id).await.unwrap().unwrap();
+    assert_eq!(found.stretches, place(2), "by the same id");
 }

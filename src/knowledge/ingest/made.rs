@@ -5,6 +5,7 @@ use corbie_extract::{Document as Extracted, Format, Metadata};
 use corbie_infer::Tokenizer;
 use serde_json::{Map, Value};
 
+use super::stretches::Counted;
 use super::{Target, Wish};
 use crate::knowledge::Error;
 use crate::knowledge::document::{NewChunk, NewDocument, Page, Status};
@@ -25,8 +26,21 @@ impl Made {
     pub(super) fn into_new(self, wish: &Wish, source: &Source, sha256: [u8; 32], target: Target<'_>) -> NewDocument {
         let Made { document, chunks, vectors, model, partial } = self;
         let has_pages = has_pages(document.format);
-        let pages =
-            document.pages.iter().map(|page| Page { number: page.number, label: page.name.clone(), text: page.text() });
+        let pages: Vec<Page> = document
+            .pages
+            .iter()
+            .map(|page| Page { number: page.number, label: page.name.clone(), text: page.text() })
+            .collect();
+        let counted = Counted::of(&pages);
+        let chunks = chunks.into_iter().zip(vectors).map(|(chunk, vectors)| NewChunk {
+            stretches: counted.stretches(&chunk),
+            text: chunk.text,
+            pages: if has_pages { chunk.pages } else { (0, 0) },
+            path: chunk.path,
+            tokens: u32::try_from(chunk.tokens).unwrap_or(u32::MAX),
+            vectors,
+        });
+        let chunks = chunks.collect();
         let mut warnings: Vec<String> = partial.iter().cloned().collect();
         warnings.extend(source.warning.iter().chain(&document.warnings).map(ToString::to_string));
         let mut metadata = said(&document.metadata);
@@ -47,18 +61,8 @@ impl Made {
             metadata,
             model,
             warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
-            pages: pages.collect(),
-            chunks: chunks
-                .into_iter()
-                .zip(vectors)
-                .map(|(chunk, vectors)| NewChunk {
-                    text: chunk.text,
-                    pages: if has_pages { chunk.pages } else { (0, 0) },
-                    path: chunk.path,
-                    tokens: u32::try_from(chunk.tokens).unwrap_or(u32::MAX),
-                    vectors,
-                })
-                .collect(),
+            pages,
+            chunks,
         }
     }
 }

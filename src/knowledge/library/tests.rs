@@ -35,8 +35,14 @@ impl Place {
         let mut sha256 = [0; 32];
         // Texts here are shorter than that, so others have another one.
         sha256.iter_mut().zip(text.bytes()).for_each(|(into, byte)| *into = byte);
-        let chunk =
-            NewChunk { text: text.into(), pages: (0, 0), path: vec![], tokens: 3, vectors: vec![vec![1.0, 0.0]] };
+        let chunk = NewChunk {
+            text: text.into(),
+            pages: (0, 0),
+            stretches: vec![],
+            path: vec![],
+            tokens: 3,
+            vectors: vec![vec![1.0, 0.0]],
+        };
         let new = NewDocument {
             replaces: None,
             id: DocumentId::random(),

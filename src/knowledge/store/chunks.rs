@@ -27,7 +27,7 @@ impl Store {
 fn find(connection: &Connection, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
     let mut statement = connection.prepare_cached(
         "SELECT c.key, c.id, c.ordinal, c.text, c.page_first, c.page_last, c.path, c.tokens, d.key, d.id, b.name, d.filename, \
-         d.title, d.format, d.date_added, d.metadata FROM chunks AS c JOIN documents AS d ON d.key = c.document \
+         d.title, d.format, d.date_added, d.metadata, c.stretches FROM chunks AS c JOIN documents AS d ON d.key = c.document \
          JOIN bases AS b ON b.key = d.base WHERE c.key = ?1",
     )?;
     let mut found = Vec::with_capacity(keys.len());
@@ -49,6 +49,7 @@ fn find(connection: &Connection, keys: &[u64]) -> Result<Vec<FoundChunk>, Error>
                 format: row.get(13)?,
                 date_added: row.get(14)?,
                 metadata: rows::metadata(row, 15)?,
+                stretches: rows::json(row, 16)?,
             })
         });
         found.extend(chunk.optional()?);

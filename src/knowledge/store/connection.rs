@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::Error;
+use super::listing;
 
 /// Tells our files from those of other programs: "corb".
 pub(super) const APPLICATION: i32 = 0x636f_7262;
@@ -38,6 +39,7 @@ pub(super) fn writer(path: &Path, patience: Duration) -> Result<Connection, Erro
 pub(super) fn reader(path: &Path, patience: Duration) -> Result<Connection, Error> {
     let connection = open(path, patience)?;
     connection.pragma_update(None, "query_only", "ON")?;
+    listing::prepare(&connection)?;
     Ok(connection)
 }
 

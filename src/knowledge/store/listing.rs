@@ -1,6 +1,8 @@
 //! The documents of a base, page by page, with those that are still to come or have failed.
 
-use rusqlite::Connection;
+use rusqlite::functions::FunctionFlags;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::error::Error;
@@ -9,12 +11,22 @@ use crate::knowledge::document::{BaseName, DocumentId, Millis};
 use crate::knowledge::task::TaskId;
 
 /// Which part of a list is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
+    pub only: Only,
     pub limit: u32,
     pub offset: u64,
     pub sort: Sort,
     pub order: Order,
+}
+
+/// Which documents are listed; what is left out is no condition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Only {
+    /// The name of its file or its title has this in it, in whatever case.
+    pub named: Option<String>,
+    pub format: Option<String>,
+    pub status: Option<ProcessingStatus>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,6 +35,8 @@ pub enum Sort {
     DateAdded,
     Filename,
     Size,
+    Pages,
+    Chunks,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,7 +50,7 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
     pub documents: Vec<ListedDocument>,
-    /// How many there are in all.
+    /// How many there are in all of those that are wanted.
     pub total: u64,
 }
 
@@ -74,11 +88,31 @@ pub enum ProcessingStatus {
 
 impl Default for Listing {
     fn default() -> Listing {
-        Listing { limit: 100, offset: 0, sort: Sort::default(), order: Order::default() }
+        Listing { only: Only::default(), limit: 100, offset: 0, sort: Sort::default(), order: Order::default() }
+    }
+}
+
+impl Only {
+    fn part(&self) -> Option<String> {
+        self.named.as_ref().map(|named| named.to_lowercase())
+    }
+
+    /// Whether everything is listed.
+    pub fn is_all(&self) -> bool {
+        *self == Only::default()
     }
 }
 
 impl ProcessingStatus {
+    /// All of them, as a document goes through them.
+    pub const ALL: [ProcessingStatus; 5] = [
+        ProcessingStatus::Pending,
+        ProcessingStatus::Processing,
+        ProcessingStatus::Completed,
+        ProcessingStatus::Partial,
+        ProcessingStatus::Failed,
+    ];
+
     /// The word for it on the wire.
     pub fn name(self) -> &'static str {
         match self {
@@ -99,42 +133,77 @@ impl Store {
             let Some(base) = rows::base(transaction, &base)? else {
                 return Ok(Listed { documents: Vec::new(), total: 0 });
             };
-            Ok(Listed { total: total(transaction, base)?, documents: page(transaction, base, listing)? })
+            Ok(Listed {
+                total: total(transaction, base, &listing.only)?,
+                documents: page(transaction, base, &listing)?,
+            })
         })
         .await
     }
 }
 
-/// Tasks of the base `?1` that have a document to come, and not yet.
-const COMING: &str = "FROM tasks AS t WHERE t.base = ?1 AND t.state IN ('queued', 'running', 'failed') \
-     AND t.document IS NOT NULL AND NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.id = t.document)";
-
-fn total(connection: &Connection, base: i64) -> Result<u64, Error> {
-    let sql = format!("SELECT (SELECT count(*) FROM documents WHERE base = ?1) + (SELECT count(*) {COMING})");
-    Ok(connection.prepare_cached(&sql)?.query_row([base], |row| row.get(0))?)
+/// Makes what a list is narrowed by known to a connection. SQLite's own `LIKE` knows the case of English letters alone.
+pub(super) fn prepare(connection: &Connection) -> Result<(), Error> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function("has_in_lower_case", 2, flags, |context| {
+        match (context.get_raw(0), context.get_raw(1)) {
+            (ValueRef::Text(text), ValueRef::Text(part)) => {
+                let (text, part) = (String::from_utf8_lossy(text), String::from_utf8_lossy(part));
+                Ok(text.to_lowercase().contains(&*part))
+            }
+            _ => Ok(false),
+        }
+    })?;
+    Ok(())
 }
 
-fn page(connection: &Connection, base: i64, listing: Listing) -> Result<Vec<ListedDocument>, Error> {
+/// How many characters of a title are looked at; nobody writes longer ones, but metadata may be anything.
+const LONGEST_TITLE: u32 = 1000;
+
+/// Documents of the base `?1`, and its tasks that have one to come, and not yet.
+fn listed() -> String {
+    format!(
+        "SELECT id, filename, path, title, format, size_bytes, date_added, page_count, chunk_count, status, method, warning, \
+         NULL AS task, metadata, key FROM documents WHERE base = ?1 \
+         AND (?2 IS NULL OR has_in_lower_case(filename, ?2) \
+         OR has_in_lower_case(substr(ifnull(metadata ->> 'title', title), 1, {LONGEST_TITLE}), ?2)) \
+         AND (?3 IS NULL OR format = ?3) AND (?4 IS NULL OR status = ?4) \
+         UNION ALL SELECT t.document, ifnull(t.filename, ''), NULL, NULL, ifnull(t.format, ''), ifnull(t.size_bytes, 0), \
+         t.created, 0, 0, {COMING}, NULL, t.error_message, t.id, '{{}}', t.key \
+         FROM tasks AS t WHERE t.base = ?1 AND t.state IN ('queued', 'running', 'failed') \
+         AND (?2 IS NULL OR has_in_lower_case(t.filename, ?2)) \
+         AND (?3 IS NULL OR t.format = ?3) AND (?4 IS NULL OR {COMING} = ?4) \
+         AND t.document IS NOT NULL AND NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.id = t.document)"
+    )
+}
+
+/// Where a document stands whose task stands there.
+const COMING: &str = "CASE t.state WHEN 'queued' THEN 'pending' WHEN 'running' THEN 'processing' ELSE 'failed' END";
+
+fn total(connection: &Connection, base: i64, only: &Only) -> Result<u64, Error> {
+    let sql = format!("SELECT count(*) FROM ({})", listed());
+    let wanted = params![base, only.part(), only.format, only.status];
+    Ok(connection.prepare_cached(&sql)?.query_row(wanted, |row| row.get(0))?)
+}
+
+fn page(connection: &Connection, base: i64, listing: &Listing) -> Result<Vec<ListedDocument>, Error> {
     let by = match listing.sort {
         Sort::DateAdded => "date_added",
         Sort::Filename => "filename COLLATE NOCASE",
         Sort::Size => "size_bytes",
+        Sort::Pages => "page_count",
+        Sort::Chunks => "chunk_count",
     };
     let order = match listing.order {
         Order::Ascending => "ASC",
         Order::Descending => "DESC",
     };
     // Equal ones keep their order from page to page.
-    let sql = format!(
-        "SELECT id, filename, path, title, format, size_bytes, date_added, page_count, chunk_count, status, method, warning, \
-         NULL AS task, metadata, key FROM documents WHERE base = ?1 \
-         UNION ALL SELECT t.document, ifnull(t.filename, ''), NULL, NULL, ifnull(t.format, ''), ifnull(t.size_bytes, 0), \
-         t.created, 0, 0, CASE t.state WHEN 'queued' THEN 'pending' WHEN 'running' THEN 'processing' ELSE 'failed' END, \
-         NULL, t.error_message, t.id, '{{}}', t.key {COMING} \
-         ORDER BY {by} {order}, key {order}, id {order} LIMIT ?2 OFFSET ?3"
-    );
+    let sql = format!("{} ORDER BY {by} {order}, key {order}, id {order} LIMIT ?5 OFFSET ?6", listed());
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map((base, listing.limit, listing.offset.min(i64::MAX as u64)), |row| {
+    let Listing { only, limit, offset, .. } = listing;
+    let wanted = params![base, only.part(), only.format, only.status, limit, (*offset).min(i64::MAX as u64)];
+    let rows = statement.query_map(wanted, |row| {
         Ok(ListedDocument {
             id: row.get(0)?,
             filename: row.get(1)?,

@@ -171,17 +171,18 @@ fn insert_pages(connection: &Connection, document: u64, ready: &Ready) -> Result
 /// The keys that the chunks got. They are neighbours: nobody else inserts any meanwhile.
 fn insert_chunks(connection: &Connection, document: u64, ready: &Ready) -> Result<std::ops::Range<u64>, Error> {
     let mut chunks = connection.prepare_cached(
-        "INSERT INTO chunks (id, document, ordinal, page_first, page_last, tokens, path, text) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO chunks (id, document, ordinal, page_first, page_last, tokens, path, text, stretches) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     let mut vectors =
         connection.prepare_cached("INSERT INTO vectors (chunk, dimensions, windows, codes) VALUES (?1, ?2, ?3, ?4)")?;
     let mut keys = 0..0;
     for (ordinal, (chunk, encoded)) in ready.new.chunks.iter().zip(&ready.vectors).enumerate() {
         let (first, last) = chunk.pages;
-        let path = rows::to_json(&chunk.path)?;
+        let (path, stretches) = (rows::to_json(&chunk.path)?, rows::to_json(&chunk.stretches)?);
         let id = ChunkId::random();
-        let key = chunks.insert(params![id, document, ordinal, first, last, chunk.tokens, path, chunk.text])?;
+        let key =
+            chunks.insert(params![id, document, ordinal, first, last, chunk.tokens, path, chunk.text, stretches])?;
         if encoded.windows > 0 {
             vectors.execute(params![key, encoded.dimensions, encoded.windows, encoded.codes])?;
         }

@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_watched.sql"),
     include_str!("migrations/0004_imports.sql"),
     include_str!("migrations/0005_copies.sql"),
+    include_str!("migrations/0006_stretches.sql"),
 ];
 
 /// The version this program writes.

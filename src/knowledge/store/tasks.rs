@@ -46,7 +46,8 @@ impl Store {
         let (base, living) = (base.cloned(), self.living());
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached(&format!(
-                "SELECT {TASK} WHERE ?1 IS NULL OR b.name = ?1 ORDER BY t.key DESC LIMIT ?2"
+                "SELECT {} WHERE ?1 IS NULL OR b.name = ?1 ORDER BY t.key DESC LIMIT ?2",
+                whole()
             ))?;
             let rows = statement.query_map((base, limit), read)?;
             rows.map(|task| Ok(told(&living, task?))).collect()
@@ -80,8 +81,9 @@ impl Store {
         let base = base.clone();
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached(&format!(
-                "SELECT {TASK} WHERE t.document = ?1 AND b.name = ?2 AND t.state IN ('queued', 'running', 'failed') \
-                 ORDER BY t.key DESC LIMIT 1"
+                "SELECT {} WHERE t.document = ?1 AND b.name = ?2 AND t.state IN ('queued', 'running', 'failed') \
+                 ORDER BY t.key DESC LIMIT 1",
+                whole()
             ))?;
             Ok(statement.query_row((id, base), read).optional()?)
         })
@@ -240,7 +242,7 @@ fn forget_beyond(connection: &Connection, most: u64) -> Result<u64, Error> {
 }
 
 /// A task as it is told. What stands in its row was written by a process that may have ended since.
-fn told(living: &Living, task: Task) -> Task {
+pub(super) fn told(living: &Living, task: Task) -> Task {
     match task.state.is_finished() || living.has(task.runner.as_deref()) {
         true => task,
         false => Task { state: TaskState::Queued, interrupted: true, ..task },
@@ -248,7 +250,7 @@ fn told(living: &Living, task: Task) -> Task {
 }
 
 fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, Error> {
-    let mut statement = connection.prepare_cached(&format!("SELECT {TASK} WHERE t.id = ?1"))?;
+    let mut statement = connection.prepare_cached(&format!("SELECT {} WHERE t.id = ?1", whole()))?;
     Ok(statement.query_row([id], read).optional()?)
 }
 
@@ -303,11 +305,20 @@ fn adopt(connection: &Connection, pen: &Pen, living: &Living) -> Result<Vec<Task
 }
 
 /// The columns of [`read`], and where they are.
-const TASK: &str = "t.id, b.name, t.owner, t.kind, t.request, t.document, t.filename, t.format, t.size_bytes, t.state, t.step, \
-     t.done, t.total, t.result, t.error_code, t.error_message, t.created, t.started, t.ended, t.updated, t.attempts, t.runner, t.share \
-     FROM tasks AS t JOIN bases AS b ON b.key = t.base";
+fn whole() -> String {
+    columns("t.request", "t.result")
+}
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
+/// The same with something else in the place of what may be large.
+pub(super) fn columns(request: &str, result: &str) -> String {
+    format!(
+        "t.id, b.name, t.owner, t.kind, {request}, t.document, t.filename, t.format, t.size_bytes, t.state, t.step, t.done, \
+         t.total, {result}, t.error_code, t.error_message, t.created, t.started, t.ended, t.updated, t.attempts, t.runner, \
+         t.share FROM tasks AS t JOIN bases AS b ON b.key = t.base"
+    )
+}
+
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
     let state = match row.get_ref(9)?.as_str()? {
         "queued" => TaskState::Queued,
         "running" => TaskState::Running(Progress {

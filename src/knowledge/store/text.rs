@@ -3,8 +3,8 @@
 use rusqlite::{Connection, params};
 
 use super::error::Error;
-use super::{Store, documents};
-use crate::knowledge::document::{BaseName, Document, DocumentId, Page};
+use super::{Store, documents, rows};
+use crate::knowledge::document::{BaseName, Document, DocumentId, Page, PlacedChunk};
 
 /// Which pages are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,9 @@ pub struct Wanted {
     /// After so many bytes no further page begins.
     pub bytes: usize,
 }
+
+/// How much of a chunk is told where nobody knows where it stands; enough to find it on its page.
+const BEGINNING: u32 = 200;
 
 impl Store {
     /// A document with some of its pages. Both are of the same moment, so one that is replaced meanwhile is never half of
@@ -30,6 +33,26 @@ impl Store {
             let Some(document) = documents::find(transaction, "d.id = ?2", (base, id))? else { return Ok(None) };
             let pages = pages(transaction, document.key, wanted)?;
             Ok(Some((document, pages)))
+        })
+        .await
+    }
+
+    /// The same, and the chunks that stand on these pages, in their order.
+    pub async fn text_and_chunks(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        wanted: Wanted,
+    ) -> Result<Option<(Document, Vec<Page>, Vec<PlacedChunk>)>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| {
+            let Some(document) = documents::find(transaction, "d.id = ?2", (base, id))? else { return Ok(None) };
+            let pages = pages(transaction, document.key, wanted)?;
+            let chunks = match (pages.first(), pages.last()) {
+                (Some(first), Some(last)) => chunks(transaction, document.key, first.number, last.number)?,
+                _ => Vec::new(),
+            };
+            Ok(Some((document, pages, chunks)))
         })
         .await
     }
@@ -49,4 +72,23 @@ fn pages(connection: &Connection, document: u64, wanted: Wanted) -> Result<Vec<P
         pages.push(page);
     }
     Ok(pages)
+}
+
+/// A chunk may repeat what stands on the page before its own, so those of the page after the last are looked at too.
+fn chunks(connection: &Connection, document: u64, first: u32, last: u32) -> Result<Vec<PlacedChunk>, Error> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT id, ordinal, page_first, page_last, stretches, \
+         CASE stretches WHEN '[]' THEN substr(text, 1, {BEGINNING}) END FROM chunks \
+         WHERE document = ?1 AND (page_last = 0 OR page_last >= ?2 AND page_first <= ?3 + 1) ORDER BY ordinal"
+    ))?;
+    let rows = statement.query_map(params![document, first, last], |row| {
+        Ok(PlacedChunk {
+            id: row.get(0)?,
+            ordinal: row.get(1)?,
+            pages: (row.get(2)?, row.get(3)?),
+            stretches: rows::json(row, 4)?,
+            beginning: row.get(5)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -1,15 +1,19 @@
 //! `knowledge-get`: the text of a document, some pages at a time.
 
+use std::ops::Range;
+
 use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{MODULE, base, base_schema, dialect, document_id, missing, whole};
+use crate::knowledge::document::PlacedChunk;
 use crate::knowledge::store::Wanted;
 use crate::knowledge::{Error, Knowledge, date};
 
 const DESCRIPTION: &str = "Get the text of a document in the knowledge base, some pages at a time. next_page tells where \
-to go on; it is left out at the end. Long pages are cut at max_characters; go on with offset.";
+to go on; it is left out at the end. Long pages are cut at max_characters; go on with offset. With chunks=true it also \
+tells where the passages that searches find stand on these pages, by the same chunk_id.";
 
 #[derive(Debug, Deserialize)]
 struct Input {
@@ -22,6 +26,8 @@ struct Input {
     offset: usize,
     #[serde(default = "many", deserialize_with = "whole")]
     max_characters: usize,
+    #[serde(default)]
+    chunks: bool,
     knowledge_base: Option<String>,
 }
 
@@ -38,6 +44,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 "pages": { "type": "integer", "description": "How many pages are wanted", "default": 10, "minimum": 1, "maximum": 1000 },
                 "offset": { "type": "integer", "description": "How many characters of the first page to pass over", "default": 0, "minimum": 0, "maximum": 1_000_000_000 },
                 "max_characters": { "type": "integer", "description": "How many characters to return at most", "default": 20_000, "minimum": 100, "maximum": 500_000 },
+                "chunks": { "type": "boolean", "description": "Whether to tell where the passages stand that searches find", "default": false },
                 "knowledge_base": base_schema(),
             },
             "required": ["document_id"],
@@ -51,6 +58,22 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 "page_count": { "type": "integer" },
                 "next_page": { "type": "integer" },
                 "next_offset": { "type": "integer" },
+                "chunks": {
+                    "type": "array",
+                    "description": "In the order of the text; one that stands on several pages is there for each of them",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "chunk_id": { "type": "string" },
+                            "chunk_index": { "type": "integer", "description": "Which chunk of its document it is, from 0" },
+                            "page": { "type": "integer" },
+                            "start": { "type": "integer", "description": "How many characters of the page are before it" },
+                            "end": { "type": "integer", "description": "Where it ends, counted in the same way" },
+                            "text": { "type": "string", "description": "How it begins; only where start and end are not known" },
+                        },
+                        "required": ["chunk_id", "chunk_index", "page"],
+                    },
+                },
             },
             "required": ["success", "document", "pages", "page_count"],
         }))
@@ -68,10 +91,13 @@ async fn get(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<
     // A character has four bytes at most.
     let bytes = input.offset.saturating_add(input.max_characters).saturating_mul(4);
     let wanted = Wanted { from: input.page, pages: input.pages, bytes };
-    let found = open.store.text(&base, id, wanted).await?;
-    let (document, pages) = found.ok_or_else(|| missing(&input.document_id))?;
+    let found = match input.chunks {
+        true => open.store.text_and_chunks(&base, id, wanted).await?,
+        false => open.store.text(&base, id, wanted).await?.map(|(document, pages)| (document, pages, Vec::new())),
+    };
+    let (document, pages, chunks) = found.ok_or_else(|| missing(&input.document_id))?;
     let mut left = input.max_characters;
-    let mut shown = Vec::new();
+    let (mut shown, mut seen) = (Vec::new(), Vec::new());
     let mut next = None;
     for (number, page) in pages.iter().enumerate() {
         let offset = if number == 0 { input.offset } else { 0 };
@@ -84,6 +110,7 @@ async fn get(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<
             entry["label"] = label.as_str().into();
         }
         shown.push(entry);
+        seen.push(Seen { page: page.number, characters: offset..offset + taken });
         next = match is_cut {
             true => Some((page.number, offset + taken)),
             false if page.number < document.page_count => Some((page.number + 1, 0)),
@@ -110,7 +137,50 @@ async fn get(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<
         reply["next_page"] = page.into();
         reply["next_offset"] = offset.into();
     }
+    if input.chunks {
+        reply["chunks"] = chunks_of(&chunks, &seen).into();
+    }
     Ok(reply)
+}
+
+/// The part of a page that is shown.
+struct Seen {
+    page: u32,
+    characters: Range<usize>,
+}
+
+/// How many chunks are told of at most whose places are not known: all of a long page would be.
+const MOST_WITHOUT_PLACE: usize = 1000;
+
+/// The chunks that have a part in what is shown. Of documents that were added before places were kept, those of the pages.
+fn chunks_of(chunks: &[PlacedChunk], seen: &[Seen]) -> Vec<Value> {
+    let (mut shown, mut without_place) = (Vec::new(), 0);
+    for chunk in chunks {
+        let told = |page: u32| json!({ "chunk_id": chunk.id, "chunk_index": chunk.ordinal, "page": page });
+        for stretch in &chunk.stretches {
+            let is_seen = |seen: &Seen| {
+                let Range { start, end } = seen.characters;
+                seen.page == stretch.page && (stretch.start as usize) < end && start < stretch.end as usize
+            };
+            if seen.iter().any(is_seen) {
+                let mut entry = told(stretch.page);
+                entry["start"] = stretch.start.into();
+                entry["end"] = stretch.end.into();
+                shown.push(entry);
+            }
+        }
+        if let Some(beginning) = &chunk.beginning
+            && without_place < MOST_WITHOUT_PLACE
+            && let Some(on) =
+                seen.iter().find(|seen| (chunk.pages.0.max(1)..=chunk.pages.1.max(1)).contains(&seen.page))
+        {
+            let mut entry = told(on.page);
+            entry["text"] = beginning.as_str().into();
+            shown.push(entry);
+            without_place += 1;
+        }
+    }
+    shown
 }
 
 fn one() -> u32 {

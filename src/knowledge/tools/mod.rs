@@ -11,6 +11,7 @@ mod search;
 mod show;
 mod status;
 mod task_status;
+mod tasks;
 
 use std::str::FromStr;
 
@@ -36,6 +37,7 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge, router: &Router) 
         .tool(clear::tool(knowledge.clone()))
         .tool(status::tool(knowledge.clone()))
         .tool(task_status::tool(knowledge.clone()))
+        .tool(tasks::tool(knowledge.clone()))
         .tool(import::tool(knowledge.clone()))
         .tool(get::tool(knowledge.clone()))
         .tool(ask::tool(knowledge.clone(), router.clone()))

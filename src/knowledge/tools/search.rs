@@ -13,7 +13,7 @@ use crate::knowledge::{Error, Knowledge, date, filter};
 
 const DESCRIPTION: &str = "Search the knowledge base using natural language query. Finds passages by what they mean and \
 by their words, best first, each with its document, page and a relevance_score from 0 to 1 that means the same for every \
-query. A topic that no document is about gives no results.";
+query; knowledge-get reads on from its page and start. A topic that no document is about gives no results.";
 
 #[derive(Debug, Deserialize)]
 struct Input {
@@ -71,6 +71,9 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                         "properties": {
                             "document_id": { "type": "string" },
                             "chunk_id": { "type": "string" },
+                            "chunk_index": { "type": "integer" },
+                            "page": { "type": "integer" },
+                            "start": { "type": "integer" },
                             "filename": { "type": "string" },
                             "chunk_text": { "type": "string" },
                             "relevance_score": { "type": "number", "minimum": 0, "maximum": 1 },
@@ -159,14 +162,22 @@ pub(super) fn result(passage: &Passage) -> Value {
     for (name, value) in chunk.metadata.iter().filter(|(name, _)| *name != PAGE) {
         metadata.entry(name).or_insert_with(|| value.clone());
     }
-    json!({
+    let first = chunk.stretches.first();
+    let mut result = json!({
         "document_id": chunk.document_id,
         "chunk_id": chunk.id,
+        "chunk_index": chunk.ordinal,
+        // With `start` what knowledge-get calls `page` and `offset`, where a file without pages has one.
+        "page": first.map_or(chunk.pages.0.max(1), |stretch| stretch.page),
         "filename": chunk.filename,
         "chunk_text": chunk.text,
         "relevance_score": short(*relevance),
         "metadata": metadata,
-    })
+    });
+    if let Some(first) = first {
+        result["start"] = first.start.into();
+    }
+    result
 }
 
 fn ten() -> usize {

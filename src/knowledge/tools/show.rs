@@ -1,15 +1,17 @@
 //! `knowledge-show`: the documents there are (K-80 to K-85).
 
+use corbie_extract::Format;
 use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{MODULE, base, base_schema, dialect, whole};
-use crate::knowledge::store::{ListedDocument, Listing, Order, Sort};
-use crate::knowledge::{Error, Knowledge, date};
+use crate::knowledge::store::{ListedDocument, Listing, Only, Order, ProcessingStatus, Sort};
+use crate::knowledge::{Error, Knowledge, clipped, date};
 
 const DESCRIPTION: &str = "List all documents in the knowledge base with metadata, a page at a time. Those that are \
-still being processed, or could not be, are listed too: processing_status says so.";
+still being processed, or could not be, are listed too: processing_status says so. filter, format and status narrow the \
+list, and total_count counts what is left.";
 
 #[derive(Debug, Deserialize)]
 struct Input {
@@ -21,6 +23,9 @@ struct Input {
     sort_by: SortBy,
     #[serde(default)]
     sort_order: SortOrder,
+    filter: Option<String>,
+    format: Option<String>,
+    status: Option<String>,
     knowledge_base: Option<String>,
 }
 
@@ -31,6 +36,8 @@ enum SortBy {
     DateAdded,
     Filename,
     Size,
+    Pages,
+    Chunks,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -65,15 +72,32 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 },
                 "sort_by": {
                     "type": "string",
-                    "description": "Sort field (date_added, filename, size)",
+                    "description": "Sort field (date_added, filename, size, pages, chunks)",
                     "default": "date_added",
-                    "enum": ["date_added", "filename", "size"],
+                    "enum": ["date_added", "filename", "size", "pages", "chunks"],
                 },
                 "sort_order": {
                     "type": "string",
                     "description": "Sort order (asc, desc)",
                     "default": "desc",
                     "enum": ["asc", "desc"],
+                },
+                "filter": {
+                    "type": "string",
+                    "description": "Only documents whose file name or title contains this, in whatever case",
+                    "minLength": 1,
+                    "maxLength": 200,
+                },
+                "format": {
+                    "type": "string",
+                    "description": "Only documents of this format, such as \"pdf\"",
+                    "minLength": 1,
+                    "maxLength": 20,
+                },
+                "status": {
+                    "type": "string",
+                    "description": "Only documents with this processing_status",
+                    "enum": ProcessingStatus::ALL.map(ProcessingStatus::name),
                 },
                 "knowledge_base": base_schema(),
             },
@@ -99,13 +123,18 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 
 async fn show(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
     let base = base(context, input.knowledge_base.as_deref())?;
+    let only = input.only()?;
+    let is_all = only.is_all();
     let listing = Listing {
+        only,
         limit: input.limit,
         offset: input.offset,
         sort: match input.sort_by {
             SortBy::DateAdded => Sort::DateAdded,
             SortBy::Filename => Sort::Filename,
             SortBy::Size => Sort::Size,
+            SortBy::Pages => Sort::Pages,
+            SortBy::Chunks => Sort::Chunks,
         },
         order: match input.sort_order {
             SortOrder::Asc => Order::Ascending,
@@ -121,7 +150,11 @@ async fn show(knowledge: &Knowledge, context: &Context, input: &Input) -> Result
         "offset": input.offset,
     });
     match listed.total {
-        0 => reply["message"] = "Knowledge base is empty".into(),
+        0 if is_all => reply["message"] = "Knowledge base is empty".into(),
+        0 => {
+            reply["message"] =
+                "No document is like that; leave out filter, format or status to see more of them".into();
+        }
         total if input.offset >= total => {
             let documents =
                 if total == 1 { "is only 1 document".into() } else { format!("are only {total} documents") };
@@ -132,6 +165,23 @@ async fn show(knowledge: &Knowledge, context: &Context, input: &Input) -> Result
     Ok(reply)
 }
 
+impl Input {
+    fn only(&self) -> Result<Only, Error> {
+        let format = |name: &String| {
+            let known = Format::of_extension(name.trim_start_matches('.')).map(|format| format.as_str().to_owned());
+            known.ok_or_else(|| {
+                let name = clipped(name);
+                Error::invalid("format", format!("`format` names `{name}`, which is no format documents have"))
+            })
+        };
+        Ok(Only {
+            named: self.filter.clone(),
+            format: self.format.as_ref().map(format).transpose()?,
+            status: ProcessingStatus::ALL.into_iter().find(|status| Some(status.name()) == self.status.as_deref()),
+        })
+    }
+}
+
 /// A document as callers see it (K-83).
 fn document(listed: &ListedDocument) -> Value {
     let mut document = json!({
@@ -140,6 +190,7 @@ fn document(listed: &ListedDocument) -> Value {
         "format": listed.format,
         "size_bytes": listed.size_bytes,
         "date_added": date::shown(listed.date_added),
+        "page_count": listed.page_count,
         "chunk_count": listed.chunk_count,
         "processing_status": listed.status.name(),
         "processing_method": listed.method,

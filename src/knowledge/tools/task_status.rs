@@ -84,7 +84,7 @@ async fn status(knowledge: &Knowledge, context: &Context, id: &str) -> Result<Ma
 }
 
 /// A task as callers see it.
-fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String, Value> {
+pub(super) fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String, Value> {
     let state = match ended {
         Some(Outcome::Completed(result)) => TaskState::Completed(result),
         Some(Outcome::Failed { code, message }) => TaskState::Failed { code, message },

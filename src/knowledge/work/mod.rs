@@ -10,6 +10,7 @@ mod job;
 mod queue;
 mod unit;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -171,6 +172,11 @@ impl Work {
     /// A job of this process that has not ended.
     pub fn job(&self, id: TaskId) -> Option<Arc<Job>> {
         locked(&self.0.queue).jobs.get(&id).cloned()
+    }
+
+    /// All of them.
+    pub fn jobs(&self) -> HashMap<TaskId, Arc<Job>> {
+        locked(&self.0.queue).jobs.clone()
     }
 
     /// Looks whether others have cancelled tasks of this process, and lets them know how far those are.

@@ -1,0 +1,78 @@
+//! Where chunks stand on their pages, in characters: that is how callers count.
+
+use std::collections::HashMap;
+
+use corbie_extract::chunk::{Chunk, Role};
+
+use crate::knowledge::document::{Page, Stretch};
+
+/// Counts the characters of pages.
+pub(super) struct Counted<'a>(HashMap<u32, Characters<'a>>);
+
+/// So many bytes are counted at a time.
+const STEP: usize = 4096;
+
+/// The characters of a text before each of its steps, so that no place is counted from the beginning.
+struct Characters<'a> {
+    text: &'a str,
+    before: Vec<usize>,
+}
+
+impl<'a> Counted<'a> {
+    pub(super) fn of(pages: &'a [Page]) -> Counted<'a> {
+        Counted(pages.iter().map(|page| (page.number, Characters::of(&page.text))).collect())
+    }
+
+    /// One for each page. The header that a table's second chunk begins with stands elsewhere, and is none of it.
+    pub(super) fn stretches(&self, chunk: &Chunk) -> Vec<Stretch> {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for span in chunk.spans.iter().filter(|span| span.role != Role::Header) {
+            let Some(characters) = self.0.get(&span.page) else { continue };
+            let (start, end) = (characters.at(span.in_page.start), characters.at(span.in_page.end));
+            match stretches.last_mut() {
+                Some(last) if last.page == span.page => last.end = last.end.max(end),
+                _ => stretches.push(Stretch { page: span.page, start, end }),
+            }
+        }
+        stretches
+    }
+}
+
+impl<'a> Characters<'a> {
+    fn of(text: &'a str) -> Characters<'a> {
+        let mut before = vec![0];
+        for step in text.as_bytes().chunks(STEP) {
+            before.push(before.last().copied().unwrap_or_default() + count(step));
+        }
+        Characters { text, before }
+    }
+
+    /// How many stand before this byte.
+    fn at(&self, byte: usize) -> u32 {
+        let byte = byte.min(self.text.len());
+        let step = byte / STEP;
+        let characters = self.before[step] + count(&self.text.as_bytes()[step * STEP..byte]);
+        u32::try_from(characters).unwrap_or(u32::MAX)
+    }
+}
+
+/// The characters that begin in these bytes.
+fn count(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_in_characters_wherever_steps_begin() {
+        for text in ["", "plain", "Ä🐦", &"Krähe 🐦 ".repeat(3000), &"x".repeat(STEP), &"é".repeat(STEP)] {
+            let characters = Characters::of(text);
+            for (number, (byte, _)) in text.char_indices().enumerate() {
+                assert_eq!(characters.at(byte) as usize, number);
+            }
+            assert_eq!(characters.at(text.len()) as usize, text.chars().count());
+        }
+    }
+}

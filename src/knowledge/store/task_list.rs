@@ -1,0 +1,39 @@
+//! The latest tasks, for those who look at all of them: without what each was asked, and without what became of each file.
+
+use rusqlite::params;
+
+use super::error::Error;
+use super::{Store, rows, tasks};
+use crate::knowledge::document::BaseName;
+use crate::knowledge::task::Task;
+
+/// Which tasks are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskList {
+    /// The bases whose tasks are.
+    pub bases: Vec<BaseName>,
+    /// Only those that have not ended.
+    pub active: bool,
+    pub limit: u32,
+}
+
+/// An import tells of ten thousand files, and a list may have two hundred imports.
+const RESULT: &str = "json_remove(t.result, '$.files')";
+
+impl Store {
+    /// Tasks, the last one first, with an empty `request` and without the files of their results.
+    pub async fn latest_tasks(&self, list: TaskList) -> Result<Vec<Task>, Error> {
+        let living = self.living();
+        self.read(move |transaction| {
+            let TaskList { bases, active, limit } = list;
+            let mut statement = transaction.prepare_cached(&format!(
+                "SELECT {} WHERE b.name IN (SELECT value FROM json_each(?1)) AND \
+                 (NOT ?2 OR t.state IN ('queued', 'running')) ORDER BY t.key DESC LIMIT ?3",
+                tasks::columns("'{}'", RESULT)
+            ))?;
+            let rows = statement.query_map(params![rows::to_json(&bases)?, active, limit], tasks::read)?;
+            rows.map(|task| Ok(tasks::told(&living, task?))).collect()
+        })
+        .await
+    }
+}

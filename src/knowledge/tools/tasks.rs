@@ -1,0 +1,164 @@
+//! `knowledge-tasks`: what is being added, and what became of what was.
+
+use corbie_mcp::{Arguments, CallResult, Caller, Context, RegistrationError, Tool, ToolError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::task_status::members;
+use super::{MODULE, base, base_schema, dialect, whole};
+use crate::knowledge::document::BaseName;
+use crate::knowledge::store::{Store, TaskList};
+use crate::knowledge::task::{Outcome, Task};
+use crate::knowledge::work::Job;
+use crate::knowledge::{Error, Knowledge, date};
+
+const DESCRIPTION: &str = "List the tasks that add documents, the newest first, each as knowledge-task-status tells it: \
+queued, running with its progress, completed, failed with the reason, or cancelled. can_cancel says whether tools/cancel \
+would stop it for this caller. What became of each file of an import, knowledge-task-status tells.";
+
+/// How many tasks are listed at most.
+const MOST: u32 = 200;
+
+#[derive(Debug, Deserialize)]
+struct Input {
+    #[serde(default = "fifty", deserialize_with = "whole")]
+    limit: u32,
+    #[serde(default)]
+    active_only: bool,
+    knowledge_base: Option<String>,
+}
+
+pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
+    let mut one_base = base_schema();
+    one_base["description"] = "Only tasks of this knowledge base; left out, those of all".into();
+    if let Some(schema) = one_base.as_object_mut() {
+        schema.remove("default");
+    }
+    Tool::builder("knowledge-tasks")
+        .title("List tasks")
+        .description(DESCRIPTION)
+        .module(MODULE)
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "limit": {
+                    "type": "integer",
+                    "description": "Max tasks to return",
+                    "default": 50,
+                    "minimum": 1,
+                    "maximum": MOST,
+                },
+                "active_only": {
+                    "type": "boolean",
+                    "description": "Only tasks that are queued or running",
+                    "default": false,
+                },
+                "knowledge_base": one_base,
+            },
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "success": { "type": "boolean" },
+                "tasks": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "task_id": { "type": "string" },
+                            "status": { "type": "string" },
+                            "kind": { "type": "string", "enum": ["add", "import"] },
+                            "knowledge_base": { "type": "string" },
+                            "filename": { "type": ["string", "null"] },
+                            "created": { "type": "string" },
+                            "started": { "type": ["string", "null"] },
+                            "ended": { "type": ["string", "null"] },
+                            "can_cancel": { "type": "boolean" },
+                            "progress": { "type": "number", "minimum": 0, "maximum": 1 },
+                            "current_step": { "type": "string" },
+                            "completed_steps": { "type": "integer" },
+                            "total_steps": { "type": "integer" },
+                            "elapsed_time_seconds": { "type": "number" },
+                            "estimated_remaining_seconds": { "type": "number" },
+                            "total_time_seconds": { "type": "number" },
+                            "result": { "type": "object" },
+                            "error": { "type": "string" },
+                            "message": { "type": "string" },
+                        },
+                        "required": ["task_id", "status", "kind", "knowledge_base", "filename", "created", "can_cancel"],
+                    },
+                },
+                "count": { "type": "integer" },
+            },
+            "required": ["success", "tasks", "count"],
+        }))
+        .dialect(dialect)
+        .run(move |context: Context, arguments: Arguments| {
+            let knowledge = knowledge.clone();
+            async move { Ok::<_, ToolError>(CallResult::json(list(&knowledge, &context, &arguments.parse()?).await?)) }
+        })
+}
+
+async fn list(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
+    let named = input.knowledge_base.as_deref().map(|name| base(context, Some(name))).transpose()?;
+    let open = knowledge.open().await?;
+    let bases = match named {
+        Some(named) => vec![named],
+        None => shown(&open.store, context.caller()).await?,
+    };
+    // What runs here is asked first: it knows more, and what it says has ended has ended in the store too.
+    let jobs = open.work.jobs();
+    let ended: Vec<_> = jobs.values().filter_map(|job| Some((job.id, job.ended().borrow().clone()?))).collect();
+    let wanted = TaskList { bases, active: input.active_only, limit: input.limit };
+    let tasks = open.store.latest_tasks(wanted).await?;
+    let tasks: Vec<Value> = tasks
+        .iter()
+        .map(|task| {
+            let ended = ended.iter().find(|(id, _)| *id == task.id).map(|(_, outcome)| outcome.clone());
+            entry(task, jobs.get(&task.id).map(|job| &**job), ended, context.caller())
+        })
+        .collect();
+    Ok(json!({ "success": true, "count": tasks.len(), "tasks": tasks }))
+}
+
+/// The bases a caller is shown.
+async fn shown(store: &Store, caller: &Caller) -> Result<Vec<BaseName>, Error> {
+    let mut bases = store.bases().await?;
+    bases.retain(|base| caller.may_see(base.as_str()));
+    Ok(bases)
+}
+
+/// A task as `knowledge-task-status` tells it, with what it is about.
+fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller) -> Value {
+    let is_over = task.state.is_finished() || ended.is_some();
+    let mut entry = Map::new();
+    for (name, value) in members(task, job, ended) {
+        // That a task failed is no failure of the list.
+        if name != "success" {
+            entry.insert(name, value);
+        }
+    }
+    if let Some(Value::Object(result)) = entry.get_mut("result") {
+        result.remove("files");
+    }
+    let about = json!({
+        "kind": task.kind,
+        "knowledge_base": task.base,
+        "filename": task.filename,
+        "format": task.format,
+        "size_bytes": task.size_bytes,
+        "created": date::shown(task.created),
+        "started": task.started.map(date::shown),
+        "ended": task.ended.map(date::shown),
+        // As `tools/cancel` has it: a task is its owner's to stop.
+        "can_cancel": !is_over && task.owner == *caller.identity,
+    });
+    if let Value::Object(about) = about {
+        entry.extend(about);
+    }
+    Value::Object(entry)
+}
+
+fn fifty() -> u32 {
+    50
+}

@@ -1,0 +1,130 @@
+//! `knowledge-tasks`: what is being added, and what became of what was; and how one who looks at the list stops a task.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{CROWS, Corbie, Way, each, is_time, long_text};
+use crate::made;
+use crate::process::{modern_meta, request, wait_for};
+
+const TASKS: &str = "knowledge-tasks";
+
+fn ids(listed: &Value) -> Vec<&str> {
+    let tasks = listed["tasks"].as_array().unwrap();
+    assert_eq!(listed["count"], tasks.len());
+    tasks.iter().map(|task| task["task_id"].as_str().unwrap()).collect()
+}
+
+/// A program at one task, with another that waits.
+fn busy() -> (Corbie, String, String) {
+    let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "1")]);
+    corbie.way = Way::Http;
+    let (long, short) = (corbie.file("long.txt", long_text()), corbie.file("short.txt", CROWS));
+    let (running, queued) = (corbie.begin(&long), corbie.begin(&short));
+    wait_for("the first to run", || (corbie.task(&running)["status"] == "running").then_some(()));
+    (corbie, running, queued)
+}
+
+#[test]
+fn what_is_out_of_range_is_named() {
+    each(|corbie| {
+        for (name, wrong) in [
+            ("limit", json!(0)),
+            ("limit", json!(201)),
+            ("active_only", json!("yes")),
+            ("knowledge_base", json!("")),
+            ("knowledge_base", json!("a b")),
+        ] {
+            corbie.invalid(TASKS, json!({ name: wrong }), name);
+        }
+        for right in [json!({}), json!({ "limit": 200.0 }), json!({ "knowledge_base": "never-made" })] {
+            assert_eq!(corbie.call(TASKS, right)["success"], true);
+        }
+    });
+}
+
+#[test]
+fn tasks_are_listed_newest_first_as_their_status_tells_them() {
+    let mut corbie = Corbie::start();
+    assert_eq!(corbie.call(TASKS, json!({})), json!({ "success": true, "tasks": [], "count": 0 }));
+    let good = corbie.file("crows.txt", CROWS);
+    let broken = corbie.file("broken.docx", &made::docx()[..300]);
+    let (first, second) = (corbie.begin(&good), corbie.begin(&broken));
+    corbie.ended(&first);
+    corbie.ended(&second);
+    let folder = corbie.folder().join("more");
+    corbie.file("more/bees.txt", "Bees make honey of nectar.");
+    let imported = corbie.call("knowledge-import", json!({ "paths": [folder], "knowledge_base": "other" }));
+    let third = imported["task_id"].as_str().unwrap().to_owned();
+    corbie.ended(&third);
+
+    let listed = corbie.call(TASKS, json!({}));
+    assert_eq!(ids(&listed), [&third, &second, &first]);
+    for (task, id) in listed["tasks"].as_array().unwrap().iter().zip([&third, &second, &first]) {
+        let told = corbie.task(id);
+        for (name, value) in told.as_object().unwrap() {
+            match name.as_str() {
+                "success" => assert_eq!(task.get(name), None, "{task}"),
+                "result" => {}
+                _ => assert_eq!(&task[name], value, "{name} of {task}"),
+            }
+        }
+        assert!(is_time(&task["created"]) && is_time(&task["started"]) && is_time(&task["ended"]), "{task}");
+        assert_eq!(task["can_cancel"], false, "it has ended: {task}");
+    }
+    let [import, failed, added] = [0, 1, 2].map(|number| &listed["tasks"][number]);
+    assert_eq!((&import["kind"], &import["knowledge_base"]), (&json!("import"), &json!("other")));
+    assert_eq!(import["filename"].as_str(), folder.to_str());
+    assert_eq!((&import["result"]["added"], import["result"].get("files")), (&json!(1), None), "{import}");
+    assert_eq!((&failed["status"], &failed["error"]), (&json!("failed"), &json!("corrupted_file")));
+    assert_eq!((&failed["filename"], &failed["format"]), (&json!("broken.docx"), &json!("docx")));
+    assert_eq!((&added["kind"], &added["knowledge_base"]), (&json!("add"), &json!("default")));
+    assert_eq!((&added["result"]["filename"], &added["progress"]), (&json!("crows.txt"), &json!(1.0)));
+
+    assert_eq!(ids(&corbie.call(TASKS, json!({ "limit": 2 }))), [&third, &second]);
+    assert_eq!(ids(&corbie.call(TASKS, json!({ "knowledge_base": "other" }))), [&third]);
+    assert_eq!(ids(&corbie.call(TASKS, json!({ "active_only": true }))), [""; 0]);
+}
+
+#[test]
+fn tasks_at_work_are_listed_and_only_their_owner_can_cancel_them() {
+    let (mut corbie, running, queued) = busy();
+    let listed = corbie.call(TASKS, json!({ "active_only": true }));
+    assert_eq!(ids(&listed), [&queued, &running]);
+    let [waits, runs] = [0, 1].map(|number| &listed["tasks"][number]);
+    assert_eq!(
+        (&waits["status"], &waits["progress"], &waits["started"]),
+        (&json!("queued"), &json!(0.0), &json!(null))
+    );
+    assert_eq!((&runs["status"], &runs["filename"]), (&json!("running"), &json!("long.txt")));
+    assert!(runs["current_step"].as_str().is_some_and(|step| !step.is_empty()), "{runs}");
+    assert!(runs["progress"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)), "{runs}");
+    assert_eq!((&waits["can_cancel"], &runs["can_cancel"]), (&json!(true), &json!(true)));
+    corbie.way = Way::Stdio;
+    let others = corbie.call(TASKS, json!({ "active_only": true }));
+    assert_eq!(ids(&others), [&queued, &running], "whoever may see the base sees its tasks");
+    assert_eq!(others["tasks"][0]["can_cancel"], false, "{others}");
+}
+
+/// A request in the form of 2026-07-28, over HTTP, without a token and without any extension.
+fn modern(corbie: &Corbie, method: &str, mut params: Value) -> Value {
+    params["_meta"] = modern_meta();
+    let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+    corbie.client.call("POST", "/mcp", &headers, &request(1, method, params).to_string()).json()
+}
+
+#[test]
+fn k117_x08_an_anonymous_caller_on_this_machine_cancels_what_it_began_in_either_era() {
+    let (mut corbie, running, queued) = busy();
+    let cancelled = modern(&corbie, "tools/cancel", json!({ "taskId": queued }));
+    let result = &cancelled["result"];
+    assert_eq!((&result["success"], &result["status"]), (&json!(true), &json!("cancelled")), "{cancelled}");
+    let cancelled = corbie.request("tools/cancel", json!({ "taskId": running }));
+    assert_eq!(cancelled["result"], json!({ "success": true, "taskId": running, "status": "cancelled" }));
+    let listed = corbie.call(TASKS, json!({}));
+    for task in listed["tasks"].as_array().unwrap() {
+        assert_eq!((&task["status"], &task["can_cancel"]), (&json!("cancelled"), &json!(false)), "{task}");
+    }
+    assert_eq!(ids(&corbie.call(TASKS, json!({ "active_only": true }))), [""; 0]);
+    let again = modern(&corbie, "tools/cancel", json!({ "taskId": running }));
+    assert_eq!(again["error"]["code"], -32602, "{again}");
+}
