@@ -13,6 +13,8 @@ mod listing;
 mod methods;
 #[path = "classification/properties.rs"]
 mod properties;
+#[path = "classification/reasons.rs"]
+mod reasons;
 #[path = "classification/reload.rs"]
 mod reload;
 #[path = "../crates/infer/tests/support/mod.rs"]

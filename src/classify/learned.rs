@@ -137,6 +137,16 @@ impl Learned {
         }
     }
 
+    /// The examples nearest to a vector, nearest first, each with its category and how near it is. None where there are
+    /// too many examples to keep, or the vector is of another model.
+    pub fn nearest(&self, embedding: &Embedding) -> impl Iterator<Item = (usize, &str, f32)> {
+        let near = self.classifier.nearest(embedding).unwrap_or_default().into_iter();
+        near.filter_map(|near| {
+            let (category, text) = (self.category_of.get(near.class)?, self.lesson.texts.get(near.example)?);
+            Some((*category, text.as_str(), near.similarity))
+        })
+    }
+
     /// A vector that the classifier does not understand is of another model than it was: a fault of the model.
     fn understood(&self, verdict: Result<Verdict, ClassifyError>) -> Result<Verdict, inference::Error> {
         verdict.map(|verdict| self.placed(verdict)).map_err(|error| inference::Error::Model(error.to_string()))

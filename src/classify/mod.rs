@@ -10,6 +10,7 @@ pub mod learned;
 pub mod method;
 mod metrics;
 mod published;
+mod reasons;
 pub mod reload;
 pub mod rules;
 pub mod taxonomy;

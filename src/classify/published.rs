@@ -98,6 +98,10 @@ impl Published {
         locked(&self.fallen_back).clone().or_else(|| locked(&self.failing).clone())
     }
 
+    pub(super) fn rules(&self) -> &RuleSet {
+        &self.rules
+    }
+
     pub(super) fn remembered(&self, text: &str) -> Option<Arc<Verdict>> {
         self.seen.get(text)
     }

@@ -4,12 +4,14 @@ mod batch_categorize;
 mod classify_text;
 mod list_categories;
 
-use corbie_mcp::{CallResult, Cause, Error, Failure, Resource, ResourceContents, ServerBuilder, Style, ToolError};
+use corbie_mcp::{
+    CallResult, Caller, Cause, Error, Failure, Resource, ResourceContents, ServerBuilder, Style, ToolError, TrustLevel,
+};
 use serde_json::json;
 
 pub use classify_text::{Chosen, Output, Scored, short};
 
-use super::{Classification, reload};
+use super::{Classification, Taxonomy, reload};
 
 /// Adds the tools, and the categories as a resource, to a server.
 pub fn register(builder: ServerBuilder, classification: &Classification) -> ServerBuilder {
@@ -27,6 +29,11 @@ fn categories(classification: Classification) -> Resource {
         std::future::ready(Ok(vec![ResourceContents::text(reload::RESOURCE, "application/json", listing)]))
     };
     Resource::new(reload::RESOURCE, "categories", read).mime_type("application/json")
+}
+
+/// Whether a caller may see examples and rules of a taxonomy: people's own may be private, those inside corbie are not.
+fn may_see_examples(caller: &Caller, taxonomy: &Taxonomy) -> bool {
+    taxonomy.path.is_none() || caller.trust >= TrustLevel::Verified
 }
 
 /// Failures as spec 000 writes them: `{"error":"…"}`. Requests in its own styles see no `isError`, all others do.
