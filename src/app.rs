@@ -116,7 +116,7 @@ pub fn build(config: &Config) -> Result<App, Error> {
         .ask_person(config.trust.ask_person)
         .health(health)
         .builtins();
-    let builder = classify::tools::register(builder, &classification);
+    let builder = classify::tools::register(builder, &classification, router.external_classifier().is_some());
     let mut builder = route::tools::register(builder, &router);
     if let Some(knowledge) = &knowledge {
         builder = knowledge::tools::register(builder, knowledge, &router);

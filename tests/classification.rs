@@ -21,5 +21,7 @@ mod reload;
 mod small_model;
 #[path = "classification/speed.rs"]
 mod speed;
+#[path = "classification/taxonomy.rs"]
+mod taxonomy;
 #[path = "classification/verdicts.rs"]
 mod verdicts;

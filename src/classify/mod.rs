@@ -6,6 +6,9 @@
 
 pub mod advice;
 mod cache;
+mod candidate;
+mod desk;
+mod kept;
 pub mod learned;
 pub mod method;
 mod metrics;
@@ -16,6 +19,7 @@ pub mod rules;
 pub mod taxonomy;
 mod text;
 pub mod tools;
+mod turns;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -147,8 +151,13 @@ impl Classification {
         (published, sorted)
     }
 
+    /// Why the file as it was read last was refused; the one before it is in use.
+    pub(in crate::classify) fn refused(&self) -> Option<String> {
+        locked(&self.0.refused).clone()
+    }
+
     fn with_settings(&self) -> With<'_> {
-        With { settings: &self.0.settings, inference: &self.0.inference }
+        With { settings: &self.0.settings, inference: &self.0.inference, turn: None }
     }
 
     /// Members for `GET /health` (T-40), and what is impaired, if anything is.

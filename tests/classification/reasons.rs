@@ -60,7 +60,9 @@ async fn untrusted_callers_see_no_examples_but_those_inside() {
     let (own, _folder) = small(Method::Hybrid);
     let verdict = explained(&own, TrustLevel::Untrusted, "where is my parcel").await;
     assert_eq!((&verdict["examples"], &verdict["rules"]), (&json!([]), &json!([])));
-    assert!(!explained(&own, TrustLevel::Verified, "where is my parcel").await["examples"].as_array().unwrap().is_empty());
+    assert!(
+        !explained(&own, TrustLevel::Verified, "where is my parcel").await["examples"].as_array().unwrap().is_empty()
+    );
     let inside = explained(&app(), TrustLevel::Untrusted, "who was the first pharaoh of egypt").await;
     assert!(!inside["examples"].as_array().unwrap().is_empty(), "{inside}");
 }

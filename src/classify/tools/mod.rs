@@ -1,8 +1,11 @@
 //! The tools over the classifier, one file each, and how they put failures.
 
 mod batch_categorize;
+mod check_taxonomy;
 mod classify_text;
+mod get_taxonomy;
 mod list_categories;
+mod save_taxonomy;
 
 use corbie_mcp::{
     CallResult, Caller, Cause, Error, Failure, Resource, ResourceContents, ServerBuilder, Style, ToolError, TrustLevel,
@@ -11,14 +14,24 @@ use serde_json::json;
 
 pub use classify_text::{Chosen, Output, Scored, short};
 
+use super::desk::Desk;
 use super::{Classification, Taxonomy, reload};
 
-/// Adds the tools, and the categories as a resource, to a server.
-pub fn register(builder: ServerBuilder, classification: &Classification) -> ServerBuilder {
+/// What to do where the settings name no file.
+const NO_FILE: &str = "the taxonomy is the one inside corbie, which cannot be changed; `corbie taxonomy new --out \
+taxonomy.yaml` makes a file, and `classification.taxonomy: taxonomy.yaml` in the configuration has it used";
+
+/// Adds the tools, and the categories as a resource, to a server. `elsewhere` says that prompts get their categories from
+/// another server.
+pub fn register(builder: ServerBuilder, classification: &Classification, elsewhere: bool) -> ServerBuilder {
+    let desk = Desk::new(classification.clone(), elsewhere);
     builder
         .tool(list_categories::tool(classification.clone()))
         .tool(classify_text::tool(classification.clone()))
         .tool(batch_categorize::tool(classification.clone()))
+        .tool(get_taxonomy::tool(desk.clone()))
+        .tool(check_taxonomy::tool(desk.clone()))
+        .tool(save_taxonomy::tool(desk))
         .resource(categories(classification.clone()))
 }
 
