@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 //! Classification through the same dispatch as any client's: lists, verdicts, methods, reloads, hostile input.
 
+#[path = "classification/evaluation.rs"]
+mod evaluation;
 #[path = "classification/fixture.rs"]
 mod fixture;
 #[path = "classification/health.rs"]

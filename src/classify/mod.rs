@@ -10,6 +10,7 @@ mod candidate;
 mod desk;
 mod kept;
 pub mod learned;
+mod measure;
 pub mod method;
 mod metrics;
 mod published;

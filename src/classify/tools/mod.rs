@@ -3,6 +3,7 @@
 mod batch_categorize;
 mod check_taxonomy;
 mod classify_text;
+mod evaluate_categories;
 mod get_taxonomy;
 mod list_categories;
 mod save_taxonomy;
@@ -31,7 +32,8 @@ pub fn register(builder: ServerBuilder, classification: &Classification, elsewhe
         .tool(batch_categorize::tool(classification.clone()))
         .tool(get_taxonomy::tool(desk.clone()))
         .tool(check_taxonomy::tool(desk.clone()))
-        .tool(save_taxonomy::tool(desk))
+        .tool(save_taxonomy::tool(desk.clone()))
+        .tool(evaluate_categories::tool(desk))
         .resource(categories(classification.clone()))
 }
 
