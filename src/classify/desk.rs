@@ -1,5 +1,6 @@
 //! Where taxonomies are looked at, tried and changed, beside the one in use.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,11 +17,19 @@ use crate::config::ConfigError;
 #[derive(Debug, Clone)]
 pub(super) struct Desk(Arc<Shared>);
 
+/// What the rest of the settings has to do with categories.
+#[derive(Debug, Clone, Default)]
+pub struct Around {
+    /// Whether prompts get their categories from a server elsewhere.
+    pub elsewhere: bool,
+    /// Categories that must not go away: their prompts may not leave (`router.stay`).
+    pub stay: BTreeSet<String>,
+}
+
 #[derive(Debug)]
 struct Shared {
     classification: Classification,
-    /// Whether prompts are sorted by a server elsewhere.
-    elsewhere: bool,
+    around: Around,
     looks: Turns,
     trials: Turns,
     /// One change of the file at a time.
@@ -40,9 +49,9 @@ this taxonomy counts for the tools, and while that server is down";
 pub(super) type Checked = Result<Taxonomy, Vec<Finding>>;
 
 impl Desk {
-    pub(super) fn new(classification: Classification, elsewhere: bool) -> Desk {
+    pub(super) fn new(classification: Classification, around: Around) -> Desk {
         let (looks, trials) = (Turns::new(LOOKS_AT_A_TIME), Turns::new(TRIALS_AT_A_TIME));
-        Desk(Arc::new(Shared { classification, elsewhere, looks, trials, saving: tokio::sync::Mutex::default() }))
+        Desk(Arc::new(Shared { classification, around, looks, trials, saving: tokio::sync::Mutex::default() }))
     }
 
     pub(super) fn classification(&self) -> &Classification {
@@ -51,7 +60,7 @@ impl Desk {
 
     /// What has to be said of the categories, where they are not the ones that prompts are routed by.
     pub(super) fn elsewhere(&self) -> Option<&'static str> {
-        self.0.elsewhere.then_some(ELSEWHERE)
+        self.0.around.elsewhere.then_some(ELSEWHERE)
     }
 
     /// The file that the settings name.
@@ -72,10 +81,11 @@ impl Desk {
         }
         let turn = self.0.looks.take().await?;
         let (file, published) = (self.file(), self.classification().published());
-        let stable = self.classification().settings().stable_indices;
+        let (stable, desk) = (self.classification().settings().stable_indices, self.clone());
         let checked = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             let taxonomy = candidate::read(&text, file.as_deref())?;
+            desk.0.around.check(&taxonomy)?;
             if stable {
                 let kept = taxonomy.clone().keeping_places_of(&published.taxonomy);
                 kept.map_err(|error| candidate::mistakes(&error))?;
@@ -118,6 +128,18 @@ impl Desk {
         let (classification, server) = (self.classification().clone(), server.clone());
         let taken = tokio::spawn(async move { reload::take_up(&classification, &server).await });
         taken.await.unwrap_or_else(|_| Err(Taxonomy::unreadable()))
+    }
+}
+
+impl Around {
+    /// Without its category a prompt that must stay would be taken for another one, and go out.
+    fn check(&self, taxonomy: &Taxonomy) -> Result<(), Vec<Finding>> {
+        let is_missing = |name: &&String| !self.elsewhere && !taxonomy.names().any(|known| known == name.as_str());
+        let missing = self.stay.iter().filter(is_missing).map(|name| {
+            Finding::remark(format!("the category `{name}` is missing, which `router.stay` in the configuration names"))
+        });
+        let missing: Vec<Finding> = missing.collect();
+        if missing.is_empty() { Ok(()) } else { Err(missing) }
     }
 }
 

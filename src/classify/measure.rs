@@ -147,14 +147,14 @@ impl Desk {
         known.dedup();
         let class_of: Vec<usize> =
             category_of.iter().map(|category| known.partition_point(|it| it < category)).collect();
-        let waits = Waits::default();
-        let waited_for = waits.0.clone();
+        let caller = Caller::default();
+        let left = caller.0.clone();
         let judged = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             let lesson = Lesson { texts: &texts, embeddings: &embeddings, class_of: &class_of, classes: known.len() };
             let judged = held_out::judge(lesson, |fold| {
                 tell(texts.len() * (1 + fold), all);
-                !waited_for.load(Ordering::Relaxed)
+                !left.load(Ordering::Relaxed)
             });
             let in_place = |example: HeldOut| HeldOut {
                 category: known[example.category],
@@ -164,16 +164,16 @@ impl Desk {
             judged.map(|judged| judged.into_iter().map(in_place).collect())
         });
         let judged: Result<Vec<HeldOut>, held_out::Error> = judged.await.map_err(|_| NotMeasured::Stopped)?;
-        drop(waits);
+        drop(caller);
         Ok(judged?)
     }
 }
 
-/// Tells a thread that nobody waits for it any more.
+/// Who waits for a thread; true once it has left.
 #[derive(Default)]
-struct Waits(Arc<AtomicBool>);
+struct Caller(Arc<AtomicBool>);
 
-impl Drop for Waits {
+impl Drop for Caller {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -30,6 +30,7 @@ use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
 use serde_json::{Map, Value, json};
 
+pub use desk::Around;
 pub use method::{By, Method, Verdict};
 pub use published::Published;
 pub use taxonomy::Taxonomy;

@@ -228,6 +228,23 @@ async fn a_text_is_read_in_the_format_of_the_file() {
     assert_eq!(categories(&app).await, ["a", "b"]);
 }
 
+#[tokio::test]
+async fn a_category_whose_prompts_must_stay_cannot_be_taken_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    std::fs::write(&path, SMALL).unwrap();
+    let mut config = with_taxonomy(&path, Method::Rules);
+    config.router.stay.insert("delivery".into());
+    let app = app::build(&config).unwrap();
+    let without = SMALL.replace("name: delivery", "name: shipping");
+    for tool in ["check_taxonomy", "save_taxonomy"] {
+        let found = told(&call(&app, tool, json!({ "text": without })).await.unwrap());
+        assert!(found["problems"][0]["message"].as_str().unwrap().contains("`delivery` is missing"), "{tool}: {found}");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), SMALL);
+    assert_eq!(told(&call(&app, "save_taxonomy", json!({ "text": with_birds() })).await.unwrap())["saved"], true);
+}
+
 /// The watcher must not read again what was saved, nor miss what is changed by hand after it.
 #[tokio::test]
 async fn a_change_by_hand_after_saving_is_noticed() {

@@ -15,17 +15,16 @@ use serde_json::json;
 
 pub use classify_text::{Chosen, Output, Scored, short};
 
-use super::desk::Desk;
+use super::desk::{Around, Desk};
 use super::{Classification, Taxonomy, reload};
 
 /// What to do where the settings name no file.
 const NO_FILE: &str = "the taxonomy is the one inside corbie, which cannot be changed; `corbie taxonomy new --out \
 taxonomy.yaml` makes a file, and `classification.taxonomy: taxonomy.yaml` in the configuration has it used";
 
-/// Adds the tools, and the categories as a resource, to a server. `elsewhere` says that prompts get their categories from
-/// another server.
-pub fn register(builder: ServerBuilder, classification: &Classification, elsewhere: bool) -> ServerBuilder {
-    let desk = Desk::new(classification.clone(), elsewhere);
+/// Adds the tools, and the categories as a resource, to a server.
+pub fn register(builder: ServerBuilder, classification: &Classification, around: Around) -> ServerBuilder {
+    let desk = Desk::new(classification.clone(), around);
     builder
         .tool(list_categories::tool(classification.clone()))
         .tool(classify_text::tool(classification.clone()))
