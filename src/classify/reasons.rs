@@ -3,6 +3,7 @@
 //! Neither has a say in the verdict. They are looked up for those who ask, so that nobody else pays for them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use corbie_infer::Purpose;
 
@@ -22,6 +23,8 @@ pub(super) struct Near {
 const MOST_EXAMPLES: usize = 5;
 /// How many rules are shown with a verdict.
 const MOST_RULES: usize = 10;
+/// How long what was learned is waited for: time enough to load it.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// A text of more bytes than this is looked at aside.
 const LONG: usize = 4096;
 
@@ -30,7 +33,9 @@ impl Classification {
     /// is there without them.
     pub(super) async fn nearest(&self, classified: &Classified<'_>) -> Vec<Near> {
         let Classified { text, published, .. } = classified;
-        let Some(method) = published.method_now() else { return Vec::new() };
+        // Rules can decide while the examples are still being learned, which may take minutes.
+        let made = tokio::time::timeout(PATIENCE, published.method(None, self.with_settings())).await;
+        let Ok(method) = made else { return Vec::new() };
         let Some(learned) = method.learned() else { return Vec::new() };
         let mended = if text.len() <= LONG { learned.mend(text) } else { None };
         let asked = mended.unwrap_or_else(|| text.clone().into_owned());

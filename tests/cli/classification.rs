@@ -136,6 +136,26 @@ categories:
 ";
 
 #[test]
+fn who_has_the_categories_measured_is_told_how_far_it_is() {
+    let setup = corbie("serve --stdio --port 0").variable("CORBIE_TRUST__STDIO", "verified");
+    let setup = setup.file("two.yaml", TWO).file("corbie.yaml", "classification: {taxonomy: two.yaml}");
+    let mut server = setup.start();
+    let params = json!({ "name": "evaluate_categories", "arguments": {}, "_meta": { "progressToken": "far" } });
+    server.send(&request(7, "tools/call", params));
+    let mut steps = Vec::new();
+    let answer = loop {
+        let message = server.receive();
+        match message.get("id") {
+            Some(_) => break message,
+            None => steps.push((message["params"]["progress"].as_f64().unwrap(), message["params"]["total"].clone())),
+        }
+    };
+    assert!(steps.len() > 1 && steps.is_sorted_by(|one, next| one.0 < next.0 && one.1 == next.1), "{steps:?}");
+    let found = told(&answer["result"]);
+    assert_eq!((&found["count"], &found["held_out"]), (&json!(4), &json!(true)), "{found}");
+}
+
+#[test]
 fn the_taxonomy_is_changed_over_http_and_in_use_at_once() {
     let setup = corbie("serve --port 0").variable("CORBIE_TRUST__LOOPBACK", "trusted");
     let setup = setup.file("two.yaml", TWO).file("corbie.yaml", "classification: {taxonomy: two.yaml, watch: false}");
@@ -158,7 +178,7 @@ fn the_taxonomy_is_changed_over_http_and_in_use_at_once() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), three);
     assert_eq!(call("classify_text", json!({ "text": "raven" }))["structuredContent"]["category"], "birds");
     let again = call("save_taxonomy", arguments);
-    assert_eq!((&again["isError"], &again["structuredContent"]["reason"]), (&json!(true), &json!("changed")));
+    assert_eq!((&again["isError"], &told(&again)["reason"]), (&json!(true), &json!("changed")));
     server.signal_to_end();
 }
 
