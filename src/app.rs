@@ -30,7 +30,8 @@ use crate::upstream::{RemoteClassifier, State};
 
 /// Guidance for models, told to every client that asks.
 const INSTRUCTIONS: &str = "corbie sorts texts into categories and recommends a model for each: `list_categories`, \
-`classify_text`, `batch_categorize`. It also asks the models: `chat_completion` sends a prompt to the one that suits it, \
+`classify_text`, `batch_categorize`; `get_taxonomy`, `check_taxonomy` and `save_taxonomy` read and change the categories, \
+`evaluate_categories` measures them. It also asks the models: `chat_completion` sends a prompt to the one that suits it, \
 `explain_route` tells which that would be, `list_models` and `list_providers` what there is. It keeps documents and finds \
 passages in them: `knowledge-add` and `knowledge-import` take files, `knowledge-search` finds what answers a question, `knowledge-get` \
 reads on, `knowledge-ask` answers with citations. Call `list_registered_tools` to see what there is, \
@@ -117,7 +118,9 @@ pub fn build(config: &Config) -> Result<App, Error> {
         .ask_person(config.trust.ask_person)
         .health(health)
         .builtins();
-    let builder = classify::tools::register(builder, &classification);
+    let around =
+        classify::Around { elsewhere: router.external_classifier().is_some(), stay: config.router.stay.clone() };
+    let builder = classify::tools::register(builder, &classification, around);
     let mut builder = route::tools::register(builder, &router);
     if let Some(knowledge) = &knowledge {
         builder = knowledge::tools::register(builder, knowledge, &router);

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 //! Classification through the same dispatch as any client's: lists, verdicts, methods, reloads, hostile input.
 
+#[path = "classification/evaluation.rs"]
+mod evaluation;
 #[path = "classification/fixture.rs"]
 mod fixture;
 #[path = "classification/health.rs"]
@@ -13,11 +15,15 @@ mod listing;
 mod methods;
 #[path = "classification/properties.rs"]
 mod properties;
+#[path = "classification/reasons.rs"]
+mod reasons;
 #[path = "classification/reload.rs"]
 mod reload;
 #[path = "../crates/infer/tests/support/mod.rs"]
 mod small_model;
 #[path = "classification/speed.rs"]
 mod speed;
+#[path = "classification/taxonomy.rs"]
+mod taxonomy;
 #[path = "classification/verdicts.rs"]
 mod verdicts;

@@ -11,6 +11,7 @@ use corbie_infer::{Embedding, ModelId, Purpose, Spelling};
 use sha2::{Digest, Sha256};
 
 use super::taxonomy::{self, Category, Taxonomy};
+use super::turns::Turn;
 use crate::inference::{self, Inference};
 
 /// A classifier for the categories of one taxonomy.
@@ -46,7 +47,11 @@ const TRAINING: &[u8] = b"4 heads, glance";
 
 impl Learned {
     /// Loads what was learned before, or learns it now. None where there are not two categories to tell apart.
-    pub async fn of(taxonomy: &Taxonomy, inference: &Inference) -> Result<Option<Learned>, LearnError> {
+    pub(super) async fn of(
+        taxonomy: &Taxonomy,
+        inference: &Inference,
+        turn: Option<Turn>,
+    ) -> Result<Option<Learned>, LearnError> {
         if active(taxonomy).count() < 2 {
             return Ok(None);
         }
@@ -62,7 +67,7 @@ impl Learned {
             Some(classifier) => classifier,
             None => {
                 let started = Instant::now();
-                let classifier = lesson.learn(inference).await?;
+                let classifier = lesson.learn(inference, turn).await?;
                 let seconds = started.elapsed().as_secs_f32();
                 tracing::info!(examples = lesson.texts.len(), seconds, "learned the taxonomy");
                 if let Some(path) = &taxonomy.path {
@@ -80,7 +85,7 @@ impl Learned {
             return Ok(None);
         }
         let lesson = Lesson::of(taxonomy);
-        let classifier = lesson.learn(inference).await?;
+        let classifier = lesson.learn(inference, None).await?;
         Ok(Some(Learned::new(Arc::new(lesson), Arc::new(classifier), taxonomy)))
     }
 
@@ -135,6 +140,16 @@ impl Learned {
             Some(verdict) => self.understood(verdict),
             None => self.classify(text, embedding),
         }
+    }
+
+    /// The examples nearest to a vector, nearest first, each with its category and how near it is. None where there are
+    /// too many examples to keep, or the vector is of another model.
+    pub fn nearest(&self, embedding: &Embedding) -> impl Iterator<Item = (usize, &str, f32)> {
+        let near = self.classifier.nearest(embedding).unwrap_or_default().into_iter();
+        near.filter_map(|near| {
+            let (category, text) = (self.category_of.get(near.class)?, self.lesson.texts.get(near.example)?);
+            Some((*category, text.as_str(), near.similarity))
+        })
     }
 
     /// A vector that the classifier does not understand is of another model than it was: a fault of the model.
@@ -230,10 +245,12 @@ impl Lesson {
         (classifier.model() == model && classifier.classes() == self.classes).then_some(classifier)
     }
 
-    async fn learn(&self, inference: &Inference) -> Result<Classifier, LearnError> {
+    /// Nobody can stop what has begun to train, so the turn is over when that is, and not when its caller leaves.
+    async fn learn(&self, inference: &Inference, turn: Option<Turn>) -> Result<Classifier, LearnError> {
         let embeddings = inference.embed(self.texts.clone(), Purpose::Passage).await?;
         let (texts, class_of, classes) = (self.texts.clone(), self.class_of.clone(), self.classes);
         let trained = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
             let examples: Vec<Example<'_>> = texts
                 .iter()
                 .zip(&embeddings)

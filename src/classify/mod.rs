@@ -6,15 +6,21 @@
 
 pub mod advice;
 mod cache;
+mod candidate;
+mod desk;
+mod kept;
 pub mod learned;
+mod measure;
 pub mod method;
 mod metrics;
 mod published;
+mod reasons;
 pub mod reload;
 pub mod rules;
 pub mod taxonomy;
 mod text;
 pub mod tools;
+mod turns;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -24,6 +30,7 @@ use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
 use serde_json::{Map, Value, json};
 
+pub use desk::Around;
 pub use method::{By, Method, Verdict};
 pub use published::Published;
 pub use taxonomy::Taxonomy;
@@ -146,8 +153,13 @@ impl Classification {
         (published, sorted)
     }
 
+    /// Why the file as it was read last was refused; the one before it is in use.
+    pub(in crate::classify) fn refused(&self) -> Option<String> {
+        locked(&self.0.refused).clone()
+    }
+
     fn with_settings(&self) -> With<'_> {
-        With { settings: &self.0.settings, inference: &self.0.inference }
+        With { settings: &self.0.settings, inference: &self.0.inference, turn: None }
     }
 
     /// Members for `GET /health` (T-40), and what is impaired, if anything is.

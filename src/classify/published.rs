@@ -66,13 +66,20 @@ impl Published {
         self.method.get_or_init(|| Arc::new(Method::Rules)).clone()
     }
 
+    /// Makes the method here and now, for a value that nobody else sees: who stops waiting stops the work.
+    pub(super) async fn make(&self, before: Option<Arc<Learned>>, with: With<'_>) {
+        let (method, why) = method::make(&self.taxonomy, &self.rules, before, with).await;
+        *locked(&self.fallen_back) = why;
+        let _ = self.method.set(Arc::new(method));
+    }
+
     /// Has the method made aside: a caller that runs out of time must not take the work of minutes with it.
     fn begin(self: &Arc<Self>, before: Option<Arc<Learned>>, with: With<'_>) -> watch::Receiver<()> {
         let (done, made) = watch::channel(());
         let (published, settings, inference) = (self.clone(), with.settings.clone(), with.inference.clone());
         tokio::spawn(async move {
             *locked(&published.fallen_back) = Some("making the classifier failed; only rules are used".into());
-            let with = With { settings: &settings, inference: &inference };
+            let with = With { settings: &settings, inference: &inference, turn: None };
             let (method, why) = method::make(&published.taxonomy, &published.rules, before, with).await;
             if let Some(why) = &why {
                 tracing::error!(%why, using = method.describe(), "classification is impaired");
@@ -96,6 +103,10 @@ impl Published {
             return learning.then(|| "still learning the examples; calls wait for it".into());
         }
         locked(&self.fallen_back).clone().or_else(|| locked(&self.failing).clone())
+    }
+
+    pub(super) fn rules(&self) -> &RuleSet {
+        &self.rules
     }
 
     pub(super) fn remembered(&self, text: &str) -> Option<Arc<Verdict>> {

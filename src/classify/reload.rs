@@ -97,15 +97,18 @@ pub fn follow(classification: Classification, server: Server) -> impl Future<Out
                     }
                 }
             }
-            reload(&classification, &server).await;
+            // What is wrong with the file has been told.
+            let _ = take_up(&classification, &server).await;
         }
     }
 }
 
-async fn reload(classification: &Classification, server: &Server) {
+/// Reads the taxonomy again, publishes it and tells everyone who has to know.
+pub(super) async fn take_up(classification: &Classification, server: &Server) -> Result<Arc<Published>, ConfigError> {
     let before = classification.published();
-    match classification.reload().await {
-        Ok(now) if Arc::ptr_eq(&before, &now) => tracing::info!("the taxonomy has not changed"),
+    let read = classification.reload().await;
+    match &read {
+        Ok(now) if Arc::ptr_eq(&before, now) => tracing::info!("the taxonomy has not changed"),
         Ok(now) => {
             let taxonomy = &now.taxonomy;
             for remark in taxonomy.remarks() {
@@ -125,6 +128,7 @@ async fn reload(classification: &Classification, server: &Server) {
             tracing::error!("the new taxonomy is refused and the old one stays:\n{error}");
         }
     }
+    read
 }
 
 /// Tells clients that what they keep of us is old.

@@ -82,6 +82,18 @@ impl RuleSet {
         self.weigh(&finds)
     }
 
+    /// The rules found in a text that speak for a category, as they are written: those that leave no doubt, or else all.
+    pub fn speaking_for(&self, class: usize, text: &str, taxonomy: &Taxonomy) -> Vec<String> {
+        let certain = self.certain.matching(class, text);
+        if !certain.is_empty() {
+            return certain;
+        }
+        let words: Vec<&String> = taxonomy.categories.iter().flat_map(|category| &category.words).collect();
+        let found = self.words.which(text).filter(|word| self.words.owners[*word] == class);
+        let words = found.filter_map(|word| words.get(word).map(|word| (*word).clone()));
+        self.patterns.matching(class, text).into_iter().chain(words).collect()
+    }
+
     /// Whether there is anything to look for.
     pub fn is_empty(&self) -> bool {
         self.patterns.owners.is_empty() && self.certain.owners.is_empty() && self.words.owners.is_empty()
@@ -157,6 +169,12 @@ impl Owned<RegexSet> {
         let matches = (!self.owners.is_empty()).then(|| self.matcher.matches(text));
         matches.into_iter().flatten().map(|pattern| self.owners[pattern])
     }
+
+    /// The patterns of one category that match, as they are written.
+    fn matching(&self, class: usize, text: &str) -> Vec<String> {
+        let matches = self.matcher.matches(text).into_iter().filter(|pattern| self.owners[*pattern] == class);
+        matches.map(|pattern| self.matcher.patterns()[pattern].clone()).collect()
+    }
 }
 
 impl Owned<AhoCorasick> {
@@ -170,6 +188,11 @@ impl Owned<AhoCorasick> {
 
     /// The category of each word that stands in the text, once a word.
     fn found(&self, text: &str) -> impl Iterator<Item = usize> {
+        self.which(text).map(|word| self.owners[word])
+    }
+
+    /// The number of each word that stands in the text, once a word.
+    fn which(&self, text: &str) -> impl Iterator<Item = usize> {
         let mut seen = vec![false; self.owners.len()];
         if !self.owners.is_empty() {
             let text = folded(text);
@@ -178,7 +201,7 @@ impl Owned<AhoCorasick> {
                 *seen = *seen || is_whole(&text, found.start(), found.end());
             }
         }
-        seen.into_iter().zip(&self.owners).filter(|(seen, _)| *seen).map(|(_, owner)| *owner)
+        seen.into_iter().enumerate().filter(|(_, seen)| *seen).map(|(word, _)| word)
     }
 }
 
@@ -250,6 +273,19 @@ categories:
         let two = rules("categories: [{name: a, certain: [x]}, {name: b, certain: [y]}]");
         assert_eq!(two.certain("x y"), None);
         assert_eq!(two.classify("x y").probabilities, [0.5, 0.5]);
+    }
+
+    #[test]
+    fn what_spoke_for_a_category_is_told_as_it_was_written() {
+        let taxonomy = Taxonomy::parse(SMALL).unwrap();
+        let rules = RuleSet::new(&taxonomy);
+        let check = |text: &str, class: usize, expected: &[&str]| {
+            assert_eq!(rules.speaking_for(class, text, &taxonomy), expected, "{text}");
+        };
+        check("please pay  back invoice 77", 0, &[r"invoice\s+\d+", "pay back"]);
+        check("INV-12", 0, &[r"^INV-\d+$"]);
+        check("what größe is it", 1, &["Größe"]);
+        check("please pay back", 1, &[]);
     }
 
     #[test]

@@ -19,6 +19,16 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path, kind: Kind, schema: &Value)
     checked(read::file(path, kind).map_err(|problems| ConfigError { problems })?, schema)
 }
 
+/// Reads a text that is to become the content of a file.
+pub(crate) fn read_for<T: DeserializeOwned>(
+    text: &str,
+    file: &Path,
+    kind: Kind,
+    schema: &Value,
+) -> Result<(T, Written), ConfigError> {
+    checked(read::text(text, file, kind).map_err(|problems| ConfigError { problems })?, schema)
+}
+
 /// Reads YAML that is inside the program.
 pub(crate) fn read_text<T: DeserializeOwned>(
     text: &str,

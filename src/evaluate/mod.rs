@@ -6,8 +6,10 @@
 mod accuracy;
 mod calibration;
 pub mod diagram;
+pub mod held_out;
 pub mod labelled;
 mod latency;
+mod matrix;
 mod scope;
 pub mod search;
 pub mod suggest;
@@ -19,6 +21,7 @@ use serde::Serialize;
 pub use accuracy::{Category, Confusion};
 pub use calibration::{Bin, Calibration};
 pub use latency::Latency;
+pub use matrix::Matrix;
 pub use scope::{AtOutOfScope, AtRejection, Scope};
 
 /// One judged text.

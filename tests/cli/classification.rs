@@ -135,6 +135,53 @@ categories:
   - {name: tools, certain: ['^hammer$'], examples: [a hammer and a saw, sharpen the chisel]}
 ";
 
+#[test]
+fn who_has_the_categories_measured_is_told_how_far_it_is() {
+    let setup = corbie("serve --stdio --port 0").variable("CORBIE_TRUST__STDIO", "verified");
+    let setup = setup.file("two.yaml", TWO).file("corbie.yaml", "classification: {taxonomy: two.yaml}");
+    let mut server = setup.start();
+    let params = json!({ "name": "evaluate_categories", "arguments": {}, "_meta": { "progressToken": "far" } });
+    server.send(&request(7, "tools/call", params));
+    let mut steps = Vec::new();
+    let answer = loop {
+        let message = server.receive();
+        match message.get("id") {
+            Some(_) => break message,
+            None => steps.push((message["params"]["progress"].as_f64().unwrap(), message["params"]["total"].clone())),
+        }
+    };
+    assert!(steps.len() > 1 && steps.is_sorted_by(|one, next| one.0 < next.0 && one.1 == next.1), "{steps:?}");
+    let found = told(&answer["result"]);
+    assert_eq!((&found["count"], &found["held_out"]), (&json!(4), &json!(true)), "{found}");
+}
+
+#[test]
+fn the_taxonomy_is_changed_over_http_and_in_use_at_once() {
+    let setup = corbie("serve --port 0").variable("CORBIE_TRUST__LOOPBACK", "trusted");
+    let setup = setup.file("two.yaml", TWO).file("corbie.yaml", "classification: {taxonomy: two.yaml, watch: false}");
+    let file = setup.folder().join("two.yaml");
+    let mut server = setup.start();
+    let client = server.client();
+    let call = |tool: &str, arguments: Value| {
+        let params = json!({ "name": tool, "arguments": arguments });
+        client.post("/mcp", &request(1, "tools/call", params)).json()["result"].clone()
+    };
+    let found = call("get_taxonomy", json!({}))["structuredContent"].clone();
+    assert_eq!((&found["text"], &found["writable"]), (&json!(TWO), &json!(true)), "{found}");
+    assert!(found["path"].as_str().unwrap().ends_with("/two.yaml"), "{found}");
+    let three =
+        format!("{TWO}  - {{name: birds, certain: ['^raven$'], examples: [a crow on the roof, owls at night]}}\n");
+    let arguments = json!({ "text": three, "version": found["version"] });
+    let tried = call("check_taxonomy", json!({ "text": three, "try": ["raven"] }))["structuredContent"].clone();
+    assert_eq!(tried["tried"][0]["category"], "birds", "{tried}");
+    assert_eq!(call("save_taxonomy", arguments.clone())["structuredContent"]["saved"], true);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), three);
+    assert_eq!(call("classify_text", json!({ "text": "raven" }))["structuredContent"]["category"], "birds");
+    let again = call("save_taxonomy", arguments);
+    assert_eq!((&again["isError"], &told(&again)["reason"]), (&json!(true), &json!("changed")));
+    server.signal_to_end();
+}
+
 fn categories(client: &Client) -> Value {
     told(&client.post("/mcp/tools/call", &json!({ "name": "list_categories", "arguments": {} })).json())["categories"]
         .clone()

@@ -6,6 +6,7 @@ use super::{Embedding, Hybrid, Method, Model, Sequence};
 use crate::classify::learned::Learned;
 use crate::classify::rules::RuleSet;
 use crate::classify::taxonomy::Taxonomy;
+use crate::classify::turns::Turn;
 use crate::config::classification as config;
 use crate::inference::Inference;
 
@@ -14,6 +15,8 @@ use crate::inference::Inference;
 pub(in crate::classify) struct With<'a> {
     pub(in crate::classify) settings: &'a config::Classification,
     pub(in crate::classify) inference: &'a Inference,
+    /// What learning takes, where not everybody may learn at once.
+    pub(in crate::classify) turn: Option<&'a Turn>,
 }
 
 /// The best method there is, from the one asked for downwards: a folder's model, trained heads, rules. And why it
@@ -24,7 +27,7 @@ pub(in crate::classify) async fn make(
     before: Option<Arc<Learned>>,
     with: With<'_>,
 ) -> (Method, Option<String>) {
-    let With { settings, inference } = with;
+    let With { settings, inference, turn } = with;
     if settings.method == config::Method::Rules {
         if rules.is_empty() && taxonomy.categories.len() > 1 {
             tracing::warn!("`classification.method` is `rules`, but no category has `patterns`, `words` or `certain`");
@@ -44,7 +47,7 @@ pub(in crate::classify) async fn make(
     }
     let learned = match before.and_then(|before| before.reused(taxonomy)) {
         Some(learned) => Ok(Some(learned)),
-        None => Learned::of(taxonomy, inference).await,
+        None => Learned::of(taxonomy, inference, turn.cloned()).await,
     };
     let method = match learned.map(|learned| learned.map(Arc::new)) {
         Ok(Some(learned)) => match settings.method {

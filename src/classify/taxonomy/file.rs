@@ -106,6 +106,12 @@ pub(super) fn parse(text: &str) -> Result<Taxonomy, ConfigError> {
     build(file, &written)
 }
 
+/// Reads a text in the format that a file of this name has.
+pub(super) fn parse_for(text: &str, file: &Path) -> Result<Taxonomy, ConfigError> {
+    let (content, written) = document::read_for(text, file, KIND, schema())?;
+    build(content, &written)
+}
+
 /// Categories that were written by nobody. Examples that several claim are fine: data that was gathered has them.
 pub(super) fn of<'a>(categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Result<Taxonomy, ConfigError> {
     let entry = |(name, examples): (&str, Vec<&str>)| Entry {

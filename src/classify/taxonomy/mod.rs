@@ -3,12 +3,14 @@
 pub(super) mod default;
 mod file;
 mod stable;
+mod yaml;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use file::{MAX_EXAMPLE, MAX_FILE_BYTES, schema};
+pub(crate) use yaml::scalar;
 
 use super::advice::Routing;
 use crate::config::{ConfigError, KeyPath, Problem};
@@ -54,6 +56,11 @@ impl Taxonomy {
         default::taxonomy()
     }
 
+    /// The one inside corbie, written as a file that people could go on with.
+    pub fn builtin_text() -> &'static str {
+        default::text()
+    }
+
     /// Reads a file; every mistake in it has its line and column.
     pub fn read(path: &Path) -> Result<Taxonomy, ConfigError> {
         file::read(path)
@@ -62,6 +69,11 @@ impl Taxonomy {
     /// Reads YAML that is in no file.
     pub fn parse(yaml: &str) -> Result<Taxonomy, ConfigError> {
         file::parse(yaml)
+    }
+
+    /// Reads a text that is to become the content of a file, whose name tells the format.
+    pub fn parse_for(text: &str, file: &Path) -> Result<Taxonomy, ConfigError> {
+        file::parse_for(text, file)
     }
 
     /// Categories with examples and nothing else.

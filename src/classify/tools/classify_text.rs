@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::dialect;
+use super::{dialect, may_see_examples};
 use crate::classify::advice::Facts;
-use crate::classify::{Classification, Classified, Published, Verdict};
+use crate::classify::{Classification, Classified, Published, Verdict, reasons};
 
 const DESCRIPTION: &str = "Classifies a text: tells the number of its category (as listed by list_categories), how \
 sure that is, the recommended model, and whether that model should reason first.";
@@ -23,6 +23,10 @@ pub(super) struct Input {
     /// Whether to return the probabilities of all categories and their entropy
     #[serde(default)]
     with_probabilities: bool,
+    /// Whether to return the examples of the taxonomy nearest in meaning and the rules that decided; untrusted callers
+    /// get them of the taxonomy inside corbie only
+    #[serde(default)]
+    with_examples: bool,
 }
 
 /// What is told about a text.
@@ -56,6 +60,38 @@ pub struct Output {
     #[schemars(with = "f64")]
     #[schemars(default)]
     pub entropy: Option<f64>,
+    /// The labelled examples nearest in meaning, nearest first; none where the method has no vectors
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Near>")]
+    #[schemars(default)]
+    pub examples: Option<Vec<Near>>,
+    /// The patterns and words of the taxonomy that spoke for the category; none where no rule decided
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
+    #[schemars(default)]
+    pub rules: Option<Vec<String>>,
+    /// The first of them, where a rule decided
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Fired")]
+    #[schemars(default)]
+    pub fired: Option<Fired>,
+}
+
+/// A labelled example.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Near {
+    pub text: String,
+    pub category: String,
+    /// The cosine of the angle between the two meanings: 1 for the same
+    pub similarity: f64,
+}
+
+/// A rule that decided.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Fired {
+    pub category: String,
+    /// The pattern or word, as the taxonomy has it
+    pub rule: String,
 }
 
 /// A category and its probability.
@@ -82,12 +118,18 @@ pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationE
         .input::<Input>()
         .output::<Json<Output>>()
         .dialect(dialect)
-        .run(move |_, arguments: Arguments| {
+        .run(move |context: Context, arguments: Arguments| {
             let classification = classification.clone();
             async move {
-                let Input { text, with_probabilities } = arguments.parse()?;
-                let Classified { text, published, verdict } = classification.classify(&text).await?;
-                Ok::<_, ToolError>(Json(Output::of(&text, &published, &verdict, with_probabilities)))
+                let Input { text, with_probabilities, with_examples } = arguments.parse()?;
+                let classified = classification.classify(&text).await?;
+                let Classified { text, published, verdict } = &classified;
+                let mut output = Output::of(text, published, verdict, with_probabilities);
+                if with_examples {
+                    let seen = may_see_examples(context.caller(), &published.taxonomy);
+                    output.explain(&classification, &classified, seen).await;
+                }
+                Ok::<_, ToolError>(Json(output))
             }
         })
 }
@@ -119,7 +161,27 @@ impl Output {
             },
             probabilities: with_probabilities.then(|| verdict.probabilities.iter().copied().map(short).collect()),
             entropy: with_probabilities.then(|| verdict.entropy()),
+            examples: None,
+            rules: None,
+            fired: None,
         }
+    }
+
+    /// Adds what speaks for the verdict; nothing of it where the caller may not see it.
+    async fn explain(&mut self, classification: &Classification, classified: &Classified<'_>, seen: bool) {
+        let (examples, rules) = match seen {
+            true => (classification.nearest(classified).await, classification.fired(classified).await),
+            false => (Vec::new(), Vec::new()),
+        };
+        let categories = &classified.published.taxonomy.categories;
+        let near = |near: reasons::Near| Near {
+            text: near.text,
+            category: categories[near.class].name.clone(),
+            similarity: short(near.similarity),
+        };
+        self.examples = Some(examples.into_iter().map(near).collect());
+        self.fired = rules.first().map(|rule| Fired { category: self.category.clone(), rule: rule.clone() });
+        self.rules = Some(rules);
     }
 }
 

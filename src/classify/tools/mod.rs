@@ -1,22 +1,38 @@
 //! The tools over the classifier, one file each, and how they put failures.
 
 mod batch_categorize;
+mod check_taxonomy;
 mod classify_text;
+mod evaluate_categories;
+mod get_taxonomy;
 mod list_categories;
+mod save_taxonomy;
 
-use corbie_mcp::{CallResult, Cause, Error, Failure, Resource, ResourceContents, ServerBuilder, Style, ToolError};
+use corbie_mcp::{
+    CallResult, Caller, Cause, Error, Failure, Resource, ResourceContents, ServerBuilder, Style, ToolError, TrustLevel,
+};
 use serde_json::json;
 
 pub use classify_text::{Chosen, Output, Scored, short};
 
-use super::{Classification, reload};
+use super::desk::{Around, Desk};
+use super::{Classification, Taxonomy, reload};
+
+/// What to do where the settings name no file.
+const NO_FILE: &str = "the taxonomy is the one inside corbie, which cannot be changed; `corbie taxonomy new --out \
+taxonomy.yaml` makes a file, and `classification.taxonomy: taxonomy.yaml` in the configuration has it used";
 
 /// Adds the tools, and the categories as a resource, to a server.
-pub fn register(builder: ServerBuilder, classification: &Classification) -> ServerBuilder {
+pub fn register(builder: ServerBuilder, classification: &Classification, around: Around) -> ServerBuilder {
+    let desk = Desk::new(classification.clone(), around);
     builder
         .tool(list_categories::tool(classification.clone()))
         .tool(classify_text::tool(classification.clone()))
         .tool(batch_categorize::tool(classification.clone()))
+        .tool(get_taxonomy::tool(desk.clone()))
+        .tool(check_taxonomy::tool(desk.clone()))
+        .tool(save_taxonomy::tool(desk.clone()))
+        .tool(evaluate_categories::tool(desk))
         .resource(categories(classification.clone()))
 }
 
@@ -27,6 +43,11 @@ fn categories(classification: Classification) -> Resource {
         std::future::ready(Ok(vec![ResourceContents::text(reload::RESOURCE, "application/json", listing)]))
     };
     Resource::new(reload::RESOURCE, "categories", read).mime_type("application/json")
+}
+
+/// Whether a caller may see examples and rules of a taxonomy: people's own may be private, those inside corbie are not.
+fn may_see_examples(caller: &Caller, taxonomy: &Taxonomy) -> bool {
+    taxonomy.path.is_none() || caller.trust >= TrustLevel::Verified
 }
 
 /// Failures as spec 000 writes them: `{"error":"…"}`. Requests in its own styles see no `isError`, all others do (X-04).

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use corbie_infer::heads::{Classifier, Example};
 use corbie_infer::{Embedding, Purpose};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,7 +16,8 @@ use super::{End, counted, one_line};
 use crate::classify::Taxonomy;
 use crate::cli::progress::Progress;
 use crate::config::Loaded;
-use crate::evaluate::suggest::{Category, FOLDS, HeldOut, Suggestions, Suspect, TakenFor, Weak, deal};
+use crate::evaluate::held_out::{self, Lesson};
+use crate::evaluate::suggest::{Category, FOLDS, Suggestions, Suspect, TakenFor, Weak};
 use crate::inference::{self, Inference};
 
 #[derive(Debug, Args)]
@@ -49,7 +49,12 @@ pub(super) fn run(command: &Suggest, loaded: &Loaded, out: &mut dyn Write) -> En
     let progress = Progress::new();
     let embeddings = embed(&texts, &Inference::new(loaded.config.inference.clone()), &progress)
         .map_err(|error| format!("{file}: the examples could not be embedded: {error}"))?;
-    let held_out = judge(&texts, &embeddings, &class_of, taxonomy.categories.len(), &progress)?;
+    let classes = taxonomy.categories.len();
+    let lesson = Lesson { texts: &texts, embeddings: &embeddings, class_of: &class_of, classes };
+    let held_out = held_out::judge(lesson, |fold| {
+        progress.tell(&format!("training {} of {FOLDS}", fold + 1));
+        true
+    })?;
     drop(progress);
     let category = |each: &crate::classify::taxonomy::Category| Category {
         name: each.name.clone(),
@@ -87,40 +92,6 @@ fn embed(texts: &[String], inference: &Inference, progress: &Progress) -> Result
         embeddings.extend(embedded.map_err(|error| error.counted_from(before))?);
     }
     Ok(embeddings)
-}
-
-fn judge(
-    texts: &[String],
-    embeddings: &[Embedding],
-    class_of: &[usize],
-    classes: usize,
-    progress: &Progress,
-) -> Result<Vec<HeldOut>, Box<dyn std::error::Error>> {
-    let fold_of = deal(class_of);
-    let mut judged = Vec::with_capacity(texts.len());
-    for fold in 0..FOLDS {
-        let (held_out, training): (Vec<usize>, Vec<usize>) =
-            (0..texts.len()).partition(|index| fold_of[*index] == Some(fold));
-        if held_out.is_empty() {
-            continue;
-        }
-        progress.tell(&format!("training {} of {FOLDS}", fold + 1));
-        let example =
-            |index: usize| Example { text: &texts[index], embedding: &embeddings[index], class: class_of[index] };
-        let training: Vec<Example<'_>> = training.into_iter().map(example).collect();
-        let classifier = Classifier::train(&training, classes)?;
-        for index in held_out {
-            let verdict = classifier.classify(&texts[index], &embeddings[index])?;
-            judged.push(HeldOut {
-                text: texts[index].clone(),
-                category: class_of[index],
-                predicted: verdict.class(),
-                confidence: verdict.confidence(),
-                out_of_scope: verdict.out_of_scope,
-            });
-        }
-    }
-    Ok(judged)
 }
 
 fn write_json(

@@ -2,12 +2,8 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
-
 use super::gather::Category;
-
-/// Words that some readers of YAML take for something else.
-const NOT_WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan"];
+use crate::classify::taxonomy::scalar;
 
 const HEADER: &str = "\
 # Made of labelled texts. Give each category a description, a system prompt, and words or patterns that speak for it;
@@ -29,30 +25,6 @@ pub(super) fn taxonomy(categories: &[Category]) -> String {
         }
     }
     yaml
-}
-
-/// Text without quotes where nobody could read it as something else.
-fn scalar(text: &str) -> String {
-    let is_plain = text.starts_with(char::is_alphabetic)
-        && !text.ends_with(' ')
-        && text.chars().all(|c| c.is_alphanumeric() || " '_-./,?!()%+".contains(c))
-        && !NOT_WORDS.contains(&text.to_lowercase().as_str());
-    if is_plain { text.to_owned() } else { quoted(text) }
-}
-
-/// A JSON string is also a YAML one, but for a few characters that YAML does not allow or that editors do not show.
-fn quoted(text: &str) -> String {
-    let is_unsafe =
-        |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
-    let mut quoted = String::new();
-    for c in Value::from(text).to_string().chars() {
-        if is_unsafe(c) {
-            let _ = write!(quoted, "\\u{:04x}", u32::from(c));
-        } else {
-            quoted.push(c);
-        }
-    }
-    quoted
 }
 
 #[cfg(test)]

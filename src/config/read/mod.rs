@@ -46,6 +46,13 @@ impl Format {
             _ => None,
         }
     }
+
+    fn named(path: &Path, kind: Kind) -> Result<Self, Vec<Problem>> {
+        Self::of(path).ok_or_else(|| {
+            let message = format!("is not a {} file; use `.yaml`, `.yml`, `.toml` or `.json`", kind.name);
+            vec![Problem::with_source(Source::File(path.into()), message)]
+        })
+    }
 }
 
 /// The tree of a file, whose root is always a map.
@@ -53,8 +60,7 @@ pub(super) fn file(path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
     let path: Arc<Path> = path.into();
     let problem = |message: String| vec![Problem::with_source(Source::File(path.clone()), message)];
 
-    let format = Format::of(&path)
-        .ok_or_else(|| problem(format!("is not a {} file; use `.yaml`, `.yml`, `.toml` or `.json`", kind.name)))?;
+    let format = Format::named(&path, kind)?;
     let bytes = bounded(&path, kind).map_err(problem)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -65,6 +71,11 @@ pub(super) fn file(path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
     // A file may hold keys.
     let text = Zeroizing::new(text);
     parse(format, text.strip_prefix('\u{feff}').unwrap_or(&text), &path)
+}
+
+/// The tree of a text in the format that a file of this name has.
+pub(super) fn text(text: &str, path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
+    parse(Format::named(path, kind)?, text.strip_prefix('\u{feff}').unwrap_or(text), &path.into())
 }
 
 /// The tree of a text that stands for a file.

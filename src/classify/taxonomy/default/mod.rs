@@ -4,8 +4,9 @@
 //! should not pay for six thousand of them.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
-use super::{Taxonomy, file};
+use super::{Taxonomy, file, scalar};
 
 const CATEGORIES: &str = include_str!("categories.yaml");
 
@@ -29,9 +30,41 @@ pub(super) fn taxonomy() -> Taxonomy {
     taxonomy
 }
 
+/// Where a category begins in the file.
+const ENTRY: &str = "\n  - name: ";
+
+/// Categories and examples as one file, made when somebody asks for it first.
+pub(super) fn text() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        // What is said above them is about the files beside.
+        let start = CATEGORIES.find("\nmodel:").map_or(0, |line| line + 1);
+        let mut entries = CATEGORIES[start..].split(ENTRY);
+        let mut text = String::from("# The categories inside corbie. Change them into yours.\n\n");
+        text.push_str(entries.next().unwrap_or_default());
+        for (entry, (_, examples)) in entries.zip(EXAMPLES) {
+            text.push_str(ENTRY);
+            text.push_str(entry.trim_end());
+            text.push_str("\n    examples:");
+            for example in examples.lines() {
+                text.push_str("\n      - ");
+                text.push_str(&scalar(example));
+            }
+        }
+        text.push('\n');
+        text
+    });
+    &TEXT
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_text_of_what_is_inside_is_read_as_what_is_inside() {
+        assert_eq!(Taxonomy::parse(text()).unwrap(), taxonomy());
+        assert!(text().starts_with("# The categories inside corbie"), "{}", &text()[..200]);
+    }
     use std::collections::HashSet;
 
     #[test]

@@ -1,0 +1,150 @@
+//! Where taxonomies are looked at, tried and changed, beside the one in use.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use corbie_mcp::{Server, ToolError};
+
+use super::candidate::{self, Candidate, Finding, Tried};
+use super::kept::{self, NotReplaced, Replaced};
+use super::method::With;
+use super::turns::{Busy, Turn, Turns};
+use super::{Classification, Published, Taxonomy, reload};
+use crate::config::ConfigError;
+
+/// Cheap to clone; all clones are the same.
+#[derive(Debug, Clone)]
+pub(super) struct Desk(Arc<Shared>);
+
+/// What the rest of the settings has to do with categories.
+#[derive(Debug, Clone, Default)]
+pub struct Around {
+    /// Whether prompts get their categories from a server elsewhere.
+    pub elsewhere: bool,
+    /// Categories that must not go away: their prompts may not leave (`router.stay`).
+    pub stay: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    classification: Classification,
+    around: Around,
+    looks: Turns,
+    trials: Turns,
+    /// One change of the file at a time.
+    saving: tokio::sync::Mutex<()>,
+}
+
+/// How many texts are checked at a time. Most take milliseconds; one full of patterns can take seconds.
+const LOOKS_AT_A_TIME: usize = 2;
+/// How many taxonomies are learned at a time, beside the one in use.
+const TRIALS_AT_A_TIME: usize = 1;
+
+/// What is said where a server elsewhere sorts the prompts.
+const ELSEWHERE: &str = "prompts that are routed get their categories from the server in `classification.mcp_server`; \
+this taxonomy counts for the tools, and while that server is down";
+
+/// A text with what is wrong with it, or the taxonomy it is.
+pub(super) type Checked = Result<Taxonomy, Vec<Finding>>;
+
+impl Desk {
+    pub(super) fn new(classification: Classification, around: Around) -> Desk {
+        let (looks, trials) = (Turns::new(LOOKS_AT_A_TIME), Turns::new(TRIALS_AT_A_TIME));
+        Desk(Arc::new(Shared { classification, around, looks, trials, saving: tokio::sync::Mutex::default() }))
+    }
+
+    pub(super) fn classification(&self) -> &Classification {
+        &self.0.classification
+    }
+
+    /// What has to be said of the categories, where they are not the ones that prompts are routed by.
+    pub(super) fn elsewhere(&self) -> Option<&'static str> {
+        self.0.around.elsewhere.then_some(ELSEWHERE)
+    }
+
+    /// The file that the settings name.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        self.classification().settings().taxonomy.clone()
+    }
+
+    /// A turn at what takes many seconds.
+    pub(super) async fn turn(&self) -> Result<Turn, Busy> {
+        self.0.trials.take().await
+    }
+
+    /// Finds every mistake in a text. Changes nothing.
+    pub(super) async fn check(&self, text: String) -> Result<Checked, Busy> {
+        if text.len() > kept::MOST_BYTES {
+            let message = format!("the text is larger than {} MiB; edit the file itself", kept::MOST_BYTES >> 20);
+            return Ok(Err(vec![Finding::remark(message)]));
+        }
+        let turn = self.0.looks.take().await?;
+        let (file, published) = (self.file(), self.classification().published());
+        let (stable, desk) = (self.classification().settings().stable_indices, self.clone());
+        let checked = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let taxonomy = candidate::read(&text, file.as_deref())?;
+            desk.0.around.check(&taxonomy)?;
+            if stable {
+                let kept = taxonomy.clone().keeping_places_of(&published.taxonomy);
+                kept.map_err(|error| candidate::mistakes(&error))?;
+            }
+            Ok(taxonomy)
+        });
+        Ok(checked.await.unwrap_or_else(|_| Err(candidate::mistakes(&Taxonomy::unreadable()))))
+    }
+
+    /// What a taxonomy would say of texts, with the method of the settings.
+    pub(super) async fn try_out(&self, taxonomy: Taxonomy, texts: &[String]) -> Result<(Candidate, Vec<Tried>), Busy> {
+        let turn = self.turn().await?;
+        let classification = self.classification();
+        let method = classification.published().method_now();
+        let before = method.and_then(|method| method.learned().cloned());
+        let with = With { turn: Some(&turn), ..classification.with_settings() };
+        let candidate = Candidate::learn(taxonomy, before, with).await.ok_or(Busy)?;
+        let tried = candidate.ask(texts, with).await;
+        Ok((candidate, tried))
+    }
+
+    /// Writes a text that was checked into the file. Once begun it is carried through, whoever waits for it.
+    pub(super) async fn replace(
+        &self,
+        file: PathBuf,
+        text: String,
+        expected: Option<String>,
+    ) -> Result<Replaced, NotReplaced> {
+        let desk = self.clone();
+        let written = tokio::spawn(async move {
+            let _saving = desk.0.saving.lock().await;
+            tokio::task::spawn_blocking(move || kept::replace(&file, &text, expected.as_deref())).await
+        });
+        let stopped = |_| NotReplaced::Unwritable("writing the file stopped unexpectedly; look at the log".into());
+        written.await.map_err(stopped)?.map_err(stopped)?
+    }
+
+    /// Has the file taken up. It goes on when nobody waits for it any more: the file has been written.
+    pub(super) async fn take_up(&self, server: &Server) -> Result<Arc<Published>, ConfigError> {
+        let (classification, server) = (self.classification().clone(), server.clone());
+        let taken = tokio::spawn(async move { reload::take_up(&classification, &server).await });
+        taken.await.unwrap_or_else(|_| Err(Taxonomy::unreadable()))
+    }
+}
+
+impl Around {
+    /// Without its category a prompt that must stay would be taken for another one, and go out.
+    fn check(&self, taxonomy: &Taxonomy) -> Result<(), Vec<Finding>> {
+        let is_missing = |name: &&String| !self.elsewhere && !taxonomy.names().any(|known| known == name.as_str());
+        let missing = self.stay.iter().filter(is_missing).map(|name| {
+            Finding::remark(format!("the category `{name}` is missing, which `router.stay` in the configuration names"))
+        });
+        let missing: Vec<Finding> = missing.collect();
+        if missing.is_empty() { Ok(()) } else { Err(missing) }
+    }
+}
+
+impl From<Busy> for ToolError {
+    fn from(busy: Busy) -> ToolError {
+        ToolError::new("busy", busy.to_string())
+    }
+}

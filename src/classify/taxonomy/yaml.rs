@@ -1,0 +1,32 @@
+//! Writes texts as YAML.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+/// Words that some readers of YAML take for something else.
+const NOT_WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan"];
+
+/// A text as YAML, without quotes where nobody could read it as something else.
+pub(crate) fn scalar(text: &str) -> String {
+    let is_plain = text.starts_with(char::is_alphabetic)
+        && !text.ends_with(' ')
+        && text.chars().all(|c| c.is_alphanumeric() || " '_-./,?!()%+".contains(c))
+        && !NOT_WORDS.contains(&text.to_lowercase().as_str());
+    if is_plain { text.to_owned() } else { quoted(text) }
+}
+
+/// A JSON string is also a YAML one, but for a few characters that YAML does not allow or that editors do not show.
+fn quoted(text: &str) -> String {
+    let is_unsafe =
+        |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    let mut quoted = String::new();
+    for c in Value::from(text).to_string().chars() {
+        if is_unsafe(c) {
+            let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+        } else {
+            quoted.push(c);
+        }
+    }
+    quoted
+}

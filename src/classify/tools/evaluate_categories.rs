@@ -1,0 +1,200 @@
+//! `evaluate_categories`: how often texts get the category they belong to, and whether the confidence can be believed.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use corbie_mcp::{Arguments, Context, Effect, Json, RegistrationError, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{dialect, short};
+use crate::classify::desk::Desk;
+use crate::classify::measure::{Measured, NotMeasured};
+use crate::evaluate::{Judged, Matrix, Report};
+
+// No word here has the stem that clients look for, nor has its name (Z-5).
+const DESCRIPTION: &str = "Measures how well the categories in use are told apart: accuracy, calibration, which are taken \
+for which, and the mistakes. Give labelled `examples`, best such as the taxonomy does not have. Without any, the \
+taxonomy's own are used: each is judged by what was learned without it, and of many only a sample. It changes nothing.";
+
+/// Learning five times over takes longer than other tools may.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How many mistakes are told.
+const MOST_MISTAKES: usize = 50;
+/// How many characters of a text are told.
+const MOST_SHOWN: usize = 500;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Input {
+    /// Texts with the categories they belong to
+    #[schemars(length(min = 1, max = 2000))]
+    examples: Option<Vec<Labelled>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Labelled {
+    text: String,
+    /// The name of a category, as list_categories tells it
+    category: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Output {
+    /// How many texts were judged
+    count: usize,
+    /// The share that got their category
+    accuracy: f64,
+    mean_confidence: f64,
+    /// The mean distance between confidence and accuracy, over the bins
+    calibration_error: f64,
+    /// Texts of like confidence
+    bins: Vec<Bin>,
+    /// The categories of rows and columns
+    categories: Vec<String>,
+    /// Rows are the categories that texts belong to, columns those they got; one column more counts all others
+    confusion: Vec<Vec<usize>>,
+    per_category: Vec<Told>,
+    /// The surest first, 50 at most
+    mistakes: Vec<Mistake>,
+    /// Whether each text was judged by what was learned without it
+    held_out: bool,
+    /// How many examples there are; `count` is less where some could not be held out or there are too many
+    of: usize,
+    /// Said where prompts get their categories from another server
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    #[schemars(default)]
+    elsewhere: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Bin {
+    from: f64,
+    to: f64,
+    count: usize,
+    /// Null where there are no texts
+    mean_confidence: Option<f64>,
+    accuracy: Option<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Told {
+    name: String,
+    /// How many texts belong to it
+    count: usize,
+    /// The share of texts given it that belong to it; null where none were
+    precision: Option<f64>,
+    /// The share of texts belonging to it that were given it; null where none do
+    recall: Option<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Mistake {
+    text: String,
+    expected: String,
+    got: String,
+    confidence: f64,
+}
+
+pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
+    Tool::builder("evaluate_categories")
+        .title("Evaluate the categories")
+        .description(DESCRIPTION)
+        .module("corbie::categories")
+        .input::<Input>()
+        .output::<Json<Output>>()
+        // It changes nothing, but costs work that not everyone may ask for, and shows examples.
+        .effect(Effect::Changes)
+        .idempotent(true)
+        .timeout(PATIENCE)
+        .dialect(dialect)
+        .run(move |context: Context, arguments: Arguments| {
+            let desk = desk.clone();
+            async move {
+                let measured = measure(&desk, context, arguments.parse()?).await?;
+                Ok::<_, ToolError>(Json(Output::of(&measured, desk.elsewhere())))
+            }
+        })
+}
+
+async fn measure(desk: &Desk, context: Context, input: Input) -> Result<Measured, ToolError> {
+    let tell = move |done: usize, all: usize| context.progress(done as f64, Some(all as f64), None);
+    let Some(examples) = input.examples else { return Ok(desk.measure_own(tell).await?) };
+    let published = desk.classification().published();
+    let categories = published.taxonomy.categories.iter().enumerate().filter(|(_, category)| !category.retired);
+    let places: HashMap<&str, usize> = categories.map(|(place, category)| (category.name.as_str(), place)).collect();
+    let mut placed = Vec::with_capacity(examples.len());
+    for (index, Labelled { text, category }) in examples.into_iter().enumerate() {
+        let Some(place) = places.get(category.as_str()) else {
+            let message =
+                format!("`examples[{index}].category` is no category; `list_categories` tells those there are");
+            return Err(ToolError::new("unknown_category", message));
+        };
+        placed.push((text, *place));
+    }
+    Ok(desk.measure(published.clone(), placed, tell).await?)
+}
+
+impl Output {
+    fn of(measured: &Measured, elsewhere: Option<&'static str>) -> Output {
+        let Measured { published, texts, judged, held_out, of } = measured;
+        let names: Vec<String> = published.taxonomy.names().map(str::to_owned).collect();
+        let categories = published.taxonomy.categories.iter().enumerate();
+        let active: Vec<usize> = categories.filter(|(_, category)| !category.retired).map(|(place, _)| place).collect();
+        let report = Report::of(judged, &names);
+        let matrix = Matrix::of(judged, &active);
+        let confidence: f64 = judged.iter().map(|text| f64::from(text.confidence)).sum();
+        let bins = report.calibration.bins.into_iter().map(|bin| Bin {
+            from: bin.lower,
+            to: bin.upper,
+            count: bin.count,
+            mean_confidence: bin.confidence,
+            accuracy: bin.accuracy,
+        });
+        let per_category = report.categories.into_iter().map(|category| Told {
+            name: category.name,
+            count: category.support,
+            precision: category.precision,
+            recall: category.recall,
+        });
+        Output {
+            count: judged.len(),
+            accuracy: report.accuracy.unwrap_or_default(),
+            mean_confidence: confidence / judged.len().max(1) as f64,
+            calibration_error: report.calibration.error.unwrap_or_default(),
+            bins: bins.collect(),
+            categories: matrix.classes.iter().map(|class| names[*class].clone()).collect(),
+            confusion: matrix.rows,
+            per_category: per_category.collect(),
+            mistakes: mistakes(texts, judged, &names),
+            held_out: *held_out,
+            of: *of,
+            elsewhere,
+        }
+    }
+}
+
+fn mistakes(texts: &[String], judged: &[Judged], names: &[String]) -> Vec<Mistake> {
+    let mut wrong: Vec<(&String, &Judged)> =
+        texts.iter().zip(judged).filter(|(_, judged)| judged.truth != Some(judged.class)).collect();
+    wrong.sort_by(|(_, one), (_, other)| other.confidence.total_cmp(&one.confidence));
+    let name = |class: Option<usize>| class.and_then(|class| names.get(class)).cloned().unwrap_or_default();
+    let mistake = |(text, judged): (&String, &Judged)| Mistake {
+        text: text.chars().take(MOST_SHOWN).collect(),
+        expected: name(judged.truth),
+        got: name(Some(judged.class)),
+        confidence: short(judged.confidence),
+    };
+    wrong.into_iter().take(MOST_MISTAKES).map(mistake).collect()
+}
+
+impl From<NotMeasured> for ToolError {
+    fn from(why: NotMeasured) -> ToolError {
+        let kind = match why {
+            NotMeasured::Busy(_) => "busy",
+            NotMeasured::Unfit { .. } => "invalid_text",
+            _ => "not_measured",
+        };
+        ToolError::new(kind, why.to_string())
+    }
+}

@@ -1,0 +1,132 @@
+//! `get_taxonomy`: the categories as they are written, to be read and changed.
+
+use corbie_mcp::{Caller, Context, Json, RegistrationError, Tool, ToolError, TrustLevel};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::dialect;
+use crate::classify::desk::Desk;
+use crate::classify::{Taxonomy, kept};
+
+// No word here has the stem that clients look for (Z-5).
+const DESCRIPTION: &str = "Tells the taxonomy as it is written: its text, where it lies, which version it is, and \
+whether save_taxonomy could change it. The text and the path of a file are for callers with trust `trusted`; others get \
+null for both, and the text only of the taxonomy inside corbie.";
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Output {
+    /// What the file says, or what is inside corbie written as a file; null where it may not or cannot be shown
+    text: Option<String>,
+    /// Where the file is; null for the one inside corbie
+    path: Option<String>,
+    /// It changes whenever the text does; give it to save_taxonomy
+    version: Option<String>,
+    /// Whether this caller could save another text
+    writable: bool,
+    /// Why not, and what to do about it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    #[schemars(default)]
+    why_not: Option<String>,
+    /// How many categories are in use
+    categories: usize,
+    /// How many examples they have
+    examples: usize,
+    /// What is wrong with the file as it is now; the one before it is in use
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    #[schemars(default)]
+    problem: Option<String>,
+    /// Said where prompts get their categories from another server
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    #[schemars(default)]
+    elsewhere: Option<&'static str>,
+}
+
+/// What a caller may know of the file.
+struct Shown {
+    text: Option<String>,
+    path: Option<String>,
+    version: Option<String>,
+    why_not: Option<String>,
+    problem: Option<String>,
+}
+
+pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
+    Tool::builder("get_taxonomy")
+        .title("Get the taxonomy")
+        .description(DESCRIPTION)
+        .module("corbie::categories")
+        .no_input()
+        .output::<Json<Output>>()
+        .dialect(dialect)
+        .run(move |context: Context, _| {
+            let desk = desk.clone();
+            async move { Ok::<_, ToolError>(Json(get(&desk, context.caller()).await?)) }
+        })
+}
+
+async fn get(desk: &Desk, caller: &Caller) -> Result<Output, ToolError> {
+    let (file, trusted) = (desk.file(), caller.trust >= TrustLevel::Trusted);
+    let refused = desk.classification().refused();
+    let shown = match file {
+        None => Shown::inside(),
+        Some(file) => {
+            // Files may lie on slow disks.
+            let looked = tokio::task::spawn_blocking(move || Shown::file(&file, trusted));
+            let failed = |_| ToolError::new("unreadable", "the taxonomy could not be read; look at the log");
+            let shown = looked.await.map_err(failed)?;
+            // The mistake is told with its place, which is not for everyone.
+            let refused = refused.map(|why| if trusted { why } else { "the file has mistakes".to_owned() });
+            Shown { problem: shown.problem.or(refused), ..shown }
+        }
+    };
+    let published = desk.classification().published();
+    let Shown { text, path, version, why_not, problem } = shown;
+    Ok(Output {
+        text,
+        path,
+        version,
+        writable: why_not.is_none(),
+        why_not,
+        categories: published.taxonomy.categories.iter().filter(|category| !category.retired).count(),
+        examples: published.taxonomy.example_count(),
+        problem,
+        elsewhere: desk.elsewhere(),
+    })
+}
+
+impl Shown {
+    fn inside() -> Shown {
+        let text = Taxonomy::builtin_text();
+        Shown {
+            text: Some(text.to_owned()),
+            path: None,
+            version: Some(kept::version(text)),
+            why_not: Some(super::NO_FILE.into()),
+            problem: None,
+        }
+    }
+
+    fn file(file: &std::path::Path, trusted: bool) -> Shown {
+        let read = kept::read(file);
+        let version = read.as_ref().ok().and_then(|text| text.as_deref()).map(kept::version);
+        if !trusted {
+            let why_not = "only callers with trust `trusted` may see or change it; the operator can raise yours";
+            let problem = read.is_err().then(|| "the file cannot be read".to_owned());
+            return Shown { text: None, path: None, version, why_not: Some(why_not.into()), problem };
+        }
+        let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let (text, problem) = match read {
+            Ok(text) => (text, None),
+            Err(why) => (None, Some(why)),
+        };
+        let too_large = || format!("it is larger than {} MiB; edit the file itself", kept::MOST_BYTES >> 20);
+        let why_not = match (&text, &problem) {
+            (None, None) => Some(too_large()),
+            _ => kept::check_writable(file).err(),
+        };
+        Shown { text, path: Some(path.display().to_string()), version, why_not, problem }
+    }
+}

@@ -1,0 +1,128 @@
+//! `save_taxonomy`: another text in the place of the taxonomy's file, checked first and in use when it answers.
+
+use std::path::PathBuf;
+
+use corbie_mcp::{Arguments, CallResult, Effect, RegistrationError, Server, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{NO_FILE, dialect};
+use crate::classify::candidate::{self, Finding};
+use crate::classify::desk::Desk;
+use crate::classify::kept::{NotReplaced, Replaced};
+
+// No word here has the stem that clients look for (Z-5).
+const DESCRIPTION: &str = "Replaces the file of the taxonomy with this text and has it used at once; what the file said \
+is kept beside it as .bak. The text is checked first: with mistakes, or where the file was changed since the version you \
+name, nothing is written. Answers when the new categories are in use.";
+
+/// Learning many examples takes longer than other tools may.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Input {
+    /// The whole taxonomy, in the format of the file; 1 MiB at most
+    text: String,
+    /// The version that was changed, from get_taxonomy: another one in the file is not overwritten
+    #[schemars(length(max = 100))]
+    version: Option<String>,
+}
+
+/// Why nothing was saved.
+struct Refusal {
+    reason: &'static str,
+    error: String,
+    problems: Vec<Finding>,
+}
+
+pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
+    Tool::builder("save_taxonomy")
+        .title("Save the taxonomy")
+        .description(DESCRIPTION)
+        .module("corbie::categories")
+        .input::<Input>()
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "saved": { "type": "boolean" },
+                "path": { "type": "string", "description": "The file" },
+                "version": { "type": "string", "description": "What get_taxonomy tells from now on" },
+                "backup": { "type": "string", "description": "Where the former content is" },
+                "categories": { "type": "integer", "description": "How many are in use" },
+                "warnings": { "type": "array", "items": { "type": "object" }, "description": "What deserves a second look" },
+                "reason": {
+                    "type": "string", "enum": ["invalid", "changed", "unwritable", "no_file"],
+                    "description": "Why nothing was saved",
+                },
+                "error": { "type": "string", "description": "The same in words, and what to do" },
+                "problems": { "type": "array", "items": { "type": "object" }, "description": "Every mistake in the text" },
+            },
+            "required": ["saved"],
+        }))
+        .effect(Effect::Destroys)
+        .timeout(PATIENCE)
+        .dialect(dialect)
+        .run(move |context: corbie_mcp::Context, arguments: Arguments| {
+            let desk = desk.clone();
+            async move {
+                let saved = save(&desk, context.server(), arguments.parse()?).await?;
+                Ok::<_, ToolError>(match saved {
+                    Ok(saved) => CallResult::json(saved),
+                    Err(refusal) => CallResult { is_error: true, ..CallResult::json(refusal.told()) },
+                })
+            }
+        })
+}
+
+async fn save(desk: &Desk, server: &Server, input: Input) -> Result<Result<Value, Refusal>, ToolError> {
+    let Input { text, version } = input;
+    let Some(file) = desk.file() else { return Ok(Err(Refusal::new("no_file", NO_FILE))) };
+    let taxonomy = match desk.check(text.clone()).await? {
+        Ok(taxonomy) => taxonomy,
+        Err(problems) => {
+            let error = "the text has mistakes and was not saved; mend them first";
+            return Ok(Err(Refusal { problems, ..Refusal::new("invalid", error) }));
+        }
+    };
+    let replaced = match desk.replace(file.clone(), text, version).await {
+        Ok(replaced) => replaced,
+        Err(why @ NotReplaced::Changed) => return Ok(Err(Refusal::new("changed", why.to_string()))),
+        Err(why @ NotReplaced::Unwritable(_)) => return Ok(Err(Refusal::new("unwritable", why.to_string()))),
+    };
+    let mut warnings = candidate::remarks(&taxonomy);
+    warnings.extend(desk.elsewhere().map(|why| Finding::remark(why.to_owned())));
+    let published = desk.take_up(server).await.map_err(|error| {
+        let message = format!("the file was saved, but is not in use: {error}");
+        ToolError::new("not_taken_up", message)
+    })?;
+    warnings.extend(published.impairment().map(Finding::remark));
+    let categories = published.taxonomy.categories.iter().filter(|category| !category.retired).count();
+    Ok(Ok(told(file, replaced, categories, &warnings)))
+}
+
+fn told(file: PathBuf, replaced: Replaced, categories: usize, warnings: &[Finding]) -> Value {
+    let path = std::path::absolute(&file).unwrap_or(file);
+    json!({
+        "saved": true,
+        "path": path.display().to_string(),
+        "version": replaced.version,
+        "backup": replaced.backup.display().to_string(),
+        "categories": categories,
+        "warnings": warnings,
+    })
+}
+
+impl Refusal {
+    fn new(reason: &'static str, error: impl Into<String>) -> Refusal {
+        Refusal { reason, error: error.into(), problems: Vec::new() }
+    }
+
+    fn told(&self) -> Value {
+        let mut told = json!({ "saved": false, "reason": self.reason, "error": self.error });
+        if !self.problems.is_empty() {
+            told["problems"] = json!(self.problems);
+        }
+        told
+    }
+}

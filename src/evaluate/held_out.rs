@@ -1,0 +1,96 @@
+//! What a classifier says of examples that it has not seen: each fifth is judged by one that was trained on the others.
+
+use corbie_infer::Embedding;
+use corbie_infer::heads::{Classifier, ClassifyError, Example, TrainError};
+
+use super::suggest::{FOLDS, HeldOut, deal};
+
+/// Labelled texts with their vectors. All lists are equally long.
+#[derive(Debug, Clone, Copy)]
+pub struct Lesson<'a> {
+    pub texts: &'a [String],
+    pub embeddings: &'a [Embedding],
+    pub class_of: &'a [usize],
+    pub classes: usize,
+}
+
+/// Why examples were not judged.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{0}")]
+    Training(#[from] TrainError),
+    #[error("{0}")]
+    Judging(#[from] ClassifyError),
+    #[error("nobody waits for it any more")]
+    Stopped,
+}
+
+/// Asks before each training, counted from 0, whether to go on.
+pub fn judge(lesson: Lesson<'_>, mut goes_on: impl FnMut(usize) -> bool) -> Result<Vec<HeldOut>, Error> {
+    let Lesson { texts, embeddings, class_of, classes } = lesson;
+    let fold_of = deal(class_of);
+    let mut judged = Vec::with_capacity(texts.len());
+    for fold in 0..FOLDS {
+        let (held_out, training): (Vec<usize>, Vec<usize>) =
+            (0..texts.len()).partition(|index| fold_of[*index] == Some(fold));
+        if held_out.is_empty() {
+            continue;
+        }
+        if !goes_on(fold) {
+            return Err(Error::Stopped);
+        }
+        let example =
+            |index: usize| Example { text: &texts[index], embedding: &embeddings[index], class: class_of[index] };
+        let training: Vec<Example<'_>> = training.into_iter().map(example).collect();
+        let classifier = Classifier::train(&training, classes)?;
+        for index in held_out {
+            let verdict = classifier.classify(&texts[index], &embeddings[index])?;
+            judged.push(HeldOut {
+                text: texts[index].clone(),
+                category: class_of[index],
+                predicted: verdict.class(),
+                confidence: verdict.confidence(),
+                out_of_scope: verdict.out_of_scope,
+            });
+        }
+    }
+    Ok(judged)
+}
+
+/// The places of at most `most` examples, of each class its share, from all over its examples. At least two of each, as
+/// one alone cannot be held out.
+pub fn sample(class_of: &[usize], most: usize) -> Vec<usize> {
+    if class_of.len() <= most {
+        return (0..class_of.len()).collect();
+    }
+    let classes = class_of.iter().max().map_or(0, |most| most + 1);
+    let mut counts = vec![0usize; classes];
+    class_of.iter().for_each(|class| counts[*class] += 1);
+    let wanted = |class: usize| (counts[class] * most / class_of.len()).max(2).min(counts[class]);
+    let mut seen = vec![0usize; classes];
+    let mut places = Vec::with_capacity(most);
+    for (place, class) in class_of.iter().enumerate() {
+        // Taken where the share of those wanted passes a whole number.
+        let (count, wanted) = (counts[*class], wanted(*class));
+        if (seen[*class] + 1) * wanted / count > seen[*class] * wanted / count {
+            places.push(place);
+        }
+        seen[*class] += 1;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_has_of_each_class_its_share() {
+        let class_of: Vec<usize> = [vec![0; 800], vec![1; 199], vec![2; 1]].concat();
+        let places = sample(&class_of, 100);
+        let of = |class: usize| places.iter().filter(|place| class_of[**place] == class).count();
+        assert_eq!((of(0), of(1), of(2)), (80, 19, 1));
+        assert!(places.iter().any(|place| *place < 100) && places.iter().any(|place| (700..800).contains(place)));
+        assert_eq!(sample(&class_of, 1000), (0..1000).collect::<Vec<_>>());
+    }
+}

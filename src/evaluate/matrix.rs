@@ -1,0 +1,69 @@
+//! Which categories are taken for which, as a table.
+
+use super::{Judged, in_scope};
+
+/// Rows are the categories that texts belong to, columns those they were given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matrix {
+    /// The classes of rows and columns, in their order.
+    pub classes: Vec<usize>,
+    /// One column more than classes where texts were given others.
+    pub rows: Vec<Vec<usize>>,
+}
+
+/// A larger table is nothing to look at; of more categories, those with the most texts are in it.
+const MOST_CLASSES: usize = 100;
+
+impl Matrix {
+    /// `classes` are those that there are. Texts of classes that are left out are left out too.
+    pub fn of(judged: &[Judged], classes: &[usize]) -> Matrix {
+        let mut shown = classes.to_vec();
+        if shown.len() > MOST_CLASSES {
+            let most = shown.iter().max().map_or(0, |most| most + 1);
+            let mut texts = vec![0usize; most];
+            in_scope(judged).filter(|(truth, _)| *truth < most).for_each(|(truth, _)| texts[truth] += 1);
+            shown.sort_by_key(|class| std::cmp::Reverse(texts[*class]));
+            shown.truncate(MOST_CLASSES);
+            shown.sort_unstable();
+        }
+        let place = |class: usize| shown.iter().position(|shown| *shown == class);
+        let mut rows = vec![vec![0; shown.len() + 1]; shown.len()];
+        for (truth, text) in in_scope(judged) {
+            if let Some(row) = place(truth) {
+                rows[row][place(text.class).unwrap_or(shown.len())] += 1;
+            }
+        }
+        if rows.iter().all(|row| row.last() == Some(&0)) {
+            rows.iter_mut().for_each(|row| row.truncate(shown.len()));
+        }
+        Matrix { classes: shown, rows }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::tests::known;
+
+    #[test]
+    fn rows_are_the_truth_and_columns_what_was_given() {
+        let judged = [known(0, 0, 0.9), known(0, 2, 0.9), known(2, 2, 0.9), known(2, 2, 0.9)];
+        let found = Matrix::of(&judged, &[0, 1, 2]);
+        assert_eq!(found, Matrix { classes: vec![0, 1, 2], rows: vec![vec![1, 0, 1], vec![0; 3], vec![0, 0, 2]] });
+    }
+
+    #[test]
+    fn what_is_not_shown_is_counted_last() {
+        let judged = [known(0, 0, 0.9), known(0, 7, 0.9), known(7, 0, 0.9)];
+        assert_eq!(Matrix::of(&judged, &[0]).rows, [[1, 1]]);
+    }
+
+    #[test]
+    fn of_many_categories_those_with_the_most_texts_are_shown() {
+        let classes: Vec<usize> = (0..500).collect();
+        let judged: Vec<Judged> = (400..500).flat_map(|class| vec![known(class, class, 0.9); 2]).collect();
+        let found = Matrix::of(&judged, &classes);
+        assert_eq!(found.classes, (400..500).collect::<Vec<_>>());
+        assert_eq!(found.rows[0][0], 2);
+    }
+}

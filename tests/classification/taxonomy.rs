@@ -1,0 +1,284 @@
+//! The taxonomy read, checked, tried and saved through tools.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use corbie::app::{self, App};
+use corbie::classify::Taxonomy;
+use corbie::config::classification::Method;
+use corbie_mcp::{Error, TrustLevel};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::fixture::{SMALL, app, call, categories, classify, settings, told, with_taxonomy};
+
+/// A server with a taxonomy in a file.
+struct Desk {
+    app: App,
+    path: PathBuf,
+    folder: TempDir,
+}
+
+fn desk(method: Method) -> Desk {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    std::fs::write(&path, SMALL).unwrap();
+    Desk { app: app::build(&with_taxonomy(&path, method)).unwrap(), path, folder }
+}
+
+impl Desk {
+    async fn as_caller(&self, trust: TrustLevel, tool: &str, arguments: Value) -> Result<Value, Error> {
+        let params = json!({ "name": tool, "arguments": arguments });
+        self.app.server.request(trust, "tools/call", &params).await
+    }
+
+    async fn ask(&self, tool: &str, arguments: Value) -> Value {
+        told(&call(&self.app, tool, arguments).await.unwrap())
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(&self.path).unwrap()
+    }
+
+    /// What lies in the folder.
+    fn files(&self) -> usize {
+        self.folder.path().read_dir().unwrap().count()
+    }
+}
+
+/// The small taxonomy with one category more.
+fn with_birds() -> String {
+    let birds: Vec<&str> =
+        vec!["a raven on the roof", "the owl hunts at night", "feathers of a crow", "nests of storks"];
+    let examples: String = birds.iter().map(|example| format!("      - {example}\n")).collect();
+    format!("{SMALL}  - name: birds\n    certain: ['^raven$']\n    examples:\n{examples}")
+}
+
+#[tokio::test]
+async fn the_taxonomy_inside_is_told_as_a_file_that_could_be_saved() {
+    let app = app();
+    for trust in [TrustLevel::Untrusted, TrustLevel::Trusted] {
+        let params = json!({ "name": "get_taxonomy", "arguments": {} });
+        let found = told(&app.server.request(trust, "tools/call", &params).await.unwrap());
+        assert_eq!(Taxonomy::parse(found["text"].as_str().unwrap()).unwrap(), Taxonomy::builtin());
+        assert_eq!((&found["path"], &found["writable"]), (&Value::Null, &json!(false)));
+        assert!(found["why_not"].as_str().unwrap().contains("classification.taxonomy"), "{}", found["why_not"]);
+        assert_eq!(found["categories"], 5);
+        assert!(found["examples"].as_u64().unwrap() > 4000);
+        assert!(found.get("problem").is_none() && found.get("elsewhere").is_none());
+    }
+}
+
+#[tokio::test]
+async fn the_text_and_path_of_a_file_are_for_trusted_callers() {
+    let desk = desk(Method::Hybrid);
+    let found = desk.ask("get_taxonomy", json!({})).await;
+    assert_eq!(found["text"], SMALL);
+    assert_eq!(found["path"], desk.path.to_str().unwrap());
+    assert_eq!((&found["writable"], &found["categories"], &found["examples"]), (&json!(true), &json!(3), &json!(24)));
+    for trust in [TrustLevel::Untrusted, TrustLevel::Verified] {
+        let others = told(&desk.as_caller(trust, "get_taxonomy", json!({})).await.unwrap());
+        assert_eq!((&others["text"], &others["path"]), (&Value::Null, &Value::Null));
+        assert_eq!((&others["version"], &others["writable"]), (&found["version"], &json!(false)));
+        assert!(!others.to_string().contains("t.yaml"), "{others}");
+    }
+}
+
+#[tokio::test]
+async fn a_mistake_in_the_file_is_told_while_the_former_one_is_in_use() {
+    let desk = desk(Method::Rules);
+    std::fs::write(&desk.path, "categories: [{name: fruit, patterns: ['(']}]").unwrap();
+    assert!(desk.app.classification.reload().await.is_err());
+    let found = desk.ask("get_taxonomy", json!({})).await;
+    assert!(found["problem"].as_str().unwrap().contains("t.yaml:1:"), "{found}");
+    assert_eq!(found["categories"], 3);
+    let others = told(&desk.as_caller(TrustLevel::Untrusted, "get_taxonomy", json!({})).await.unwrap());
+    assert_eq!(others["problem"], "the file has mistakes");
+    std::fs::remove_file(&desk.path).unwrap();
+    let found = desk.ask("get_taxonomy", json!({})).await;
+    assert_eq!((&found["text"], &found["writable"]), (&Value::Null, &json!(false)));
+    assert!(found["problem"].as_str().unwrap().contains("cannot be read"), "{found}");
+}
+
+#[tokio::test]
+async fn every_mistake_is_told_with_its_place_and_is_no_failure() {
+    let desk = desk(Method::Rules);
+    let text = "remainder: others\ncategories:\n  - name: a\n    patterns: ['(']\n  - name: a\n";
+    let result = call(&desk.app, "check_taxonomy", json!({ "text": text })).await.unwrap();
+    assert_eq!(result["isError"], false);
+    let found = told(&result);
+    assert_eq!(found["valid"], false);
+    let places: Vec<(u64, u64)> = found["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| (problem["line"].as_u64().unwrap(), problem["column"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(places, [(1, 12), (4, 16), (5, 11)], "{found}");
+    let misspelt = desk.ask("check_taxonomy", json!({ "text": "categories: [{nmae: a}]" })).await;
+    assert!(misspelt["problems"].to_string().contains("did you mean `name`?"), "{misspelt}");
+    let large = desk.ask("check_taxonomy", json!({ "text": "#".repeat((1 << 20) + 1) })).await;
+    assert_eq!(large["valid"], false);
+    assert!(large["problems"][0]["message"].as_str().unwrap().contains("1 MiB"), "{large}");
+    assert_eq!((desk.text().as_str(), desk.files()), (SMALL, 1));
+}
+
+#[tokio::test]
+async fn a_taxonomy_can_be_tried_before_it_is_saved_and_nobody_else_notices() {
+    let desk = desk(Method::Hybrid);
+    let before = classify(&desk.app, "an owl at night").await;
+    let texts = json!(["raven", "an owl hunts in the night", " ", "please send me an invoice"]);
+    let found = desk.ask("check_taxonomy", json!({ "text": with_birds(), "try": texts })).await;
+    assert_eq!(found["valid"], true, "{found}");
+    assert_eq!(found["categories"][3], json!({ "name": "birds", "examples": 4, "patterns": 1, "words": 0 }));
+    assert!(found["warnings"][0]["message"].as_str().unwrap().contains("`birds` has 4 example(s)"), "{found}");
+    let tried = found["tried"].as_array().unwrap();
+    assert_eq!(tried.len(), 4);
+    assert_eq!((&tried[0]["category"], &tried[0]["method"]), (&json!("birds"), &json!("rules")));
+    assert_eq!((&tried[1]["text"], &tried[1]["category"]), (&texts[1], &json!("birds")));
+    let sum: f64 = tried[1]["probabilities"].as_object().unwrap().values().map(|each| each.as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-3, "{tried:?}");
+    assert_eq!(tried[1]["probabilities"]["birds"], tried[1]["confidence"]);
+    assert!(tried[2]["error"].as_str().unwrap().contains("is empty") && tried[2].get("category").is_none());
+    assert_eq!(tried[3]["category"], "billing");
+    assert_eq!(categories(&desk.app).await, ["billing", "delivery", "general"]);
+    assert_eq!(classify(&desk.app, "an owl at night").await, before);
+    assert_eq!(desk.text(), SMALL);
+    let too_many = call(&desk.app, "check_taxonomy", json!({ "text": SMALL, "try": vec!["a"; 21] })).await.unwrap();
+    assert_eq!(too_many["isError"], true);
+}
+
+#[tokio::test]
+async fn what_is_saved_is_in_use_when_the_answer_comes() {
+    let desk = desk(Method::Hybrid);
+    let version = desk.ask("get_taxonomy", json!({})).await["version"].clone();
+    let saved = desk.ask("save_taxonomy", json!({ "text": with_birds(), "version": version })).await;
+    assert_eq!((&saved["saved"], &saved["categories"]), (&json!(true), &json!(4)), "{saved}");
+    assert_eq!(desk.text(), with_birds());
+    let backup = saved["backup"].as_str().unwrap();
+    assert!(backup.ends_with("t.yaml.bak"));
+    assert_eq!(std::fs::read_to_string(backup).unwrap(), SMALL);
+    assert_eq!(classify(&desk.app, "raven").await["category"], "birds");
+    assert_eq!(classify(&desk.app, "the owl hunts at night").await["category"], "birds");
+    let now = desk.ask("get_taxonomy", json!({})).await;
+    assert_eq!((&now["version"], &now["text"]), (&saved["version"], &json!(with_birds())));
+    assert_eq!(desk.files(), 2);
+}
+
+#[tokio::test]
+async fn what_was_changed_meanwhile_is_not_overwritten() {
+    let desk = desk(Method::Rules);
+    let version = desk.ask("get_taxonomy", json!({})).await["version"].clone();
+    let theirs = format!("# mine\n{SMALL}");
+    std::fs::write(&desk.path, &theirs).unwrap();
+    let result = call(&desk.app, "save_taxonomy", json!({ "text": with_birds(), "version": version })).await.unwrap();
+    assert_eq!(result["isError"], true);
+    let refused = told(&result);
+    assert_eq!((&refused["saved"], &refused["reason"]), (&json!(false), &json!("changed")));
+    assert!(refused["error"].as_str().unwrap().contains("changed since you read it"), "{refused}");
+    assert_eq!((desk.text(), desk.files()), (theirs, 1));
+    assert_eq!(desk.ask("save_taxonomy", json!({ "text": with_birds() })).await["saved"], true, "without a version");
+}
+
+#[tokio::test]
+async fn what_has_mistakes_is_not_saved() {
+    let desk = desk(Method::Rules);
+    for text in ["categories: [{name: a, certain: ['(']}]", "categories: [", "", "model: 7"] {
+        let result = call(&desk.app, "save_taxonomy", json!({ "text": text })).await.unwrap();
+        assert_eq!(result["isError"], true, "{text}");
+        let refused = told(&result);
+        assert_eq!((&refused["saved"], &refused["reason"]), (&json!(false), &json!("invalid")), "{text}");
+        assert!(!refused["problems"].as_array().unwrap().is_empty(), "{refused}");
+    }
+    assert_eq!((desk.text().as_str(), desk.files()), (SMALL, 1));
+    assert_eq!(categories(&desk.app).await, ["billing", "delivery", "general"]);
+}
+
+#[tokio::test]
+async fn only_trusted_callers_save_and_untrusted_ones_have_nothing_checked() {
+    let desk = desk(Method::Rules);
+    for trust in [TrustLevel::Untrusted, TrustLevel::Verified] {
+        let refused = desk.as_caller(trust, "save_taxonomy", json!({ "text": with_birds() })).await.unwrap_err();
+        assert!(matches!(refused, Error::TrustDenied { .. }), "{refused}");
+    }
+    let refused = desk.as_caller(TrustLevel::Untrusted, "check_taxonomy", json!({ "text": SMALL })).await;
+    assert!(matches!(refused, Err(Error::TrustDenied { .. })));
+    assert!(desk.as_caller(TrustLevel::Verified, "check_taxonomy", json!({ "text": SMALL })).await.is_ok());
+    assert_eq!((desk.text().as_str(), desk.files()), (SMALL, 1));
+}
+
+#[tokio::test]
+async fn without_a_file_saving_tells_what_to_do() {
+    let result = call(&app(), "save_taxonomy", json!({ "text": SMALL })).await.unwrap();
+    let refused = told(&result);
+    assert_eq!((&result["isError"], &refused["reason"]), (&json!(true), &json!("no_file")));
+    assert!(refused["error"].as_str().unwrap().contains("classification.taxonomy"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_text_is_read_in_the_format_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.toml");
+    std::fs::write(&path, "[[categories]]\nname = 'a'\n").unwrap();
+    let app = app::build(&with_taxonomy(&path, Method::Rules)).unwrap();
+    let yaml = told(&call(&app, "save_taxonomy", json!({ "text": SMALL })).await.unwrap());
+    assert_eq!(yaml["reason"], "invalid");
+    let toml = "[[categories]]\nname = 'a'\n[[categories]]\nname = 'b'\n";
+    assert_eq!(told(&call(&app, "save_taxonomy", json!({ "text": toml })).await.unwrap())["saved"], true);
+    assert_eq!(categories(&app).await, ["a", "b"]);
+}
+
+#[tokio::test]
+async fn a_category_whose_prompts_must_stay_cannot_be_taken_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    std::fs::write(&path, SMALL).unwrap();
+    let mut config = with_taxonomy(&path, Method::Rules);
+    config.router.stay.insert("delivery".into());
+    let app = app::build(&config).unwrap();
+    let without = SMALL.replace("name: delivery", "name: shipping");
+    for tool in ["check_taxonomy", "save_taxonomy"] {
+        let found = told(&call(&app, tool, json!({ "text": without })).await.unwrap());
+        assert!(found["problems"][0]["message"].as_str().unwrap().contains("`delivery` is missing"), "{tool}: {found}");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), SMALL);
+    assert_eq!(told(&call(&app, "save_taxonomy", json!({ "text": with_birds() })).await.unwrap())["saved"], true);
+}
+
+/// The watcher must not read again what was saved, nor miss what is changed by hand after it.
+#[tokio::test]
+async fn a_change_by_hand_after_saving_is_noticed() {
+    let desk = desk(Method::Rules);
+    let following =
+        tokio::spawn(corbie::classify::reload::follow(desk.app.classification.clone(), desk.app.server.clone()));
+    assert_eq!(desk.ask("save_taxonomy", json!({ "text": with_birds() })).await["saved"], true);
+    std::fs::write(&desk.path, format!("{}  - name: fish\n", with_birds())).unwrap();
+    let seen = async {
+        while categories(&desk.app).await.last().map(String::as_str) != Some("fish") {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), seen).await.unwrap();
+    following.abort();
+}
+
+#[tokio::test]
+async fn where_a_server_elsewhere_sorts_prompts_it_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    std::fs::write(&path, SMALL).unwrap();
+    let mut config = settings();
+    config.classification.taxonomy = Some(path);
+    config.classification.method = Method::Rules;
+    config.classification.source = Some("mcp".into());
+    config.classification.mcp_server =
+        serde_json::from_value(json!({ "transport": "http", "url": "http://127.0.0.1:9/mcp" })).unwrap();
+    let app = app::build(&config).unwrap();
+    let found = told(&call(&app, "get_taxonomy", json!({})).await.unwrap());
+    assert!(found["elsewhere"].as_str().unwrap().contains("classification.mcp_server"), "{found}");
+    for (tool, arguments) in [("check_taxonomy", json!({ "text": SMALL })), ("save_taxonomy", json!({ "text": SMALL }))]
+    {
+        let warned = told(&call(&app, tool, arguments).await.unwrap());
+        assert!(warned["warnings"].to_string().contains("classification.mcp_server"), "{tool}: {warned}");
+    }
+}
