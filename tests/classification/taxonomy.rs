@@ -149,6 +149,19 @@ async fn a_taxonomy_can_be_tried_before_it_is_saved_and_nobody_else_notices() {
 }
 
 #[tokio::test]
+async fn a_trial_that_is_given_up_leaves_its_turn_to_others() {
+    let desk = desk(Method::Hybrid);
+    let arguments = json!({ "text": with_birds(), "try": ["an owl hunts in the night"] });
+    for _ in 0..12 {
+        let given_up = desk.ask("check_taxonomy", arguments.clone());
+        // Whether it was done by then does not matter.
+        let _ = tokio::time::timeout(Duration::from_millis(2), given_up).await;
+    }
+    let found = desk.ask("check_taxonomy", arguments).await;
+    assert_eq!(found["tried"][0]["category"], "birds", "{found}");
+}
+
+#[tokio::test]
 async fn what_is_saved_is_in_use_when_the_answer_comes() {
     let desk = desk(Method::Hybrid);
     let version = desk.ask("get_taxonomy", json!({})).await["version"].clone();
