@@ -33,12 +33,14 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
 
-/// Other pages get no hold of the console's window, and none of its files.
-const APART: [(HeaderName, &str); 3] = [
+/// What holds for the page as a whole: other pages get no hold of its window, and it asks for no device.
+const OF_THE_PAGE: [(HeaderName, &str); 3] = [
+    (CONTENT_SECURITY_POLICY, POLICY),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ];
+/// Pages of others get none of the files.
+const OWN_PAGES: (HeaderName, &str) = (HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/console");
 
@@ -76,12 +78,12 @@ impl File {
     fn reply(self, method: &Method, headers: &HeaderMap) -> Response {
         let mut response = Response::builder()
             .header(CONTENT_TYPE, self.kind)
-            .header(CONTENT_SECURITY_POLICY, POLICY)
             // Kept, and asked about every time: a newer corbie has other files under the same names.
             .header(CACHE_CONTROL, "no-cache")
             .header(VARY, "accept-encoding")
-            .header(ETAG, &self.tag);
-        for (name, value) in APART {
+            .header(ETAG, &self.tag)
+            .header(OWN_PAGES.0, OWN_PAGES.1);
+        for (name, value) in OF_THE_PAGE.into_iter().filter(|_| self.kind.starts_with("text/html")) {
             response = response.header(name, value);
         }
         let known = headers.get_all(IF_NONE_MATCH).iter().any(|tags| names(tags, &self.tag));
