@@ -143,6 +143,37 @@ async fn m88_an_inspection_tells_who_is_calling_and_what_is_in_force() {
 }
 
 #[tokio::test]
+async fn inspect_server_tells_how_the_last_minutes_went() {
+    let server = used().await;
+    ask(&server, &request(1, "no/such/method", json!({}))).await;
+    let told = json_of(&ask(&server, &call(1, "inspect_server", json!({ "history": 120 }))).await);
+    assert_eq!(told["history"]["seconds"], 5);
+    let samples = told["history"]["samples"].as_array().expect("samples");
+    let sum = |name: &str| samples.iter().map(|sample| sample[name].as_u64().expect("a number")).sum::<u64>();
+    // Two fit, one does not, one fails, one panics, one is refused; the call that asks has not ended.
+    assert_eq!((samples.len(), sum("requests"), sum("calls"), sum("call_errors")), (120, 7, 6, 4), "{told}");
+    assert!(sum("errors") >= 2, "who is refused, and what is not there: {told}");
+    for sample in samples {
+        assert!(sample["at"].as_str().is_some_and(|at| at.ends_with('Z')), "{sample}");
+        for share in ["p50_ms", "p95_ms"] {
+            assert_eq!(sample[share].is_f64(), sample["requests"] != 0, "{sample}");
+        }
+    }
+    let at =
+        |number: usize| samples[number]["at"].as_str().map(humantime::parse_rfc3339).expect("text").expect("a time");
+    assert_eq!(at(119).duration_since(at(0)).expect("the oldest first"), Duration::from_secs(5 * 119));
+    let few = json_of(&ask(&server, &call(1, "inspect_server", json!({ "history": 2.0 }))).await);
+    assert_eq!(few["history"]["samples"].as_array().map(Vec::len), Some(2), "{few}");
+    for none in [json!({}), json!({ "history": 0 })] {
+        assert_eq!(json_of(&ask(&server, &call(1, "inspect_server", none)).await).get("history"), None);
+    }
+    for wrong in [json!(121), json!(-1), json!("5")] {
+        let refused = ask(&server, &call(1, "inspect_server", json!({ "history": wrong }))).await;
+        assert!(refused.to_string().contains("SchemaError"), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn m98_only_trusted_callers_read_the_audit_log() {
     let server = used().await;
     let told = json_of(&ask(&server, &call(1, "inspect_server", json!({ "audit": 2 }))).await);

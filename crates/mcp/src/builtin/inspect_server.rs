@@ -1,11 +1,14 @@
 //! `inspect_server`: how the server is doing, and what it lets this caller do (M-69, M-88, M-98).
 
+use std::time::Instant;
+
 use serde_json::{Map, Value, json};
 
 use super::tool_stats;
 use crate::context::Context;
 use crate::error::RegistrationError;
 use crate::grant::Only;
+use crate::metrics::SAMPLES;
 use crate::outcome::{CallResult, ToolError};
 use crate::server::Server;
 use crate::tool::{Arguments, Tool};
@@ -20,7 +23,8 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
         .title("Inspect the server")
         .description(
             "Tell the server's name, version, protocol versions, counts, uptime, this caller's trust state and what it may \
-             use, the limits, what is waiting, and how each tool has been doing. Trusted callers may ask for the last entries \
+             use, the limits, what is waiting, and how each tool has been doing; with history, also how many requests there \
+             were in each five seconds of the last ten minutes, and how long they took. Trusted callers may ask for the last entries \
              of the audit log.",
         )
         .module(module_path!())
@@ -30,6 +34,10 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
                 "audit": {
                     "type": "integer", "minimum": 0, "maximum": MOST_ENTRIES,
                     "description": "How many of the last calls and events to show; trusted callers only",
+                },
+                "history": {
+                    "type": "integer", "minimum": 0, "maximum": SAMPLES,
+                    "description": "How many samples of five seconds to show, the oldest first; the last is still being counted",
                 },
             },
         }))
@@ -41,6 +49,29 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
                 "protocol_version": { "type": "string" },
                 "trust": { "type": "string" },
                 "uptime_seconds": { "type": "number" },
+                "history": {
+                    "type": "object",
+                    "properties": {
+                        "seconds": { "type": "integer" },
+                        "samples": {
+                            "type": "array",
+                            "items": {
+                                "type": "object",
+                                "properties": {
+                                    "at": { "type": "string", "description": "When it began" },
+                                    "requests": { "type": "integer" },
+                                    "errors": { "type": "integer", "description": "Requests that were answered with an error" },
+                                    "calls": { "type": "integer", "description": "Calls of tools" },
+                                    "call_errors": { "type": "integer", "description": "Calls of tools that failed" },
+                                    "p50_ms": { "type": ["number", "null"] },
+                                    "p95_ms": { "type": ["number", "null"] },
+                                },
+                                "required": ["at", "requests", "errors", "calls", "call_errors", "p50_ms", "p95_ms"],
+                            },
+                        },
+                    },
+                    "required": ["seconds", "samples"],
+                },
             },
             "required": ["name", "version", "protocol_version", "trust", "uptime_seconds"],
         }))
@@ -52,7 +83,13 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
                 let why = format!("the audit log is for callers with trust `trusted`, and this one is `{trust}`");
                 return Err(ToolError::new("TrustDenied", why));
             }
-            Ok(CallResult::json(inspect(&context, wanted)))
+            let mut told = inspect(&context, wanted);
+            // A whole number may be written as 12.0.
+            let samples = arguments.value()["history"].as_f64().unwrap_or_default() as usize;
+            if samples > 0 {
+                told["history"] = context.server().metrics().history.latest(Instant::now(), samples);
+            }
+            Ok(CallResult::json(told))
         })
 }
 

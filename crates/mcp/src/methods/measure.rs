@@ -50,6 +50,7 @@ impl<'a> Measure<'a> {
 
     fn record(&self, outcome: AuditOutcome, took: Duration) {
         self.is_counted.set(true);
+        self.server.metrics().history.call(self.started + took, outcome != AuditOutcome::Success);
         self.server.audit().record(Ended {
             tool: self.tool.shared_name(),
             arguments_hash: Some(self.server.audit().hash(self.sent)),

@@ -1,6 +1,7 @@
 //! Counting what happens: per tool, per method, per connection; shown as Prometheus text and as a resource.
 
 mod durations;
+mod history;
 mod process;
 mod requests;
 mod text;
@@ -8,7 +9,7 @@ mod tool;
 
 use std::fmt::Write;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -18,6 +19,7 @@ use prometheus_client::registry::Registry as Prometheus;
 
 use crate::server::Server;
 use crate::trust::Via;
+pub(crate) use history::{History, SAMPLES};
 use requests::Requests;
 pub(crate) use requests::Timed;
 pub(crate) use text::Form;
@@ -28,6 +30,7 @@ pub use tool::ToolStats;
 pub struct Metrics {
     prometheus: Mutex<Prometheus>,
     requests: Requests,
+    pub(crate) history: History,
     errors: Family<CodeLabel, Counter>,
     refused: Family<ReasonLabel, Counter>,
     pub(crate) connections: Gauge,
@@ -58,6 +61,7 @@ impl Metrics {
         let counter = |method: &str| served.get_or_create(&MethodLabel { method: method.to_owned() }).clone();
         let metrics = Metrics {
             requests: Requests::new(methods, counter),
+            history: History::new(Instant::now(), SystemTime::now()),
             errors: Family::default(),
             refused: Family::default(),
             connections: Gauge::default(),
@@ -91,7 +95,7 @@ impl Metrics {
 
     /// Measures a request until what is given back is dropped.
     pub(crate) fn begin(&self, method: &str, via: Via) -> Timed<'_> {
-        self.requests.begin(method, via, &self.in_flight)
+        self.requests.begin(method, via, &self.in_flight, &self.history)
     }
 
     pub(crate) fn count_error(&self, error_type: &'static str) {
@@ -106,6 +110,7 @@ impl Metrics {
     /// A request to a path of the program's own.
     pub(crate) fn count_path(&self, pattern: &str, took: Duration, failed: bool) {
         self.requests.path(pattern, took, failed);
+        self.history.request(Instant::now(), took, failed);
     }
 
     /// Lets a part of the program add metrics of its own.

@@ -10,6 +10,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::durations::Durations;
+use super::history::History;
 use super::text::head;
 use crate::trust::Via;
 
@@ -39,6 +40,7 @@ pub(crate) struct Stats {
 pub(crate) struct Timed<'a> {
     stats: &'a Stats,
     in_flight: &'a Gauge,
+    history: &'a History,
     started: Instant,
     failed: bool,
 }
@@ -58,10 +60,10 @@ impl Requests {
         self.of(method).served.inc();
     }
 
-    pub(super) fn begin<'a>(&'a self, method: &str, via: Via, in_flight: &'a Gauge) -> Timed<'a> {
+    pub(super) fn begin<'a>(&'a self, method: &str, via: Via, in_flight: &'a Gauge, history: &'a History) -> Timed<'a> {
         in_flight.inc();
         let stats = &self.of(method).by_via[via as usize];
-        Timed { stats, in_flight, started: Instant::now(), failed: true }
+        Timed { stats, in_flight, history, started: Instant::now(), failed: true }
     }
 
     fn of(&self, method: &str) -> &Method {
@@ -120,7 +122,10 @@ impl Timed<'_> {
 impl Drop for Timed<'_> {
     fn drop(&mut self) {
         self.in_flight.dec();
-        self.stats.count(self.started.elapsed(), self.failed);
+        let ended = Instant::now();
+        let took = ended - self.started;
+        self.stats.count(took, self.failed);
+        self.history.request(ended, took, self.failed);
     }
 }
 

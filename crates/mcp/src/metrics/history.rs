@@ -1,0 +1,256 @@
+//! How the last ten minutes went, five seconds at a time: what a person looks at to see whether something changes now.
+//!
+//! Atomics alone, but for whoever counts first in a sample: it sits on the path of every request.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::{Value, json};
+
+/// How many samples are kept.
+pub(crate) const SAMPLES: usize = 120;
+/// How long each is.
+pub(crate) const SECONDS: u64 = 5;
+
+/// The latest samples.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// When the first one began, by both clocks. What is told goes by the one that never jumps.
+    began: Instant,
+    began_at: SystemTime,
+    ring: Box<[Sample]>,
+    /// For whoever empties a sample to use it again.
+    turning: Mutex<()>,
+}
+
+/// Five seconds.
+#[derive(Debug)]
+struct Sample {
+    /// Which sample since the beginning stands here.
+    number: AtomicU64,
+    requests: AtomicU32,
+    errors: AtomicU32,
+    calls: AtomicU32,
+    call_errors: AtomicU32,
+    durations: [AtomicU32; BUCKETS],
+}
+
+/// Four buckets for each doubling of the time, so that what is told is off by an eighth at most.
+const PARTS: u32 = 4;
+/// Durations below 2^10 ns, about a microsecond, are in the first bucket.
+const SHORTEST: u32 = 10;
+/// Those of 2^36 ns, about a minute, and more are in the last ones.
+const LONGEST: u32 = 36;
+const BUCKETS: usize = ((LONGEST - SHORTEST + 1) * PARTS) as usize;
+
+impl History {
+    pub(crate) fn new(began: Instant, began_at: SystemTime) -> History {
+        History { began, began_at, ring: (0..SAMPLES).map(|_| Sample::unused()).collect(), turning: Mutex::default() }
+    }
+
+    /// A request ended.
+    pub(crate) fn request(&self, ended: Instant, took: Duration, failed: bool) {
+        let Some(sample) = self.at(ended) else { return };
+        sample.requests.fetch_add(1, Ordering::Relaxed);
+        sample.durations[bucket(took)].fetch_add(1, Ordering::Relaxed);
+        if failed {
+            sample.errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A call of a tool ended, whatever its request is answered.
+    pub(crate) fn call(&self, ended: Instant, failed: bool) {
+        let Some(sample) = self.at(ended) else { return };
+        sample.calls.fetch_add(1, Ordering::Relaxed);
+        if failed {
+            sample.call_errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// So many samples, the oldest first; the last one is still being counted. Those in which nothing happened are there
+    /// too, also those before the beginning.
+    pub(crate) fn latest(&self, now: Instant, count: usize) -> Value {
+        let last = self.number(now);
+        let first = last + 1 - count.min(SAMPLES) as u64;
+        let samples: Vec<Value> = (first..=last).map(|number| self.told(number)).collect();
+        json!({ "seconds": SECONDS, "samples": samples })
+    }
+
+    /// Samples are numbered so that a whole ring is before the first: none has a number below zero.
+    fn number(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.began).as_secs() / SECONDS + SAMPLES as u64
+    }
+
+    /// The sample of this moment; none if it has made room for a later one.
+    fn at(&self, moment: Instant) -> Option<&Sample> {
+        let number = self.number(moment);
+        let sample = &self.ring[number as usize % SAMPLES];
+        if sample.number.load(Ordering::Acquire) != number {
+            self.turn(sample, number);
+        }
+        (sample.number.load(Ordering::Acquire) == number).then_some(sample)
+    }
+
+    #[cold]
+    fn turn(&self, sample: &Sample, number: u64) {
+        let _turning = self.turning.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if sample.number.load(Ordering::Acquire) < number {
+            let counts = [&sample.requests, &sample.errors, &sample.calls, &sample.call_errors];
+            for count in counts.into_iter().chain(&sample.durations) {
+                count.store(0, Ordering::Relaxed);
+            }
+            sample.number.store(number, Ordering::Release);
+        }
+    }
+
+    fn told(&self, number: u64) -> Value {
+        let (before, after) = (SAMPLES as u64 * SECONDS, number * SECONDS);
+        let whole = Duration::from_secs;
+        let at = (self.began_at + whole(after)).checked_sub(whole(before)).unwrap_or(SystemTime::UNIX_EPOCH);
+        let sample = &self.ring[number as usize % SAMPLES];
+        let is_there = sample.number.load(Ordering::Acquire) == number;
+        let count = |count: &AtomicU32| if is_there { count.load(Ordering::Relaxed) } else { 0 };
+        let durations: Vec<u32> = sample.durations.iter().map(count).collect();
+        json!({
+            "at": humantime::format_rfc3339_seconds(at).to_string(),
+            "requests": count(&sample.requests),
+            "errors": count(&sample.errors),
+            "calls": count(&sample.calls),
+            "call_errors": count(&sample.call_errors),
+            "p50_ms": share_below(&durations, 0.50),
+            "p95_ms": share_below(&durations, 0.95),
+        })
+    }
+}
+
+impl Sample {
+    fn unused() -> Sample {
+        Sample {
+            number: AtomicU64::new(0),
+            requests: AtomicU32::new(0),
+            errors: AtomicU32::new(0),
+            calls: AtomicU32::new(0),
+            call_errors: AtomicU32::new(0),
+            durations: [const { AtomicU32::new(0) }; BUCKETS],
+        }
+    }
+}
+
+fn bucket(took: Duration) -> usize {
+    let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).max(1 << SHORTEST);
+    let doubling = ns.ilog2();
+    let part = (ns >> (doubling - PARTS.ilog2())) as u32 & (PARTS - 1);
+    (((doubling - SHORTEST) * PARTS + part) as usize).min(BUCKETS - 1)
+}
+
+/// The middle of a bucket.
+fn milliseconds(bucket: usize) -> f64 {
+    let (doubling, part) = (bucket as u32 / PARTS + SHORTEST, bucket as u32 % PARTS);
+    let ns = (1_u64 << doubling) as f64 * (1.0 + (f64::from(part) + 0.5) / f64::from(PARTS));
+    // A tenth of a microsecond: more digits would not be true, fewer would be coarser than the shortest buckets.
+    (ns / 100.0).round() / 1e4
+}
+
+/// The duration that this share of all stay below; none where there are none.
+fn share_below(durations: &[u32], share: f64) -> Option<f64> {
+    let all: u64 = durations.iter().map(|count| u64::from(*count)).sum();
+    let wanted = ((all as f64 * share).ceil() as u64).max(1);
+    let mut below = 0;
+    let found = durations.iter().position(|count| {
+        below += u64::from(*count);
+        below >= wanted
+    });
+    found.map(milliseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: SystemTime = SystemTime::UNIX_EPOCH;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn of(told: &Value, name: &str) -> Vec<u64> {
+        told["samples"].as_array().unwrap().iter().map(|sample| sample[name].as_u64().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_happened_is_told_five_seconds_at_a_time() {
+        let began = Instant::now();
+        let history = History::new(began, AT + Duration::from_secs(1_000_000));
+        for (at, failed) in [(0, false), (4999, true), (5000, false), (15_100, false), (15_200, false)] {
+            history.request(began + ms(at), ms(2), failed);
+        }
+        history.call(began + ms(5001), false);
+        history.call(began + ms(5002), true);
+        let told = history.latest(began + ms(17_000), 5);
+        assert_eq!(told["seconds"], 5);
+        assert_eq!(of(&told, "requests"), [0, 2, 1, 0, 2], "and nothing from before the beginning");
+        assert_eq!(of(&told, "errors"), [0, 1, 0, 0, 0]);
+        assert_eq!((of(&told, "calls"), of(&told, "call_errors")), (vec![0, 0, 2, 0, 0], vec![0, 0, 1, 0, 0]));
+        assert_eq!(told["samples"][1]["at"], "1970-01-12T13:46:40Z");
+        assert_eq!(told["samples"][2]["at"], "1970-01-12T13:46:45Z");
+        assert_eq!(told["samples"][3]["p50_ms"], Value::Null);
+        assert!(told["samples"][4]["p50_ms"].is_f64());
+        assert_eq!(of(&history.latest(began + ms(17_000), 1), "requests"), [2], "the newest");
+        assert_eq!(history.latest(began + ms(17_000), 0)["samples"], json!([]));
+    }
+
+    #[test]
+    fn ten_minutes_are_kept_and_no_more() {
+        let began = Instant::now();
+        let history = History::new(began, AT);
+        let seconds = |seconds| began + Duration::from_secs(seconds);
+        history.request(seconds(1), ms(1), false);
+        assert_eq!(of(&history.latest(seconds(599), SAMPLES), "requests")[0], 1);
+        assert!(of(&history.latest(seconds(600), SAMPLES), "requests").iter().all(|count| *count == 0));
+        history.request(seconds(601), ms(1), true);
+        history.request(seconds(2), ms(1), false);
+        let told = history.latest(seconds(601), usize::MAX);
+        assert_eq!(of(&told, "requests").len(), SAMPLES);
+        assert_eq!(of(&told, "requests").last(), Some(&1), "what came too late for its sample is in no other");
+        assert_eq!(of(&told, "errors").last(), Some(&1));
+        assert_eq!(of(&history.latest(seconds(1_000_000), SAMPLES), "requests"), [0; SAMPLES], "a long silence");
+    }
+
+    #[test]
+    fn half_and_nineteen_of_twenty_requests_stay_below_what_is_told() {
+        let began = Instant::now();
+        let history = History::new(began, AT);
+        for number in 1..=100 {
+            history.request(began, ms(number), false);
+        }
+        let told = history.latest(began, 1);
+        for (name, right) in [("p50_ms", 50.0), ("p95_ms", 95.0)] {
+            let said = told["samples"][0][name].as_f64().unwrap();
+            assert!((said / right - 1.0).abs() <= 0.125, "{name} is {said}");
+        }
+    }
+
+    #[test]
+    fn every_duration_has_a_bucket_whose_middle_is_near() {
+        for ns in
+            (10..36).flat_map(|doubling| [1, 5, 7].map(|part| (1_u64 << doubling) / 4 * part)).filter(|ns| *ns > 1500)
+        {
+            let said = milliseconds(bucket(Duration::from_nanos(ns))) * 1e6;
+            assert!((said / ns as f64 - 1.0).abs() < 0.15, "{ns} ns are told as {said}");
+        }
+        assert_eq!((bucket(Duration::ZERO), bucket(Duration::MAX)), (0, BUCKETS - 1));
+    }
+
+    #[test]
+    fn nothing_is_lost_where_many_count_at_once() {
+        let began = Instant::now();
+        let history = History::new(began, AT);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10_000).for_each(|_| history.request(began + ms(5001), ms(1), false)));
+            }
+        });
+        assert_eq!(of(&history.latest(began + ms(5001), 1), "requests"), [40_000]);
+    }
+}
