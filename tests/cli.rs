@@ -51,6 +51,8 @@ mod pdf_builder;
 mod process;
 #[path = "cli/providers.rs"]
 mod providers;
+#[path = "cli/reference/mod.rs"]
+mod reference;
 #[path = "cli/settings.rs"]
 mod settings;
 #[path = "../crates/infer/tests/support/mod.rs"]
