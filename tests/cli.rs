@@ -9,6 +9,9 @@ mod ask;
 mod classification;
 #[path = "cli/commands.rs"]
 mod commands;
+#[cfg(unix)]
+#[path = "cli/docs/mod.rs"]
+mod docs;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/eval_search.rs"]
