@@ -86,7 +86,7 @@ pub(super) fn links(page: &str) -> Vec<Link> {
     let mut found = Vec::new();
     for (line, text) in prose(page) {
         let outside: String = text.split('`').step_by(2).collect::<Vec<_>>().join("`");
-        for (before, after) in [("](", ')'), ("src=\"", '"'), ("href=\"", '"')] {
+        for (before, after) in [("](", ')'), ("src=\"", '"'), ("srcset=\"", '"'), ("href=\"", '"')] {
             let targets = outside.split(before).skip(1).filter_map(|rest| rest.split(after).next());
             found.extend(targets.map(|target| Link { line, target: target.to_owned() }));
         }

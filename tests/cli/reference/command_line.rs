@@ -14,7 +14,7 @@ fn the_reference_has_every_command_and_option() {
 
 fn page(program: &Command) -> String {
     let mut page = String::from("# Command line\n\n");
-    page += "What `corbie COMMAND --help` says, for every command. What they end with is told in [Exit codes](../exit-codes.md).\n\n";
+    page += "What `--help` says, for every command. What they end with is told in [Exit codes](../exit-codes.md).\n\n";
     page += &about(program);
     page += "| command | what it does |\n|---|---|\n";
     let commands = commands(program);
