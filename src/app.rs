@@ -15,6 +15,7 @@ use crate::access::{Access, TokenFileError};
 use crate::audit_file::AuditFile;
 use crate::classify::{self, Classification};
 use crate::config::{self, Config, ConfigError};
+use crate::console;
 use crate::describe::Describer;
 use crate::destinations::Destinations;
 use crate::inference::Inference;
@@ -208,6 +209,7 @@ pub fn http_options(config: &Config, app: &App) -> Options {
     Options {
         routes: routes(app),
         refusals: Some(openai_api::refuse),
+        pages: config.server.console.then_some(console::page as _),
         allowed_hosts: config.server.allowed_hosts.iter().map(|host| host.as_str().to_owned()).collect(),
         allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
         trust_loopback: app.access.loopback.clone(),

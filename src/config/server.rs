@@ -64,6 +64,9 @@ pub struct Server {
     /// be well above that of one caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub global_rate_limit: Option<RateLimit>,
+    /// Whether the web console is shown at `/`. It holds nothing but the page itself; what it shows, it asks for as any
+    /// other client does.
+    pub console: bool,
 }
 
 /// How callers prove who they are.
@@ -146,6 +149,7 @@ impl Default for Server {
             shutdown_grace_seconds: Period::seconds(30),
             rate_limit: None,
             global_rate_limit: None,
+            console: true,
         }
     }
 }

@@ -18,7 +18,7 @@ use hyper_util::service::TowerToHyperService;
 
 use super::auth::{Auth, Holder, NOT_VALID, Presented};
 use super::endpoint;
-use super::http::Refusals;
+use super::http::{Pages, Refusals};
 use super::listener::Place;
 use super::origin::Allowed;
 use super::passage;
@@ -50,6 +50,7 @@ pub(crate) struct Endpoint {
     /// Of callers whose token says nothing of it.
     pub(super) rate_limit: Option<RateLimit>,
     pub(super) refusals: Option<Refusals>,
+    pub(super) pages: Option<Pages>,
 }
 
 /// The paths of one listener.
@@ -202,6 +203,11 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
             }
         }
         return follow(endpoint, routes, request).await;
+    }
+    // A page has to be there before its reader can give it a token.
+    let page = endpoint.pages.and_then(|pages| pages(request.method(), request.uri().path(), request.headers()));
+    if let Some(page) = page {
+        return page;
     }
     let mut presented = endpoint.auth.look(request.headers());
     let known = if let Presented::Valid(holder) = &presented { Some(holder) } else { None };

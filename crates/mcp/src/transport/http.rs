@@ -9,7 +9,7 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::header::ALLOW;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::auth::Auth;
 use super::door::Reach;
@@ -45,7 +45,12 @@ pub struct Options {
     pub routes: Router,
     /// How the guard's refusals are put to callers of further paths who expect another form.
     pub refusals: Option<Refusals>,
+    /// What anybody may read who may reach this server, without a token and as often as they like.
+    pub pages: Option<Pages>,
 }
+
+/// A page for a request, if it is one for a page. It cannot see who asks, so it can tell nobody anything secret.
+pub type Pages = fn(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response>;
 
 /// Writes a refusal for a path; none where it is no path of its own.
 pub type Refusals = fn(path: &str, status: StatusCode, error: &Error) -> Option<Response>;
@@ -72,6 +77,7 @@ impl Default for Options {
             global_rate_limit: None,
             routes: Router::new(),
             refusals: None,
+            pages: None,
         }
     }
 }
@@ -110,6 +116,7 @@ impl Http {
             buckets: self.buckets.clone(),
             rate_limit: self.options.rate_limit,
             refusals: self.options.refusals,
+            pages: self.options.pages,
             anonymous: anonymous.into(),
         }
     }

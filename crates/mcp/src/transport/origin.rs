@@ -33,8 +33,17 @@ impl Allowed {
         match headers.get(ORIGIN).map(|value| value.to_str()) {
             None => Ok(()),
             Some(Ok(origin)) if self.origin(origin) => Ok(()),
+            Some(Ok(origin)) if self.own_page(origin, headers) => Ok(()),
             Some(_) => Err("pages of that `Origin` may not speak to this server; see `server.allowed_origins`"),
         }
+    }
+
+    /// Whether a page comes from this very server, under a name that the operator gave it. Without such a name it could
+    /// be anybody's, whose page was rebound to this address.
+    fn own_page(&self, origin: &str, headers: &HeaderMap) -> bool {
+        let Some(authority) = origin.strip_prefix("https://").or(origin.strip_prefix("http://")) else { return false };
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        host.is_some_and(|host| host.eq_ignore_ascii_case(authority) && self.configured(host))
     }
 
     /// The host of a target that names one, as requests to proxies do: it counts like the header.
@@ -52,13 +61,17 @@ impl Allowed {
         if is_plainly_loopback(header) {
             return true;
         }
-        let Some((host, port)) = parse_host(header) else { return false };
-        is_loopback(&host)
-            || self.hosts.iter().filter_map(|allowed| parse_host(allowed)).any(|(allowed, allowed_port)| {
-                allowed == host && (allowed_port.is_none() || allowed_port == port)
-            })
+        parse_host(header).is_some_and(|(host, _)| is_loopback(&host))
+            || self.configured(header)
             // Beyond loopback a token is compulsory, which a rebound page does not have.
-            || (!self.loopback_listener && self.hosts.is_empty())
+            || (!self.loopback_listener && self.hosts.is_empty() && parse_host(header).is_some())
+    }
+
+    /// Whether the operator named this host.
+    fn configured(&self, header: &str) -> bool {
+        let Some((host, port)) = parse_host(header) else { return false };
+        let mut named = self.hosts.iter().filter_map(|allowed| parse_host(allowed));
+        named.any(|(allowed, allowed_port)| allowed == host && (allowed_port.is_none() || allowed_port == port))
     }
 
     /// Compares scheme, host and port; a name that merely begins with `localhost` is another name.
@@ -134,6 +147,19 @@ mod tests {
         for origin in ["http://localhost:5173", "https://127.0.0.1", "http://[::1]:1", "https://app.example.org"] {
             assert!(check("localhost", Some(origin)), "{origin}");
         }
+    }
+
+    #[test]
+    fn s07_a_page_of_the_servers_own_passes_under_a_configured_name_alone() {
+        assert!(check("mcp.example.org", Some("https://mcp.example.org")));
+        assert!(check("mcp.example.org:8443", Some("https://mcp.example.org:8443")));
+        assert!(!check("mcp.example.org:8443", Some("https://mcp.example.org")));
+        assert!(!check("localhost", Some("https://mcp.example.org")));
+        assert!(!check("mcp.example.org", Some("ftp://mcp.example.org")));
+        let anywhere = Allowed { loopback_listener: false, ..Allowed::default() };
+        let headers = [(HOST, "evil.example"), (ORIGIN, "http://evil.example")];
+        let headers = headers.map(|(name, value)| (name, value.parse().expect("header"))).into_iter().collect();
+        assert!(anywhere.check(&headers).is_err());
     }
 
     #[test]

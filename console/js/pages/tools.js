@@ -1,0 +1,9 @@
+// Tools
+
+import { h } from "../dom.js";
+
+export const title = "Tools";
+
+export function show(place) {
+  place.append(h("h1", title));
+}

@@ -1,0 +1,149 @@
+// The real program, a real browser, and what holds on every page: no error in the console, no request to another machine,
+// no serious problem for people who use the keyboard or a screen reader.
+
+import { spawn } from "node:child_process";
+import { mkdtemp, mkdir, rm, writeFile, readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createRequire } from "node:module";
+import assert from "node:assert/strict";
+import { after } from "node:test";
+import { chromium } from "playwright-core";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = resolve(here, "../..");
+const require = createRequire(import.meta.url);
+const program = process.env.CORBIE ?? join(root, "target/debug/corbie");
+/** How long anything may take that is waited for; generous, since machines are busy. */
+export const PATIENCE = 60_000;
+
+/** A port that is free now. */
+function freePort() {
+  return new Promise((resolvePort, reject) => {
+    const listener = createServer();
+    listener.once("error", reject);
+    listener.listen(0, "127.0.0.1", () => {
+      const { port } = listener.address();
+      listener.close(() => resolvePort(port));
+    });
+  });
+}
+
+/**
+ * Starts `corbie serve` with a home of its own. { config: YAML text, files: { name: text } beside it, env }
+ * Gives { url, home, port, stop(), start(), call(tool, args) }; `stop` and `start` lose and bring back the same server.
+ */
+export async function corbie(t, { config = "", files = {}, env = {} } = {}) {
+  const home = await mkdtemp(join(tmpdir(), "corbie-browser-"));
+  const port = await freePort();
+  for (const [name, text] of Object.entries(files)) await writeFile(join(home, name), text);
+  await writeFile(join(home, "settings.yaml"), config.replaceAll("$HOME", home));
+  const url = `http://127.0.0.1:${port}`;
+  let child;
+  let log = "";
+  const start = async () => {
+    child = spawn(program, ["--config", join(home, "settings.yaml"), "serve", "--port", String(port)], {
+      cwd: home,
+      env: { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: home, NO_COLOR: "1", ...env },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    child.stderr.on("data", (data) => (log = (log + data).slice(-20_000)));
+    await until(async () => {
+      if (child.exitCode !== null) throw new Error(`corbie ended with ${child.exitCode}:\n${log}`);
+      return (await fetch(`${url}/ready`).catch(() => undefined))?.ok;
+    }, "the server is ready");
+  };
+  const stop = async (signal = "SIGKILL") => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((done) => child.once("exit", done));
+    child.kill(signal);
+    await ended;
+  };
+  const call = async (name, args = {}, token) => {
+    const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } });
+    const answer = await (await fetch(`${url}/mcp`, { method: "POST", headers, body })).json();
+    assert.ok(answer.result && !answer.result.isError, `${name}: ${JSON.stringify(answer).slice(0, 500)}`);
+    return answer.result.structuredContent ?? JSON.parse(answer.result.content[0].text);
+  };
+  t.after(async () => {
+    await stop();
+    await rm(home, { recursive: true, force: true, maxRetries: 3 });
+  });
+  await start();
+  return { url, home, port, start, stop, call, log: () => log };
+}
+
+/** Waits until `check` gives something true. */
+export async function until(check, what, patience = PATIENCE) {
+  const end = Date.now() + patience;
+  for (;;) {
+    const found = await check();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`waited in vain until ${what}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+let shared;
+function browser() {
+  shared ??= chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  return shared;
+}
+after(async () => (await shared)?.close());
+
+export const PHONE = { width: 390, height: 844 };
+export const DESK = { width: 1280, height: 800 };
+
+/**
+ * Opens a page of the console. { at: "#/tools", viewport, dark, token }
+ * When the test ends, no error may have been written to the console and no request may have left this machine.
+ * `page.expectErrors()` is for tests that take the server away: a browser writes of that by itself.
+ */
+export async function open(t, server, { at = "", viewport = DESK, dark = false, token } = {}) {
+  const context = await (await browser()).newContext({ viewport, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" });
+  context.setDefaultTimeout(PATIENCE);
+  if (token) await context.addInitScript((held) => sessionStorage.setItem("corbie.token", held), token);
+  const page = await context.newPage();
+  const errors = [];
+  const strangers = [];
+  let tolerated = false;
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && errors.push(message.text()));
+  page.on("pageerror", (error) => errors.push(String(error)));
+  page.on("request", (request) => new URL(request.url()).origin === server.url || strangers.push(request.url()));
+  page.expectErrors = () => (tolerated = true);
+  t.after(async () => {
+    await context.close();
+    if (!tolerated) assert.deepEqual(errors, [], "the console has errors");
+    assert.deepEqual(strangers, [], "requests left this machine");
+  });
+  await page.goto(`${server.url}/${at}`);
+  return page;
+}
+
+/** No serious problem, as axe-core sees it, on the page as it is now. */
+export async function accessible(page) {
+  const source = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
+  // The page itself takes no foreign script, and that is right; the test puts it in from outside.
+  await page.evaluate(source);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  const told = serious.map(({ id, help, nodes }) => `${id}: ${help}\n  ${nodes.slice(0, 4).map((node) => `${node.html.slice(0, 160)} (${node.failureSummary?.split("\n")[1]?.trim()})`).join("\n  ")}`);
+  assert.deepEqual(told, [], "problems of accessibility");
+}
+
+/** Nothing sticks out at the side: the page scrolls in one direction alone. */
+export async function fits(page) {
+  const [wide, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+  assert.ok(wide <= shown, `the page is ${wide} wide where ${shown} are shown`);
+}
+
+/** A picture for the docs, if pictures are wanted: CORBIE_PICTURES=1. */
+export async function picture(page, name) {
+  if (!process.env.CORBIE_PICTURES) return;
+  const folder = join(root, "docs/images");
+  await mkdir(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+}

@@ -1,0 +1,90 @@
+// The frame around the pages: where the keys lead, light and dark, a token, a server that goes and comes back.
+
+import test from "node:test";
+import assert from "node:assert/strict";
+import { accessible, corbie, fits, open, PHONE } from "./harness.mjs";
+
+const PAGES = ["overview", "knowledge", "classify", "routing", "tools"];
+
+test("every page is shown, fits a desk and a phone, light and dark, and is accessible", async (t) => {
+  const server = await corbie(t);
+  for (const look of [{}, { dark: true }, { viewport: PHONE }]) {
+    for (const name of PAGES) {
+      const page = await open(t, server, { at: `#/${name}`, ...look });
+      await page.locator("main h1").waitFor();
+      await page.waitForLoadState("networkidle");
+      await fits(page);
+      await accessible(page);
+    }
+  }
+});
+
+test("the keyboard alone leads everywhere", async (t) => {
+  const page = await open(t, await corbie(t));
+  await page.locator("main h1").waitFor();
+  for (const [key, name] of [["k", "knowledge"], ["c", "classify"], ["r", "routing"], ["t", "tools"], ["o", "overview"]]) {
+    await page.keyboard.press("Escape");
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("g");
+    await page.keyboard.press(key);
+    await page.waitForFunction((wanted) => document.querySelector("main").dataset.page === wanted && document.querySelector("main h1"), name);
+  }
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").getByText("Overview").waitFor();
+  await page.keyboard.press("Escape");
+  await page.reload();
+  await page.locator("main h1").waitFor();
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to content");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.activeElement?.id === "main");
+});
+
+test("light and dark are chosen by the system, then by the reader, and kept", async (t) => {
+  const page = await open(t, await corbie(t), { dark: true });
+  const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const dark = await paper();
+  await page.getByRole("button", { name: "Light or dark" }).click();
+  const light = await paper();
+  assert.notEqual(dark, light);
+  await page.reload();
+  await page.getByRole("button", { name: "Light or dark" }).waitFor();
+  assert.equal(await paper(), light);
+});
+
+test("a server that goes away and comes back is told of and needs no reload", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server);
+  page.expectErrors();
+  await page.locator("main h1").waitFor();
+  await server.stop();
+  await page.getByText("The server cannot be reached.").waitFor();
+  await server.start();
+  await page.getByText("The server is there again.").waitFor();
+  await page.locator("#connection").waitFor({ state: "hidden" });
+});
+
+test("where a token is needed it is asked for, kept in the tab, and never in an address", async (t) => {
+  const secret = "a-long-token-of-the-operator-0123456789";
+  const server = await corbie(t, { config: `server: { auth: bearer, token: ${secret} }\n` });
+  const page = await open(t, server);
+  page.expectErrors();
+  const addresses = [];
+  page.on("request", (request) => addresses.push(request.url()));
+  const box = page.getByRole("dialog");
+  await box.getByText("This server needs a token").waitFor();
+  await accessible(page);
+  await page.keyboard.press("Escape");
+  await box.getByLabel("Token").fill("not-the-one");
+  await page.keyboard.press("Enter");
+  await box.locator(".problem").waitFor();
+  await box.getByLabel("Token").fill(secret);
+  await page.keyboard.press("Enter");
+  await page.locator("main h1").waitFor();
+  await page.reload();
+  await page.locator("main h1").waitFor();
+  assert.ok(addresses.length > 0 && addresses.every((address) => !address.includes(secret)));
+  assert.ok(!page.url().includes(secret));
+  assert.equal(await page.evaluate((held) => Object.values(localStorage).includes(held), secret), false);
+});
