@@ -11,6 +11,9 @@ mod classification;
 mod commands;
 #[path = "cli/console.rs"]
 mod console;
+#[cfg(unix)]
+#[path = "cli/docs/mod.rs"]
+mod docs;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/eval_search.rs"]
@@ -53,6 +56,8 @@ mod pdf_builder;
 mod process;
 #[path = "cli/providers.rs"]
 mod providers;
+#[path = "cli/reference/mod.rs"]
+mod reference;
 #[path = "cli/settings.rs"]
 mod settings;
 #[path = "../crates/infer/tests/support/mod.rs"]

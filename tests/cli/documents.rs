@@ -40,19 +40,6 @@ fn a18_there_are_documents_for_people_and_for_agents() {
 }
 
 #[test]
-fn a18_every_file_the_documents_link_to_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for name in ["README.md", "AGENTS.md", "CONTRIBUTING.md"] {
-        for target in read(name).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            if !target.contains("://") && !target.starts_with('#') {
-                let file = target.split('#').next().unwrap_or(target);
-                assert!(root.join(file).exists(), "{name} links to {target}, which is not there");
-            }
-        }
-    }
-}
-
-#[test]
 fn a18_the_first_call_of_the_readme_gives_the_reply_it_shows() {
     let readme = read("README.md");
     let (command, next) = block(&readme, "sh", "curl");

@@ -34,7 +34,7 @@ impl Upstream {
 
     /// Writes the settings: these providers, where `BASE` is the address of the upstream, and no others.
     pub(crate) fn configure(&self, providers: &str) {
-        let providers = providers.replace("BASE", &format!("http://127.0.0.1:{}", self.port)).replace("KEY", KEY);
+        let providers = providers.replace("BASE", &self.address()).replace("KEY", KEY);
         let settings = format!("providers:\n  detect_ports: []\n  {}\n", providers.trim().replace('\n', "\n  "));
         std::fs::write(self.folder.path().join("corbie.yaml"), settings).expect("a new file");
     }
@@ -47,6 +47,11 @@ impl Upstream {
     /// Where the settings are.
     pub(crate) fn settings(&self) -> String {
         self.folder.path().join("corbie.yaml").display().to_string()
+    }
+
+    /// Where it listens, without a path.
+    pub(crate) fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
     }
 
     /// What was asked so far.

@@ -1,0 +1,86 @@
+//! What a block `console` says: commands, and what they print. Pure.
+
+use regex::Regex;
+
+/// One `$ command` and the lines below it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Step {
+    pub(super) command: String,
+    /// What is printed; nothing where the page does not tell.
+    pub(super) printed: Option<String>,
+}
+
+pub(super) fn steps(block: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for line in block.lines() {
+        match (line.strip_prefix("$ "), steps.last_mut()) {
+            (Some(command), _) => steps.push(Step { command: command.to_owned(), printed: None }),
+            (None, Some(Step { command, printed: None })) if command.ends_with('\\') => {
+                command.push('\n');
+                command.push_str(line);
+            }
+            (None, Some(step)) => {
+                let printed = step.printed.get_or_insert_with(String::new);
+                printed.push_str(line);
+                printed.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    steps
+}
+
+/// Whether a program printed what a page says. `…` stands for anything, and with `numbers_vary` a number
+/// or the beginning of an id for any other.
+pub(super) fn fits(documented: &str, printed: &str, numbers_vary: bool) -> bool {
+    pattern(documented, numbers_vary).is_match(&without_times(printed))
+}
+
+fn pattern(documented: &str, numbers_vary: bool) -> Regex {
+    let documented = documented.trim_end();
+    let mut pattern = regex::escape(documented);
+    if numbers_vary {
+        // Columns are as wide as their longest number.
+        pattern = replaced(r"\b[0-9a-f]{8}\b|[0-9]+", &pattern, "[0-9a-f]+");
+        pattern = replaced(" +", &pattern, " +");
+    }
+    // How sure the models are differs a little from one kind of processor to another.
+    pattern = replaced(r"[0-9]+(\\\.[0-9]+)? %", &pattern, r"[0-9.]+ %");
+    // On a line of its own it stands for any number of lines, also none.
+    pattern = replaced("\n…\n", &pattern, "\n(?:(?s:.*?)\n)?");
+    pattern = pattern.replace('…', "(?s:.*?)");
+    Regex::new(&format!(r"\A{pattern}\s*\z")).expect("an escaped text is a pattern")
+}
+
+fn replaced(pattern: &str, text: &str, by: &str) -> String {
+    Regex::new(pattern).expect("a good pattern").replace_all(text, regex::NoExpand(by)).into_owned()
+}
+
+/// The pages show log lines without their time.
+pub(super) fn without_times(printed: &str) -> String {
+    let time = Regex::new(r"(?m)^[0-9-]+T[0-9:.]+Z\s+(ERROR|WARN|INFO|DEBUG)").expect("a good pattern");
+    let printed = time.replace_all(printed, "$1");
+    let ends: Vec<&str> = printed.lines().map(str::trim_end).collect();
+    ends.join("\n")
+}
+
+#[test]
+fn a_step_is_a_command_and_what_it_prints() {
+    let steps = steps("$ a b\n$ c \\\n  d\nout\n\nmore\n");
+    assert_eq!(steps[0], Step { command: "a b".into(), printed: None });
+    assert_eq!(steps[1], Step { command: "c \\\n  d".into(), printed: Some("out\n\nmore\n".into()) });
+}
+
+#[test]
+fn output_fits_as_the_page_says() {
+    assert!(fits("a (b)\n", "a (b)\n\n", false));
+    assert!(!fits("a\n", "a\nb\n", false));
+    assert!(!fits("a 1\n", "a 2\n", false));
+    assert!(fits("99.5 % sure\n", "98 % sure\n", false));
+    assert!(fits("took 47 ms  x\n", "took 3 ms   x\n", true));
+    assert!(fits("x [dd64b126]\n", "x [07ab51cf]\n", true));
+    assert!(!fits("took 47 ms\n", "took 47 s\n", true));
+    assert!(fits("a\n…\nz\n", "a\nz\n", false) && fits("a\n…\nz\n", "a\nb\nc\nz\n", false));
+    assert!(fits("id …, x\n…\n", "id 7f, x\ny\n", false));
+    assert!(fits("INFO listening\n", "2026-11-16T16:18:18.123456Z  INFO listening\n", false));
+}

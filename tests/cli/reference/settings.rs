@@ -1,0 +1,195 @@
+//! `docs/reference/settings.md`: every key of the settings, from the schema that the program checks with.
+
+use serde_json::{Value, json};
+
+use super::{check, prose};
+
+/// One key as a reader looks it up.
+struct Key<'a> {
+    path: Vec<String>,
+    schema: &'a Value,
+    required: bool,
+}
+
+#[test]
+fn the_reference_has_every_setting() {
+    check("settings.md", &page(corbie::config::schema()));
+}
+
+fn page(schema: &Value) -> String {
+    let mut page = String::from("# Settings\n\n");
+    page += "Every key that a file `corbie.yaml`, `.yml`, `.toml` or `.json` may have, and the environment variable that sets it.\n";
+    page += "Variables win over files, flags win over variables; `corbie config show` tells what counts, and `corbie config list` which files were read.\n";
+    page += "`<name>` stands for a name of your own, and `[]` for each member of a list; lists and whole sections are written in variables as YAML or JSON.\n";
+    page += "The same as a schema for editors: [`schema/config.schema.json`](../../schema/config.schema.json), or `corbie config schema`.\n\n";
+    let sections = members(schema);
+    for (section, _) in &sections {
+        page += &format!("- [`{section}`](#{section})\n");
+    }
+    for (section, schema) in sections {
+        page += &format!("\n## {section}\n");
+        let mut keys = Vec::new();
+        collect(&[section.to_owned()], schema, false, &mut keys);
+        page.extend(keys.iter().map(entry));
+    }
+    page
+}
+
+/// The keys below a section in the order of its types, each object before its members.
+fn collect<'a>(path: &[String], schema: &'a Value, required: bool, found: &mut Vec<Key<'a>>) {
+    found.push(Key { path: path.to_vec(), schema, required });
+    let below = |name: &str| [path, &[name.to_owned()]].concat();
+    for (name, member) in members(schema) {
+        collect(&below(name), member, is_required(schema, name), found);
+    }
+    if schema["additionalProperties"].is_object() && has_members(&schema["additionalProperties"]) {
+        collect(&below("<name>"), &schema["additionalProperties"], false, found);
+    }
+    if has_members(&schema["items"]) {
+        let mut path = path.to_vec();
+        path.last_mut().expect("a section at least").push_str("[]");
+        for (name, member) in members(&schema["items"]) {
+            let required = is_required(&schema["items"], name);
+            collect(&[&path[..], &[name.to_owned()]].concat(), member, required, found);
+        }
+    }
+}
+
+pub(super) fn members(schema: &Value) -> Vec<(&str, &Value)> {
+    schema["properties"].as_object().into_iter().flatten().map(|(name, schema)| (name.as_str(), schema)).collect()
+}
+
+pub(super) fn has_members(schema: &Value) -> bool {
+    schema["properties"].is_object()
+}
+
+pub(super) fn is_required(schema: &Value, name: &str) -> bool {
+    schema["required"].as_array().is_some_and(|names| names.iter().any(|other| other == name))
+}
+
+fn entry(key: &Key) -> String {
+    let Key { path, schema, required } = key;
+    let mut text = String::new();
+    if path.len() > 1 {
+        text += &format!("\n### `{}`\n", path.join("."));
+        let mut facts = vec![if has_members(schema) { "section".into() } else { kind(schema) }];
+        if *required {
+            facts.push("must be given".into());
+        }
+        match schema.get("default") {
+            Some(default) => facts.push(format!("default `{}`", written(default))),
+            None if !has_members(schema) && !*required => facts.push("left out by default".into()),
+            None => {}
+        }
+        if let Some(variable) = variable(path) {
+            facts.push(format!("`{variable}`"));
+        }
+        text += &format!("\n{}\n", facts.join(" · "));
+    }
+    if let Some(description) = schema["description"].as_str() {
+        text += &format!("\n{}\n", prose(description));
+    }
+    for choice in schema["oneOf"].as_array().into_iter().flatten() {
+        if let (Some(name), Some(description)) = (choice["const"].as_str(), choice["description"].as_str()) {
+            text += &format!(
+                "{}- `{name}`: {}\n",
+                if text.ends_with(".\n") && !text.contains("\n- ") { "\n" } else { "" },
+                prose(description)
+            );
+        }
+    }
+    text
+}
+
+/// The variable for a key that has a fixed name.
+fn variable(path: &[String]) -> Option<String> {
+    let fixed = path.iter().all(|part| !part.contains(['<', '[']));
+    fixed.then(|| format!("CORBIE_{}", path.join("__").to_uppercase()))
+}
+
+/// A value as it is written in YAML on one line, which JSON is.
+pub(super) fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// What kind of value it is, in words.
+pub(super) fn kind(schema: &Value) -> String {
+    let choices: Vec<String> = [&schema["oneOf"], &schema["enum"]].into_iter().flat_map(choices).collect();
+    if !choices.is_empty() {
+        return choices.join(", ");
+    }
+    let words = match schema["format"].as_str() {
+        Some("timeout" | "period") => "duration such as `30s` or `5m`, or seconds".into(),
+        Some("byte-size") => "size such as `64MiB`, or bytes".into(),
+        Some("token" | "header-value") => "text, kept secret".into(),
+        Some("http-url" | "server-identifier" | "origin") => "URL".into(),
+        _ => match schema["type"].as_str() {
+            Some("integer") => format!("whole number{}", range(schema)),
+            Some("number") => format!("number{}", range(schema)),
+            Some("boolean") => "`true` or `false`".into(),
+            Some("array") => format!("list of: {}", kind(&schema["items"])),
+            Some("object") if has_members(&schema["additionalProperties"]) => "names, each with a section".into(),
+            Some("object") if schema["additionalProperties"].is_object() => {
+                format!("names, each with: {}", kind(&schema["additionalProperties"]))
+            }
+            Some("object") => "object".into(),
+            Some("string") => "text".into(),
+            _ => "any value".to_owned(),
+        },
+    };
+    match schema["examples"][0].as_str() {
+        Some(example) => format!("{words} such as `{example}`"),
+        None => words,
+    }
+}
+
+fn choices(list: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for choice in list.as_array().into_iter().flatten() {
+        match (choice, &choice["const"], &choice["enum"]) {
+            (Value::String(name), ..) | (_, Value::String(name), _) => found.push(format!("`{name}`")),
+            (.., inner) => found.extend(choices(inner)),
+        }
+    }
+    found
+}
+
+fn range(schema: &Value) -> String {
+    let number = |value: &Value| {
+        let number = value.as_f64()?;
+        // Bounds that only say how large a number may be in the program tell a reader nothing.
+        (number.abs() < 1e12).then(|| number.to_string())
+    };
+    match (number(&schema["minimum"]), number(&schema["maximum"])) {
+        (Some(least), Some(most)) => format!(", {least} to {most}"),
+        (Some(least), None) => format!(", at least {least}"),
+        (None, Some(most)) => format!(", at most {most}"),
+        (None, None) => String::new(),
+    }
+}
+
+#[test]
+fn a_key_is_told_with_its_kind_default_and_variable() {
+    let schema = json!({ "properties": { "server": { "type": "object", "description": "Who serves.", "properties": {
+        "most": { "type": "integer", "minimum": 1, "maximum": 9, "default": 5, "description": "How many\nat once." },
+        "mode": { "oneOf": [{ "const": "fast", "description": "Quick." }, { "const": "safe" }], "description": "How." },
+        "wait": { "type": ["string", "number"], "format": "timeout", "default": "30s", "description": "How long." },
+        "by": { "type": "object", "description": "Whom.", "additionalProperties": { "type": "object", "properties": {
+            "key": { "type": "string", "format": "token", "description": "Its key." } } } },
+    } } } });
+    let page = page(&schema);
+    let expected = "## server\n\nWho serves.\n\n### `server.most`\n\nwhole number, 1 to 9 · default `5` · `CORBIE_SERVER__MOST`\n\nHow many at once.\n";
+    assert!(page.contains(expected), "{page}");
+    assert!(
+        page.contains("`fast`, `safe` · left out by default · `CORBIE_SERVER__MODE`\n\nHow.\n\n- `fast`: Quick.\n"),
+        "{page}"
+    );
+    assert!(page.contains("duration such as `30s` or `5m`, or seconds · default `30s`"), "{page}");
+    assert!(
+        page.contains("### `server.by.<name>.key`\n\ntext, kept secret · left out by default\n\nIts key.\n"),
+        "{page}"
+    );
+}

@@ -1,0 +1,102 @@
+//! `docs/reference/tools.md`: every tool as the running server lists it.
+
+use serde_json::{Value, json};
+
+use super::settings::{has_members, is_required, kind, members, written};
+use super::{anchor, cell, check, prose};
+use crate::process::{corbie, request};
+
+#[test]
+fn the_reference_has_every_tool() {
+    let mut server = corbie("").start();
+    let listed = server.ask(&request(1, "tools/list", json!({})))["result"].clone();
+    assert!(listed.get("nextCursor").is_none(), "the list has more than one page");
+    let tools = listed["tools"].as_array().expect("a list of tools");
+    check("tools.md", &page(tools));
+}
+
+fn page(tools: &[Value]) -> String {
+    let mut tools: Vec<&Value> = tools.iter().collect();
+    tools.sort_by_key(|tool| tool["name"].as_str().unwrap_or_default().to_owned());
+    let mut page = String::from("# Tools\n\n");
+    page += "What `tools/list` of the server says. `corbie tools call NAME JSON` calls one without a client; names may be written with `-` or `_`.\n";
+    page += "What a tool does to the world decides how far a caller must be trusted ([Access](../access.md)).\n\n";
+    page += "| tool | effect | trust needed | what it does |\n|---|---|---|---|\n";
+    for tool in &tools {
+        let (effect, trust) = effect(tool);
+        let first = text(tool, "description").split_inclusive(". ").next().unwrap_or_default().trim();
+        page += &format!(
+            "| [`{0}`](#{1}) | {effect} | {trust} | {2} |\n",
+            text(tool, "name"),
+            anchor(text(tool, "name")),
+            cell(first)
+        );
+    }
+    page.extend(tools.into_iter().map(section));
+    page
+}
+
+fn section(tool: &Value) -> String {
+    let (effect, trust) = effect(tool);
+    let mut section = format!("\n## `{}`\n\n{}\n\n", text(tool, "name"), prose(text(tool, "description")));
+    section += &format!("It {effect}: callers must be {trust}");
+    section += if trust == "untrusted" { " or better, which all are.\n" } else { ".\n" };
+    if let Some(release) = tool["metadata"]["deprecated_in"].as_str() {
+        section += &format!("Deprecated in {release}.\n");
+    }
+    let mut rows = Vec::new();
+    collect("", &tool["inputSchema"], &mut rows);
+    match rows.is_empty() {
+        true => section += "\nNo arguments.\n",
+        false => section += &format!("\n| argument | kind | |\n|---|---|---|\n{}", rows.concat()),
+    }
+    section
+}
+
+/// A row for each argument, and for each member of arguments that are objects.
+fn collect(before: &str, schema: &Value, rows: &mut Vec<String>) {
+    for (name, argument) in members(schema) {
+        let mut about = cell(argument["description"].as_str().unwrap_or_default());
+        if is_required(schema, name) {
+            about = format!("**Required.** {about}");
+        }
+        if let Some(default) = argument.get("default").filter(|default| !default.is_null()) {
+            let stop = if about.is_empty() || about.ends_with('.') { "" } else { "." };
+            about += &format!("{stop} Default: `{}`.", written(default));
+        }
+        rows.push(format!("| `{before}{name}` | {} | {} |\n", cell(&kind(argument)), about.trim()));
+        collect(&format!("{before}{name}."), argument, rows);
+        if has_members(&argument["items"]) {
+            collect(&format!("{before}{name}[]."), &argument["items"], rows);
+        }
+    }
+}
+
+/// What it does to the world, and who may therefore call it.
+fn effect(tool: &Value) -> (&'static str, &'static str) {
+    match (&tool["annotations"]["readOnlyHint"], &tool["annotations"]["destructiveHint"]) {
+        (Value::Bool(true), _) => ("only reads", "untrusted"),
+        (_, Value::Bool(true)) => ("destroys data", "trusted"),
+        _ => ("changes state or costs money", "verified"),
+    }
+}
+
+fn text<'a>(tool: &'a Value, member: &str) -> &'a str {
+    tool[member].as_str().unwrap_or_default()
+}
+
+#[test]
+fn a_tool_is_told_with_its_arguments_and_who_may_call_it() {
+    let tool = json!({
+        "name": "wipe_it", "description": "Wipe a place. Nothing is left.",
+        "annotations": { "readOnlyHint": false, "destructiveHint": true },
+        "inputSchema": { "type": "object", "required": ["place"], "properties": {
+            "place": { "type": "string", "description": "Which | one." },
+            "how": { "type": "object", "properties": { "fast": { "type": "boolean", "default": true } } } } },
+    });
+    let page = page(&[tool]);
+    assert!(page.contains("| [`wipe_it`](#wipe_it) | destroys data | trusted | Wipe a place. |"), "{page}");
+    assert!(page.contains("| `place` | text | **Required.** Which \\| one. |\n"), "{page}");
+    assert!(page.contains("| `how` | object |"), "{page}");
+    assert!(page.contains("| `how.fast` | `true` or `false` | Default: `true`. |\n"), "{page}");
+}
