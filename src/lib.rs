@@ -8,6 +8,7 @@ pub mod audit_file;
 mod changes;
 pub mod classify;
 pub mod cli;
+pub mod colour;
 pub mod config;
 pub mod console;
 pub mod describe;

@@ -7,8 +7,13 @@ mod access;
 mod ask;
 #[path = "cli/classification.rs"]
 mod classification;
+#[cfg(unix)]
+#[path = "cli/colours.rs"]
+mod colours;
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "cli/completions.rs"]
+mod completions;
 #[path = "cli/console.rs"]
 mod console;
 #[cfg(unix)]
@@ -16,8 +21,14 @@ mod console;
 mod docs;
 #[path = "cli/documents.rs"]
 mod documents;
+#[path = "cli/errors.rs"]
+mod errors;
 #[path = "cli/eval_search.rs"]
 mod eval_search;
+#[path = "cli/exit_codes.rs"]
+mod exit_codes;
+#[path = "cli/help.rs"]
+mod help;
 #[cfg(unix)]
 #[path = "cli/hostile_text.rs"]
 mod hostile_text;
@@ -62,6 +73,8 @@ mod reference;
 mod settings;
 #[path = "../crates/infer/tests/support/mod.rs"]
 mod small_model;
+#[path = "cli/snapshots.rs"]
+mod snapshots;
 #[path = "cli/spec_examples.rs"]
 mod spec_examples;
 #[path = "cli/taxonomy.rs"]

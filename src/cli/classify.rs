@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::json;
 
 use super::lines::Lines;
-use super::{End, one_line};
+use super::progress::Progress;
+use super::{End, harmless, one_line};
 use crate::classify::tools::Output;
 use crate::classify::{Classification, Classified};
 use crate::config::Loaded;
@@ -15,8 +17,13 @@ use crate::config::classification::{Classification as Settings, Method};
 use crate::inference::Inference;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie classify \"what is 2 + 2?\"
+  corbie classify --taxonomy mine.yaml --json < texts.txt")]
 pub(super) struct Classify {
     /// The texts; without any, each line of stdin is one
+    #[arg(value_name = "TEXT")]
     texts: Vec<String>,
     #[command(flatten)]
     how: How,
@@ -36,6 +43,8 @@ pub(super) struct How {
     pub(super) method: Option<Method>,
 }
 
+/// Texts between two lines of progress.
+const SHOWN_EVERY: usize = 64;
 /// How wide the bar of a sure category is.
 const BAR: f64 = 40.0;
 
@@ -51,9 +60,10 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
             Err(unfit) => {
                 failed = true;
                 if command.json {
-                    writeln!(out, "{}", serde_json::json!({ "error": unfit.to_string() }))?;
+                    let told = json!({ "success": false, "error": "invalid_text", "message": unfit.to_string() });
+                    writeln!(out, "{told}")?;
                 } else {
-                    tracing::error!("{unfit}");
+                    writeln!(std::io::stderr(), "corbie: {}", harmless(&unfit.to_string()))?;
                 }
             }
         }
@@ -67,10 +77,14 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
         if stdin.is_terminal() {
             return Err("give a text: corbie classify \"what is 2 + 2?\"; or pipe lines into it".into());
         }
+        let progress = Progress::beside_results();
         let mut lines = Lines::of(stdin);
         loop {
             let texts = lines.next(1)?;
             let [text] = texts.as_slice() else { break };
+            if lines.read() % SHOWN_EVERY == 0 {
+                progress.tell(&format!("{} texts", lines.read()));
+            }
             one(text)?;
         }
     }

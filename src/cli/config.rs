@@ -5,24 +5,36 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::config::{self, Config, ConfigError, Layer, Sources, State};
+use crate::config::{self, Config, ConfigError, Layer, Problem, Sources, State};
 
 /// Show, check and explain the configuration.
 #[derive(Debug, Clone, Subcommand)]
+#[command(after_help = "\
+Examples:
+  corbie config validate
+  corbie config show
+  corbie config list")]
 pub enum Command {
     /// Print the settings in effect; secrets are masked
     Show(Show),
     /// Check a configuration and print every mistake
     Validate(Validate),
     /// List where files are looked for and which of them are active
-    List,
+    List(List),
     /// Print the JSON Schema of configuration files
+    #[command(after_help = "\
+Examples:
+  corbie config schema > corbie.schema.json")]
     Schema,
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "\
+Examples:
+  corbie config show
+  corbie config show --json")]
 pub struct Show {
     /// Print JSON instead of YAML
     #[arg(long)]
@@ -30,9 +42,28 @@ pub struct Show {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "\
+Examples:
+  corbie config validate
+  corbie config validate --json corbie.yaml")]
 pub struct Validate {
     /// The file to check, instead of those that are found
+    #[arg(value_name = "FILE")]
     pub path: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "\
+Examples:
+  corbie config list
+  corbie config list --json")]
+pub struct List {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Why a command did not get to its end.
@@ -49,7 +80,7 @@ pub fn run(command: &Command, sources: Sources, out: &mut dyn Write) -> Result<E
     match command {
         Command::Show(options) => show(options, sources, out).map(|()| ExitCode::SUCCESS),
         Command::Validate(options) => Ok(validate(options, sources, out)?),
-        Command::List => Ok(list(&sources, out).map(|()| ExitCode::SUCCESS)?),
+        Command::List(options) => Ok(list(options, &sources, out).map(|()| ExitCode::SUCCESS)?),
         Command::Schema => Ok(schema(out).map(|()| ExitCode::SUCCESS)?),
     }
 }
@@ -68,7 +99,22 @@ pub fn show(options: &Show, sources: Sources, out: &mut dyn Write) -> Result<(),
 /// Prints `OK` after any warnings, or every mistake; the exit code is then 1.
 pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io::Result<ExitCode> {
     let file = options.path.clone().or(sources.file.clone());
-    match Config::load(Sources { file, ..sources }) {
+    let checked = Config::load(Sources { file, ..sources });
+    if options.json {
+        let texts = |problems: &[Problem]| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let told = match &checked {
+            Ok(loaded) => json!({ "success": true, "mistakes": [], "warnings": texts(&loaded.warnings) }),
+            Err(error) => json!({
+                "success": false,
+                "error": "invalid_settings",
+                "message": error.to_string(),
+                "mistakes": texts(&error.problems),
+            }),
+        };
+        writeln!(out, "{told:#}")?;
+        return Ok(if checked.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    match checked {
         Ok(loaded) => {
             for warning in &loaded.warnings {
                 writeln!(out, "warning: {warning}")?;
@@ -83,10 +129,17 @@ pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io
     }
 }
 
-pub fn list(sources: &Sources, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "flags and environment variables win over files; the first of these wins over the next:")?;
-    for Layer { scope, path, state } in config::search(sources) {
+pub fn list(options: &List, sources: &Sources, out: &mut dyn Write) -> io::Result<()> {
+    let layers = config::search(sources).into_iter().map(|Layer { scope, path, state }| {
         let state = if state == State::Active && !path.exists() { State::Absent } else { state };
+        (scope.to_string(), state.to_string(), path)
+    });
+    if options.json {
+        let files = layers.map(|(scope, state, path)| json!({ "scope": scope, "state": state, "path": path }));
+        return writeln!(out, "{:#}", json!({ "files": files.collect::<Vec<_>>() }));
+    }
+    writeln!(out, "flags and environment variables win over files; the first of these wins over the next:")?;
+    for (scope, state, path) in layers {
         writeln!(out, "{scope:<8}  {state:<8}  {}", path.display())?;
     }
     Ok(())

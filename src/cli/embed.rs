@@ -9,12 +9,18 @@ use serde::Serialize;
 
 use super::End;
 use super::lines::Lines;
+use super::progress::Progress;
 use crate::config::Loaded;
 use crate::inference::Inference;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie embed \"some words\"
+  corbie embed --json --query < questions.txt")]
 pub(super) struct Embed {
     /// The texts; without any, each line of stdin is one
+    #[arg(value_name = "TEXT")]
     texts: Vec<String>,
     /// Print one JSON object a text, with its vector, model, number of tokens and whether it was cut
     #[arg(long)]
@@ -37,6 +43,7 @@ pub(super) fn run(command: &Embed, loaded: &Loaded, out: &mut dyn Write) -> End 
     if stdin.is_terminal() {
         return Err("give a text: corbie embed \"some words\"; or pipe lines into it".into());
     }
+    let progress = Progress::beside_results();
     let mut lines = Lines::of(stdin);
     loop {
         let before = lines.read();
@@ -45,6 +52,7 @@ pub(super) fn run(command: &Embed, loaded: &Loaded, out: &mut dyn Write) -> End 
             return Ok(ExitCode::SUCCESS);
         }
         runtime.block_on(work.embed(texts, before))?;
+        progress.tell(&format!("{} texts", lines.read()));
     }
 }
 

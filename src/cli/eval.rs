@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use clap::Args;
 
-use super::End;
 use super::classify::How;
 use super::progress::Progress;
+use super::{End, must_be_there, whole_file};
 use crate::classify::{Classification, Taxonomy};
 use crate::config::Loaded;
 use crate::evaluate::labelled::{self, Labelled};
@@ -18,6 +18,10 @@ use crate::evaluate::{Judged, Report, diagram, terminal, typos};
 use crate::inference::Inference;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie eval test.jsonl
+  corbie eval --train train.jsonl --svg reliability.svg test.jsonl")]
 pub(super) struct Eval {
     /// Files with `{"text": …, "label": …}` on each line, or `.csv` with the columns text and label; without a label a text
     /// belongs to no category
@@ -31,8 +35,8 @@ pub(super) struct Eval {
     /// Mistype this share of the characters first, such as 0.1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     typos: f64,
-    /// Write the reliability diagram to this file
-    #[arg(long, value_name = "FILE.svg")]
+    /// Write the reliability diagram to this file, as SVG
+    #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Print the report as JSON
     #[arg(long)]
@@ -46,6 +50,7 @@ pub(super) fn run(command: &Eval, loaded: &Loaded, out: &mut dyn Write) -> End {
     if !(0.0..=1.0).contains(&command.typos) {
         return Err("`--typos` is a share from 0 to 1, such as 0.1".into());
     }
+    command.files.iter().chain(&command.train).try_for_each(|file| must_be_there(file))?;
     let mut settings = command.how.settings(loaded);
     // A text that comes twice should cost what it costs.
     settings.cache_entries = 0;
@@ -69,8 +74,7 @@ pub(super) fn run(command: &Eval, loaded: &Loaded, out: &mut dyn Write) -> End {
     let report = Report::of(&judged, &names);
     let title = title(&command.files);
     if let Some(path) = &command.svg {
-        std::fs::write(path, diagram::svg(&report.calibration, &title))
-            .map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;
+        whole_file::replace(path, diagram::svg(&report.calibration, &title).as_bytes())?;
     }
     if command.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
@@ -102,10 +106,10 @@ async fn judge(
     texts: &[(String, Option<usize>)],
     share: f64,
 ) -> Result<Vec<Judged>, Box<dyn std::error::Error>> {
+    let progress = Progress::of("learning the categories …");
     classification.warm().await;
     // The model is loaded with the first text that needs it, which is not what a text costs.
     let _ = classification.classify("Is there anything that could be said about xylophones in Ulan Bator?").await;
-    let progress = Progress::new();
     let mut mistyping = typos::Mistyping::seeded(0);
     let (mut judged, mut unfit) = (Vec::with_capacity(texts.len()), 0);
     for (index, (text, truth)) in texts.iter().enumerate() {

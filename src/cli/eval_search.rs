@@ -15,9 +15,13 @@ use crate::evaluate::search::{self, Asked, Base, Kind, Measured, Report, Set, te
 use crate::inference::Inference;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie eval-search scifact
+  corbie eval-search --mode hybrid --limit 100 --json scifact")]
 pub(super) struct EvalSearch {
     /// Folders with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, as public retrieval sets have them
-    #[arg(required = true, value_name = "DIR")]
+    #[arg(required = true, value_name = "FOLDER")]
     folders: Vec<PathBuf>,
     /// Search only in this way; may be given several times
     #[arg(long, value_enum)]

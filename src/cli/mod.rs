@@ -3,14 +3,19 @@
 mod ask;
 mod certificates;
 mod classify;
+mod command;
+mod completions;
 pub mod config;
 mod embed;
+mod ending;
 mod eval;
 mod eval_search;
 mod extract;
+mod interrupt;
 mod knowledge;
 mod lines;
 mod listening;
+mod man;
 mod models;
 mod progress;
 mod providers;
@@ -20,16 +25,21 @@ mod table;
 mod taxonomy;
 mod tokens;
 mod tools;
+mod whole_file;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use corbie_mcp::TrustLevel;
 use serde_json::json;
 
-use crate::config::{Config, ConfigError, Loaded, Sources};
+use self::command::Typed;
+pub use self::command::command;
+use self::ending::WrongSettings;
+use crate::colour::Colour;
+use crate::config::{Config, Loaded, Sources};
 use crate::harmless::{harmless, one_line};
 use crate::{telemetry, workers};
 
@@ -45,15 +55,22 @@ pub struct Cli {
     #[command(flatten)]
     listen: Listen,
     /// Read this configuration file and no other
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true, help_heading = GLOBAL)]
     config: Option<PathBuf>,
     /// Trust every caller this far: untrusted, verified or trusted
-    #[arg(long, global = true, value_name = "LEVEL")]
+    #[arg(long, global = true, value_name = "LEVEL", hide_short_help = true, help_heading = GLOBAL)]
     trust: Option<TrustLevel>,
     /// Least important log messages to write: debug, info, warn or error
-    #[arg(long, global = true, value_name = "LEVEL")]
+    #[arg(long, global = true, value_name = "LEVEL", hide_short_help = true, help_heading = GLOBAL)]
     log_level: Option<String>,
+    /// Show colours: on terminals unless NO_COLOR is set (auto), always or never
+    #[arg(long, alias = "colour", global = true, value_name = "WHEN", hide_short_help = true, help_heading = GLOBAL)]
+    #[arg(value_enum, default_value_t, hide_default_value = true, hide_possible_values = true)]
+    color: Colour,
 }
+
+/// What every command understands; short help leaves it out.
+const GLOBAL: &str = "Global options";
 
 /// Where to listen, for `serve` and for starting without a command.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -62,15 +79,24 @@ struct Listen {
     #[arg(long)]
     http: bool,
     /// Listen on this port instead of 8090 and 3000; may be given several times
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "PORT")]
     port: Vec<u16>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Speak MCP on stdin and stdout, also in a terminal
+    #[command(after_help = "\
+Examples:
+  corbie stdio
+  corbie stdio --trust untrusted --log-level warn")]
     Stdio,
     /// Listen for HTTP, REST-style and WebSocket clients
+    #[command(after_help = "\
+Examples:
+  corbie serve
+  corbie serve --port 8090
+  corbie serve --stdio --log-level debug")]
     Serve {
         #[command(flatten)]
         listen: Listen,
@@ -108,6 +134,10 @@ enum Command {
     /// Show, check and explain the configuration
     #[command(subcommand)]
     Config(config::Command),
+    /// Print what a shell needs to complete what is typed
+    Completions(completions::Completions),
+    /// Print the man page, or write those of all commands
+    Man(man::Man),
     /// Read documents for another process of this program
     #[command(hide = true)]
     Worker { memory: u64 },
@@ -116,11 +146,27 @@ enum Command {
 /// What a command ended with, for `main` to print.
 type End = Result<ExitCode, Box<dyn std::error::Error>>;
 
-pub fn run(cli: Cli) -> End {
-    let Cli { command, listen, config, trust, log_level } = cli;
+/// Runs the command that was typed and tells how it ended.
+pub fn main() -> ExitCode {
+    match command::typed() {
+        Ok(Typed { cli, json }) => {
+            if json {
+                progress::silence();
+            }
+            ending::tell(run(cli), json)
+        }
+        Err(code) => code,
+    }
+}
+
+fn run(cli: Cli) -> End {
+    let Cli { command, listen, config, trust, log_level, color } = cli;
     if let Some(Command::Worker { memory }) = command {
         // It reads no settings: it is told what it needs.
         return workers::child::run(memory);
+    }
+    if !has_its_own_end(command.as_ref()) {
+        interrupt::end_at_once();
     }
     let mut sources = Sources { file: config, ..Sources::of_this_process()? };
     if let Some(trust) = trust {
@@ -132,7 +178,7 @@ pub fn run(cli: Cli) -> End {
     match command {
         None if listen.http || !listen.port.is_empty() => server(sources, &listen.port, serve::With::Http),
         None if std::io::stdin().is_terminal() => {
-            Cli::command().print_help()?;
+            self::command().color(color.into()).print_help()?;
             Ok(ExitCode::SUCCESS)
         }
         None | Some(Command::Stdio) => server(sources, &[], serve::With::Stdio),
@@ -162,13 +208,27 @@ pub fn run(cli: Cli) -> End {
         }
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut *screen::stdout()),
         Some(Command::Worker { .. }) => unreachable!("it has its own way"),
-        Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut *screen::stdout())?),
+        Some(Command::Config(command)) => match config::run(&command, sources, &mut *screen::stdout()) {
+            Err(config::Error::Config(mistakes)) => Err(WrongSettings(mistakes).into()),
+            ended => Ok(ended?),
+        },
+        Some(Command::Completions(command)) => completions::run(&command, &mut *screen::stdout()),
+        Some(Command::Man(command)) => man::run(&command, &mut *screen::stdout()),
+    }
+}
+
+/// Servers drain when they are interrupted, and some commands have something to undo or a line to end.
+fn has_its_own_end(command: Option<&Command>) -> bool {
+    match command {
+        None | Some(Command::Stdio | Command::Serve { .. } | Command::Ask(_)) => true,
+        Some(Command::Documents(command)) => command.undoes(),
+        Some(_) => false,
     }
 }
 
 /// Serves as the settings say, and tells of it as they say.
 fn server(sources: Sources, ports: &[u16], with: serve::With) -> End {
-    let loaded = Config::load(sources)?;
+    let loaded = Config::load(sources).map_err(WrongSettings)?;
     let exporting = telemetry::start_exporting(&loaded.config);
     warn(&loaded);
     let ended = serve::serve(&loaded, ports, with);
@@ -177,7 +237,7 @@ fn server(sources: Sources, ports: &[u16], with: serve::With) -> End {
 }
 
 /// Reads the settings and starts logging as they say.
-fn load(sources: Sources) -> Result<Loaded, ConfigError> {
+fn load(sources: Sources) -> Result<Loaded, WrongSettings> {
     let loaded = Config::load(sources)?;
     telemetry::start(&loaded.config.log);
     warn(&loaded);
@@ -186,7 +246,7 @@ fn load(sources: Sources) -> Result<Loaded, ConfigError> {
 
 /// The same for a command that people wait for, and that tells what happens in `modules` by itself: unless the
 /// settings name a level, only warnings of all others are logged.
-fn load_for(sources: Sources, modules: &[&'static str]) -> Result<Loaded, ConfigError> {
+fn load_for(sources: Sources, modules: &[&'static str]) -> Result<Loaded, WrongSettings> {
     let loaded = Config::load(sources)?;
     match loaded.is_set("log.level") {
         true => telemetry::start(&loaded.config.log),
@@ -194,6 +254,14 @@ fn load_for(sources: Sources, modules: &[&'static str]) -> Result<Loaded, Config
     }
     warn(&loaded);
     Ok(loaded)
+}
+
+/// A file or folder that was named has to be there.
+fn must_be_there(path: &Path) -> Result<(), String> {
+    match path.exists() {
+        true => Ok(()),
+        false => Err(format!("`{}` cannot be read: it is not there; check its path", path.display())),
+    }
 }
 
 fn warn(loaded: &Loaded) {

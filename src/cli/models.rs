@@ -7,11 +7,15 @@ use clap::Args;
 use corbie_infer::{Card, builtin_models};
 use serde_json::{Value, json};
 
-use super::End;
+use super::{End, harmless};
 use crate::config::Loaded;
 use crate::inference;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie models
+  corbie models --json")]
 pub(super) struct Models {
     /// Print JSON
     #[arg(long)]
@@ -45,6 +49,11 @@ pub(super) fn run(command: &Models, loaded: &Loaded, out: &mut dyn Write) -> End
         }
     }
     match in_use {
+        // Programs have read it above.
+        Some((_, Err(error))) if command.json => {
+            writeln!(std::io::stderr(), "corbie: {}", harmless(&error.to_string()))?;
+            Ok(ExitCode::FAILURE)
+        }
         Some((_, Err(error))) => Err(error.into()),
         _ => Ok(ExitCode::SUCCESS),
     }

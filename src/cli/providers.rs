@@ -24,6 +24,11 @@ use crate::route::methods::listing;
 use crate::route::tools::Listed;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie providers
+  corbie providers --models
+  corbie providers --json")]
 pub(super) struct Providers {
     /// List the models of each, with what they read and can do
     #[arg(long)]

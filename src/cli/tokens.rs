@@ -8,18 +8,24 @@ use clap::{Args, Subcommand};
 use corbie_mcp::TrustLevel;
 use serde_json::{Value, json};
 
+use super::ending::WrongSettings;
 use super::table::{Align, write_table};
-use super::{End, one_line};
+use super::{End, one_line, tools};
 use crate::access::{NewToken, TokenFile, TokenName, TokenRecord};
 use crate::app;
 use crate::config::duration::Timeout;
 use crate::config::server::RateLimit;
 use crate::config::trust::Level;
-use crate::config::{self, ConfigError, Loaded, Sources};
+use crate::config::{self, Loaded, Sources};
 use crate::harmless::harmless;
 use crate::knowledge::document::BaseName;
 
 #[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  corbie tokens create laptop --expires-in 90d
+  corbie tokens list
+  corbie tokens revoke laptop")]
 pub(super) enum Command {
     /// Make a token and print its secret, which is shown only this once
     ///
@@ -33,6 +39,11 @@ pub(super) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie tokens create laptop --expires-in 90d
+  corbie tokens create reader --tool 'knowledge-*' --base work
+  corbie tokens create bot --trust untrusted --rate-limit 5")]
 pub(super) struct Create {
     /// What logs and the audit call its holder
     name: TokenName,
@@ -58,6 +69,10 @@ pub(super) struct Create {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie tokens list
+  corbie tokens list --json")]
 pub(super) struct List {
     /// Print JSON
     #[arg(long)]
@@ -65,6 +80,9 @@ pub(super) struct List {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie tokens revoke laptop")]
 pub(super) struct Revoke {
     /// The token's name, as `corbie tokens list` shows it
     name: TokenName,
@@ -77,7 +95,7 @@ pub(super) struct Revoke {
 pub(super) fn run(
     command: &Command,
     trust: Option<TrustLevel>,
-    loaded: Result<Loaded, ConfigError>,
+    loaded: Result<Loaded, WrongSettings>,
     sources: &Sources,
     out: &mut dyn Write,
 ) -> End {
@@ -98,7 +116,7 @@ pub(super) fn run(
     }
 }
 
-fn warn_of_mistakes(loaded: &Result<Loaded, ConfigError>) -> std::io::Result<()> {
+fn warn_of_mistakes(loaded: &Result<Loaded, WrongSettings>) -> std::io::Result<()> {
     match loaded {
         Ok(_) => Ok(()),
         Err(error) => writeln!(std::io::stderr(), "corbie: {}", harmless(&error.to_string())),
@@ -140,7 +158,7 @@ fn check_tools(names: &[String], loaded: &Loaded) -> Result<(), Box<dyn std::err
             Some(_) => return Err(format!("no tool begins like `{name}`; `corbie tools list` shows them").into()),
             // A path of the OpenAI API that no tool stands for.
             None if name == "embeddings" => {}
-            None => match registry.find(name)?.name() {
+            None => match registry.find(name).map_err(tools::unknown)?.name() {
                 exact if exact == name => {}
                 other => return Err(format!("the tool is called `{other}`").into()),
             },

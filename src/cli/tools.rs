@@ -9,24 +9,37 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::End;
+use super::progress::Progress;
 use crate::app::{self, App};
 use crate::config::Loaded;
 use crate::config::trust::Via;
 
 #[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  corbie tools list
+  corbie tools call classify_text '{\"text\": \"what is 2 + 2?\"}'")]
 pub(super) enum Command {
     /// List every tool with the first line of its description
+    #[command(after_help = "\
+Examples:
+  corbie tools list
+  corbie tools list --json")]
     List {
         /// Print the whole listing as JSON, as `tools/list` gives it
         #[arg(long)]
         json: bool,
     },
     /// Call a tool and print what it gives; exits with 1 when the tool failed
+    #[command(after_help = "\
+Examples:
+  corbie tools call inspect_server
+  corbie tools call classify_text '{\"text\": \"what is 2 + 2?\"}'")]
     Call {
         /// Name of the tool
         name: String,
         /// Its arguments, as a JSON object
-        #[arg(default_value = "{}")]
+        #[arg(value_name = "JSON", default_value = "{}")]
         arguments: String,
         /// Print the whole result as JSON
         #[arg(long)]
@@ -55,11 +68,14 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
                     format!("the arguments are not valid JSON: {error}; write them as '{{\"key\": \"value\"}}'")
                 })?;
                 let params = json!({ "name": name, "arguments": arguments });
+                server.registry().find(name).map_err(unknown)?;
+                let progress = Progress::of(&format!("calling {name} …"));
                 let result = server.request(trust, "tools/call", &params).await;
                 if let Some(knowledge) = knowledge {
                     // What was begun comes to an end, or goes on with the next start; the index is written.
                     knowledge.finish(server.grace_ends()).await;
                 }
+                drop(progress);
                 let result = result?;
                 let called = CallResult::deserialize(&result)?;
                 if *json {
@@ -76,6 +92,11 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
             }
         }
     })
+}
+
+/// Why there is no such tool, with the next step as it is typed here.
+pub(super) fn unknown(error: impl std::fmt::Display) -> String {
+    error.to_string().replace("`tools/list`", "`corbie tools list`")
 }
 
 fn write_table(tools: &[Value], out: &mut dyn Write) -> std::io::Result<()> {

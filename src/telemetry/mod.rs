@@ -18,6 +18,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::colour;
 use crate::config::Config;
 use crate::config::log::{Format, Level, Log};
 use layer::Lines;
@@ -63,7 +64,7 @@ fn level(settings: &Log) -> LevelFilter {
 
 fn start_with(filter: Targets, format: Format, collect: Option<otlp::Collect>) {
     let write: layer::Write = match format {
-        Format::Text if std::io::stderr().is_terminal() => text::with_colours,
+        Format::Text if colour::suits(std::io::stderr().is_terminal()) => text::with_colours,
         Format::Text => text::plain,
         Format::Json => json::line,
     };

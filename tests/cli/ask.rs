@@ -143,10 +143,13 @@ fn p08_p11_json_has_the_answer_and_how_it_came_about() {
 }
 
 #[test]
-fn a_failure_is_no_json_but_a_line_on_stderr() {
+fn for_programs_a_failure_is_an_object_on_stdout() {
     let upstream = Upstream::start();
     let ended = upstream.corbie("ask --json --model acme/status-401 hello").run("");
-    assert!(ended.refusal().starts_with("corbie: acme, model `status-401`: "), "{ended:?}");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(1), ""), "{ended:?}");
+    let [told] = &ended.messages()[..] else { panic!("{ended:?}") };
+    assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("failed")));
+    assert!(told["message"].as_str().unwrap().starts_with("acme, model `status-401`: "), "{told}");
 }
 
 // === dry runs ===

@@ -257,6 +257,13 @@ impl Running {
         self.stdin = None;
     }
 
+    /// Goes away from its stdout, as `head` does.
+    #[allow(dead_code, reason = "the tests of exit codes need it")]
+    pub(crate) fn close_stdout(&mut self) {
+        self.unread = None;
+        self.out = Some(Lines::of(std::io::empty()));
+    }
+
     /// The next message on stdout.
     #[track_caller]
     pub(crate) fn receive(&mut self) -> Value {

@@ -425,7 +425,7 @@ fn suggest_asks_for_more_of_small_categories_and_prints_no_more_than_asked() {
     assert_eq!(told["weak"][0]["examples"], 6);
     let shown = succeeded(folder.run("suggest --most 1 my.json"));
     assert!(shown.out.contains("Categories that are weak; write more examples for them:"), "{shown:?}");
-    assert!(shown.out.contains("and 1 more; `--most 2` shows all"), "{shown:?}");
+    assert!(shown.out.contains("and 1 more; `--limit 2` shows all"), "{shown:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use corbie::cli::config::{Command, Error, Show, Validate, run};
+use corbie::cli::config::{Command, Error, List, Show, Validate, run};
 use proptest::prelude::*;
 
 use crate::Machine;
@@ -195,7 +195,7 @@ fn a17_validate_prints_ok_after_the_warnings() {
 #[test]
 fn a17_validate_prints_every_mistake_and_fails() {
     let machine = Machine::new().file("project/other.yaml", "log: {level: loud}\nserver: {nmae: x}\n");
-    let (code, text) = output(&machine, Command::Validate(Validate { path: Some("other.yaml".into()) }));
+    let (code, text) = output(&machine, Command::Validate(Validate { path: Some("other.yaml".into()), json: false }));
     assert_eq!(code, ExitCode::FAILURE);
     assert_eq!(
         text,
@@ -210,7 +210,7 @@ fn a17_list_tells_the_search_order_and_what_is_active() {
         .file("project/corbie.yml", "")
         .file("project/corbie.json", "{}")
         .file("home/corbie/corbie.toml", "");
-    let (_, text) = output(&machine, Command::List);
+    let (_, text) = output(&machine, Command::List(List::default()));
     assert_eq!(
         text,
         "\
@@ -229,7 +229,7 @@ system    absent    etc/corbie/corbie.toml
 system    absent    etc/corbie/corbie.json
 "
     );
-    let (_, text) = output(&machine.config("mine.yaml"), Command::List);
+    let (_, text) = output(&machine.config("mine.yaml"), Command::List(List::default()));
     assert!(text.contains("--config  absent    project/mine.yaml\n"));
     assert!(text.contains("project   skipped   project/corbie.yml\n"));
 }
@@ -243,9 +243,9 @@ fn a17_the_commands_are_typed_as_documented() {
     }
     let parse = |line: &str| Line::try_parse_from(line.split(' ')).map(|line| line.command);
     assert!(matches!(parse("config show --json"), Ok(Command::Show(Show { json: true }))));
-    assert!(matches!(parse("config validate"), Ok(Command::Validate(Validate { path: None }))));
-    assert!(matches!(parse("config validate a.yaml"), Ok(Command::Validate(Validate { path: Some(_) }))));
-    assert!(matches!(parse("config list"), Ok(Command::List)));
+    assert!(matches!(parse("config validate"), Ok(Command::Validate(Validate { path: None, json: false }))));
+    assert!(matches!(parse("config validate a.yaml"), Ok(Command::Validate(Validate { path: Some(_), json: false }))));
+    assert!(matches!(parse("config list"), Ok(Command::List(List { json: false }))));
     assert!(matches!(parse("config schema"), Ok(Command::Schema)));
 }
 

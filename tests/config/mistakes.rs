@@ -206,7 +206,10 @@ fn a06_what_is_not_yaml_toml_or_json_is_told_with_its_line() {
 
 #[test]
 fn a06_a_named_file_must_exist_and_have_a_known_format() {
-    assert_eq!(Machine::new().config("missing.yaml").mistakes(), ["project/missing.yaml: does not exist"]);
+    assert_eq!(
+        Machine::new().config("missing.yaml").mistakes(),
+        ["project/missing.yaml: does not exist; check the path"]
+    );
     assert_eq!(
         Machine::new().file("project/corbie.conf", "").config("corbie.conf").mistakes(),
         ["project/corbie.conf: is not a configuration file; use `.yaml`, `.yml`, `.toml` or `.json`"]

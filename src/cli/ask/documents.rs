@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::super::knowledge::failure::{Failure, told};
+use super::super::knowledge::failure::Failure;
 use super::super::knowledge::peer::Peer;
 use super::super::knowledge::search::{place, write_passages};
 use super::super::knowledge::{base, text};
@@ -14,11 +14,6 @@ use super::{Ask, pieces};
 use crate::config::Loaded;
 
 pub(super) async fn run(command: &Ask, question: &str, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let end = answer(command, question, loaded, out).await;
-    told(end, command.json, out)
-}
-
-async fn answer(command: &Ask, question: &str, loaded: &Loaded, out: &mut dyn Write) -> End {
     let peer = Peer::find_for_a_moment(&loaded.config).await?;
     peer.look_for_models().await;
     let waiting = pieces::waiting();

@@ -16,9 +16,11 @@ use tokio::time::{Duration, Instant};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::pieces::Pieces;
+use super::ending::INTERRUPTED;
 use super::screen::{DIM, PLAIN};
 use super::{End, one_line};
 use crate::app::{self, App};
+use crate::colour;
 use crate::config::Loaded;
 use crate::providers::chat::{Message, Part, Role, Stop};
 use crate::providers::{Chat, Delta};
@@ -26,6 +28,12 @@ use crate::route::methods::Usage;
 use crate::route::{self, Record, Routed, Router};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie ask \"Why is the sky blue?\"
+  corbie ask --explain \"Why is the sky blue?\"
+  git diff | corbie ask \"Write a commit message for this:\" -
+  corbie ask --documents \"How many days of holiday do new colleagues get?\"")]
 pub(super) struct Ask {
     /// The prompt; its words are joined. Without any, or with `-` as the last of them, stdin is read
     #[arg(value_name = "PROMPT", allow_negative_numbers = true)]
@@ -73,8 +81,6 @@ struct Answered<'a> {
     decision: &'a Record,
 }
 
-/// What shells take for "interrupted".
-const INTERRUPTED: i32 = 130;
 /// As long as this the index has to be written, where there is a new one.
 const FINISH: Duration = Duration::from_secs(10);
 
@@ -130,7 +136,7 @@ async fn end_on_interrupt() {
         if stderr.is_terminal() {
             let _ = writeln!(stderr);
         }
-        std::process::exit(INTERRUPTED);
+        std::process::exit(INTERRUPTED.into());
     }
 }
 
@@ -177,7 +183,11 @@ async fn stream(router: &Router, ask: route::Ask, thinking: bool, out: &mut dyn 
     pieces.end()?;
     let mut stderr = std::io::stderr();
     if stderr.is_terminal() {
-        writeln!(stderr, "{DIM}{}{PLAIN}", one_line(&summary(answering.record(), &stopped)))?;
+        let told = one_line(&summary(answering.record(), &stopped));
+        match colour::suits(true) {
+            true => writeln!(stderr, "{DIM}{told}{PLAIN}")?,
+            false => writeln!(stderr, "{told}")?,
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

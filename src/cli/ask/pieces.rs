@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use super::super::harmless;
 use super::super::progress::Progress;
 use super::super::screen::{DIM, PLAIN};
+use crate::colour;
 
 /// Writes an answer down piece by piece.
 pub(super) struct Pieces<'a> {
@@ -42,7 +43,7 @@ impl Pieces<'_> {
         self.waiting = None;
         self.thinks = true;
         let mut stderr = std::io::stderr();
-        if stderr.is_terminal() {
+        if colour::suits(stderr.is_terminal()) {
             return write!(stderr, "{DIM}{}{PLAIN}", harmless(text));
         }
         stderr.write_all(harmless(text).as_bytes())

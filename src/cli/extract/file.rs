@@ -17,7 +17,7 @@ pub(super) enum Failure {
     Unsupported(String),
     #[error("this is a folder; name the files in it, such as `{0}/*.pdf`")]
     Folder(String),
-    #[error("there is no such file")]
+    #[error("there is no such file; check its path")]
     Missing,
     #[error("the file cannot be opened: {0}")]
     Unreadable(io::Error),

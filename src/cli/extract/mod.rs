@@ -22,6 +22,12 @@ use file::Failure;
 use output::Output;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie extract report.pdf
+  corbie extract --markdown *.docx > all.md
+  corbie extract --json --ocr=force scan.png
+  curl -s https://example.com | corbie extract -")]
 pub(super) struct Extract {
     /// PDF, DOCX, PPTX, XLSX, HTML, SVG, JPG, PNG, MD, TXT or CSV; `-` is stdin
     #[arg(required = true, value_name = "FILE")]

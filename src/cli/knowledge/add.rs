@@ -8,14 +8,20 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Duration, Instant};
 
 use super::failure::Failure;
-use super::interrupt::{INTERRUPTED, Interrupt};
+use super::interrupt::Interrupt;
 use super::peer::Peer;
 use super::tally::Tally;
 use super::{Common, counted, number, paths, resumed, text};
-use crate::cli::progress::Progress;
+use crate::cli::ending::INTERRUPTED;
+use crate::cli::progress::{self, Progress};
 use crate::cli::{End, one_line};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie add ~/Documents
+  corbie add 'docs/**/*.pdf' --tag handbook
+  corbie add report.pdf --base work --json")]
 pub(in crate::cli) struct Add {
     /// Files, folders, or patterns such as 'docs/**/*.pdf'
     #[arg(required = true, value_name = "PATH")]
@@ -176,7 +182,11 @@ struct Shown {
 
 impl Shown {
     fn new() -> Shown {
-        Shown { progress: Progress::new(), lines: !io::stderr().is_terminal(), last: Instant::now() }
+        Shown {
+            progress: Progress::new(),
+            lines: !io::stderr().is_terminal() && !progress::is_silent(),
+            last: Instant::now(),
+        }
     }
 
     fn tell(&mut self, status: &Value) {

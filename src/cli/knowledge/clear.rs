@@ -12,6 +12,10 @@ use super::{Common, base, counted, number, size, text};
 use crate::cli::{End, one_line};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie clear
+  corbie clear --base work --yes")]
 pub(in crate::cli) struct Clear {
     /// Remove everything without asking
     #[arg(long, short)]

@@ -1,12 +1,10 @@
 //! Why a command did not do what it was asked, for people and for programs.
 
-use std::io::{self, Write};
-use std::process::ExitCode;
-
 use serde_json::{Value, json};
 
 use super::text;
-use crate::cli::{End, one_line};
+use crate::cli::ending::WrongSettings;
+use crate::cli::one_line;
 use crate::knowledge::store;
 
 /// A situation; most of them a person can do something about.
@@ -22,12 +20,14 @@ pub(in crate::cli) enum Failure {
          start of a server, see `corbie tasks`"
     )]
     Gone,
-    #[error("there is no knowledge base, as `knowledge.enabled` is false in the settings")]
+    #[error("there is no knowledge base, as `knowledge.enabled` is false in the settings; set it to true")]
     Off,
     #[error("nobody knows where the user's data belong; set `knowledge.storage_path`")]
     NoStorage,
     #[error("there is no knowledge base in `{0}` yet; corbie add PATH makes one")]
     NothingYet(String),
+    #[error("there is no file `{0}`; name one that `corbie knowledge backup` made")]
+    NoBackup(String),
     #[error("the reply of `{0}` is no JSON object; is the server of another version?")]
     Unreadable(String),
     #[error("there is no knowledge base `{base}`; {}", choice(.base, .bases))]
@@ -58,28 +58,16 @@ pub(super) const EMPTY: &str = "the knowledge base is empty; add documents first
 /// So many documents are listed where a name may mean several; their ids are in `corbie show`.
 const MOST_LISTED: usize = 20;
 
-/// For programs, a failure is one line of JSON on stdout as well, as a tool would put it.
-pub(in crate::cli) fn told(end: End, json: bool, out: &mut dyn Write) -> End {
-    match end {
-        // Whoever read the output has gone.
-        Err(error) if is_broken_pipe(&*error) => Err(error),
-        Err(error) if json => {
-            writeln!(out, "{}", reply(&*error))?;
-            Ok(ExitCode::FAILURE)
-        }
-        end => end,
-    }
-}
-
-fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
-fn reply(error: &(dyn std::error::Error + 'static)) -> Value {
+/// For programs, the failure of any command is one object, as a tool would put it.
+pub(in crate::cli) fn reply(error: &(dyn std::error::Error + 'static)) -> Value {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return failure.reply();
     }
-    let code = error.downcast_ref::<store::Error>().map_or("failed", store::Error::kind);
+    let code = match error.downcast_ref::<store::Error>() {
+        Some(error) => error.kind(),
+        None if error.is::<WrongSettings>() => "invalid_settings",
+        None => "failed",
+    };
     json!({ "success": false, "error": code, "message": error.to_string() })
 }
 
@@ -121,6 +109,7 @@ impl Failure {
             Failure::Gone => "server_gone",
             Failure::Off => "knowledge_disabled",
             Failure::NoStorage | Failure::NothingYet(_) => "storage_not_found",
+            Failure::NoBackup(_) => "file_not_found",
             Failure::Unreadable(_) => "unreadable_reply",
             Failure::NoSuchBase { .. } => "knowledge_base_not_found",
             Failure::NoDocument(_) => "document_not_found",
@@ -181,18 +170,12 @@ mod tests {
 
     #[test]
     fn programs_read_a_failure_as_one_object() {
-        let replied = |error: Box<dyn std::error::Error>| {
-            let mut out = Vec::new();
-            told(Err(error), true, &mut out).unwrap();
-            serde_json::from_slice::<Value>(&out).unwrap()
-        };
+        let replied = |error: Box<dyn std::error::Error>| reply(&*error);
         let busy = replied(store::Error::Busy.into());
         assert_eq!((&busy["success"], &busy["error"]), (&json!(false), &json!("storage_busy")));
         assert_eq!(replied("odd".into()), json!({ "success": false, "error": "failed", "message": "odd" }));
         let tool = json!({ "success": false, "error": "x", "message": "y", "z": 1 });
         assert_eq!(replied(Failure::Tool(tool.clone()).into()), tool);
-        let gone = io::Error::from(io::ErrorKind::BrokenPipe);
-        assert!(told(Err(gone.into()), true, &mut Vec::new()).is_err(), "nobody is there to read it");
     }
 
     #[test]

@@ -3,8 +3,7 @@
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What shells take for "interrupted".
-pub(super) const INTERRUPTED: u8 = 130;
+use crate::cli::ending::INTERRUPTED;
 
 /// Watches for as long as it is kept.
 #[derive(Debug)]

@@ -12,19 +12,35 @@ use serde_json::{Value, json};
 
 use super::counted;
 use super::failure::Failure;
+use crate::cli::interrupt::Unfinished;
 use crate::cli::progress::Progress;
 use crate::cli::{End, one_line};
 use crate::config::Loaded;
 use crate::knowledge::store::{self, Options, Report, Store};
 
 #[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  corbie knowledge check
+  corbie knowledge backup knowledge.db
+  corbie knowledge restore knowledge.db")]
 pub(in crate::cli) enum Command {
     /// Read everything and tell what is wrong with it; exits with 1 if anything is
+    #[command(after_help = "\
+Examples:
+  corbie knowledge check
+  corbie knowledge check --json")]
     Check(Format),
     /// Mend what is damaged; no server may have it open. A file that has to be replaced is kept; exits with 1 if nothing
     /// of it could be read
+    #[command(after_help = "\
+Examples:
+  corbie knowledge repair")]
     Repair(Format),
     /// Copy everything into a new file; servers may go on meanwhile
+    #[command(after_help = "\
+Examples:
+  corbie knowledge backup knowledge.db")]
     Backup {
         /// The file to make
         file: PathBuf,
@@ -32,6 +48,9 @@ pub(in crate::cli) enum Command {
         format: Format,
     },
     /// Put a backup in the place of what is there, which is kept beside it; no server may have it open
+    #[command(after_help = "\
+Examples:
+  corbie knowledge restore knowledge.db")]
     Restore {
         /// The backup
         file: PathBuf,
@@ -61,7 +80,9 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
         Command::Repair(Format { json }) => {
             there()?;
             let folder = storage.clone();
+            let progress = Progress::of("reading everything, and mending what is damaged …");
             let repaired = tokio::task::spawn_blocking(move || Store::repair(&folder)).await??;
+            drop(progress);
             match *json {
                 true => writeln!(out, "{}", repaired::described(&repaired))?,
                 false => repaired::write(&repaired, out)?,
@@ -71,7 +92,9 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
         Command::Backup { file, format } => {
             there()?;
             let store = open(loaded).await?;
+            let (progress, unfinished) = (Progress::of("copying …"), Unfinished::file(file));
             store.backup(file).await?;
+            drop((progress, unfinished));
             let bytes = std::fs::metadata(file)?.len();
             tell(
                 format,
@@ -81,8 +104,13 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
             )
         }
         Command::Restore { file, format } => {
+            if !file.exists() {
+                return Err(Failure::NoBackup(one_line(&file.display().to_string())).into());
+            }
             let (folder, from) = (storage.clone(), file.clone());
+            let progress = Progress::of("reading the backup, and putting it in place …");
             let aside = tokio::task::spawn_blocking(move || Store::restore(&folder, &from)).await??;
+            drop(progress);
             let kept = match &aside {
                 Some(aside) => format!("; what was there before is kept as {}", aside.display()),
                 None => String::new(),
@@ -93,15 +121,6 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
                 &format!("restored {}{kept}", file.display()),
                 out,
             )
-        }
-    }
-}
-
-impl Command {
-    pub(super) fn json(&self) -> bool {
-        match self {
-            Command::Check(format) | Command::Repair(format) => format.json,
-            Command::Backup { format, .. } | Command::Restore { format, .. } => format.json,
         }
     }
 }

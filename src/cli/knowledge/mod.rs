@@ -28,10 +28,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use self::failure::told;
 use self::interrupt::Interrupt;
 use self::peer::Peer;
 use super::End;
+use super::progress::Progress;
 use crate::config::Loaded;
 
 #[derive(Debug, Subcommand)]
@@ -71,24 +71,25 @@ pub(super) const TOLD: &[&str] = super::ask::TOLD;
 
 pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let end = runtime.block_on(async {
+    runtime.block_on(async {
         match command {
             Command::Tasks(command) => tasks::run(command, loaded, out).await,
             Command::Knowledge(command) => keep::run(command, loaded, out).await,
             _ => with_peer(command, loaded, out).await,
         }
-    });
-    told(end, command.json(), out)
+    })
 }
 
 /// Runs a command that asks tools.
 async fn with_peer(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
     // From here on, so that no moment is left in which it would end the program half way.
     let interrupt = matches!(command, Command::Add(_)).then(Interrupt::watch);
+    let opening = Progress::of("opening the knowledge base …");
     let peer = match command {
         Command::Add(_) => Peer::find(&loaded.config).await?,
         _ => Peer::find_for_a_moment(&loaded.config).await?,
     };
+    drop(opening);
     let end = match (command, &interrupt) {
         (Command::Add(command), Some(interrupt)) => add::run(command, &peer, interrupt, out).await,
         (Command::Search(command), _) => search::run(command, &peer, out).await,
@@ -103,18 +104,9 @@ async fn with_peer(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> E
 }
 
 impl Command {
-    /// Whether a program reads what is printed.
-    fn json(&self) -> bool {
-        match self {
-            Command::Add(command) => command.common.json,
-            Command::Search(command) => command.common.json,
-            Command::Show(command) => command.common.json,
-            Command::Remove(command) => command.common.json,
-            Command::Clear(command) => command.common.json,
-            Command::Status(command) => command.common.json,
-            Command::Tasks(command) => command.json(),
-            Command::Knowledge(command) => command.json(),
-        }
+    /// Whether it has something to undo when it is interrupted.
+    pub(super) fn undoes(&self) -> bool {
+        matches!(self, Command::Add(_))
     }
 }
 

@@ -13,6 +13,10 @@ use super::{Common, base, counted, id, number, text};
 use crate::cli::{End, one_line};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie remove handbook.pdf
+  corbie remove --yes 3f2a 77c0")]
 pub(in crate::cli) struct Remove {
     /// The documents, as `corbie show` lists them: filenames, or ids, of which a beginning is enough
     #[arg(required = true, value_name = "DOCUMENT")]

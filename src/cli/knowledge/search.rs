@@ -6,12 +6,20 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::failure::Failure;
 use super::peer::Peer;
 use super::snippet::{Style, snippet};
 use super::{Common, base, text};
 use crate::cli::{End, one_line};
+use crate::colour;
+use crate::knowledge::date;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie search how many days of holiday do new colleagues get
+  corbie search --top 3 --format pdf \"notice period\"
+  corbie search --json --since 2026-01-31 invoices")]
 pub(in crate::cli) struct Search {
     /// What to look for, in your own words
     #[arg(required = true, value_name = "QUERY", allow_negative_numbers = true)]
@@ -20,7 +28,7 @@ pub(in crate::cli) struct Search {
     #[arg(long, value_name = "N")]
     top: Option<u64>,
     /// Leave out passages that are less relevant, from 0 to 1
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "SHARE")]
     min_relevance: Option<f64>,
     /// Only documents of this format, such as pdf; may be given several times
     #[arg(long, value_name = "FORMAT")]
@@ -38,9 +46,13 @@ pub(in crate::cli) struct Search {
     pub(super) common: Common,
 }
 
+/// The tool gives no more passages.
+const MOST: u64 = 50;
+
 pub(super) async fn run(command: &Search, peer: &Peer, out: &mut dyn Write) -> End {
     base::must_exist(peer, command.common.base()).await?;
     let query = command.words.join(" ");
+    command.check(&query)?;
     let reply = peer.call("knowledge-search", command.common.arguments(command.question(&query))).await?;
     if command.common.json {
         writeln!(out, "{reply}")?;
@@ -54,6 +66,25 @@ pub(super) async fn run(command: &Search, peer: &Peer, out: &mut dyn Write) -> E
 }
 
 impl Search {
+    /// What the tool would refuse in its own words is told in those that were typed.
+    fn check(&self, query: &str) -> Result<(), Failure> {
+        if query.trim().is_empty() {
+            return Err(Failure::argument("query", "the query is empty; say what to look for: corbie search QUERY"));
+        }
+        if self.top.is_some_and(|top| !(1..=MOST).contains(&top)) {
+            return Err(Failure::argument("top", format!("`--top` is a number from 1 to {MOST}")));
+        }
+        let dates = [("since", &self.since), ("until", &self.until)];
+        let is_wrong = |date: &Option<String>| date.as_ref().is_some_and(|date| date::bounds(date).is_none());
+        match dates.into_iter().find(|(_, date)| is_wrong(date)) {
+            Some((flag, _)) => Err(Failure::argument(
+                flag,
+                format!("`--{flag}` is no date; use one such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z"),
+            )),
+            None => Ok(()),
+        }
+    }
+
     fn question(&self, query: &str) -> Value {
         let mut question = json!({ "query": query });
         if let Some(top) = self.top {
@@ -84,7 +115,7 @@ impl Search {
 
 /// Passages for people: number, score, where each stands, and the part that the query is about.
 pub(in crate::cli) fn write_passages(passages: &[Value], query: &str, out: &mut dyn Write) -> io::Result<()> {
-    let style = Style { bold: may_colour(), indent: 3 };
+    let style = Style { bold: colour::suits(io::stdout().is_terminal()), indent: 3 };
     for (number, passage) in passages.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
@@ -112,11 +143,6 @@ pub(in crate::cli) fn place(passage: &Value) -> String {
         place += &format!(" · {}", headings.join(" › "));
     }
     place
-}
-
-/// On a terminal, unless its user wants none: see no-color.org.
-fn may_colour() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 #[cfg(test)]

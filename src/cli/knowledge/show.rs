@@ -13,6 +13,11 @@ use crate::cli::table::{Align, write_table};
 use crate::cli::{End, harmless, one_line};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie show
+  corbie show --sort name --order asc --limit 20
+  corbie show handbook.pdf --page 3")]
 pub(in crate::cli) struct Show {
     /// Print the text of this document: its filename, or its id, of which a beginning is enough
     #[arg(value_name = "DOCUMENT")]

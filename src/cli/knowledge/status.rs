@@ -11,6 +11,10 @@ use super::{Common, base, counted, number, size, text};
 use crate::cli::{End, one_line};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie status
+  corbie status --json")]
 pub(in crate::cli) struct Status {
     #[command(flatten)]
     pub(super) common: Common,

@@ -21,6 +21,11 @@ use crate::knowledge::task::{Task, TaskState};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+Examples:
+  corbie tasks
+  corbie tasks --limit 5 --json
+  corbie tasks cancel 3f2a")]
 pub(in crate::cli) struct Tasks {
     #[command(subcommand)]
     command: Option<Command>,
@@ -38,6 +43,9 @@ pub(in crate::cli) struct Tasks {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Cancel a task; what it has added by then stays
+    #[command(after_help = "\
+Examples:
+  corbie tasks cancel 3f2a")]
     Cancel {
         /// The task; a beginning of its id is enough
         id: String,
@@ -94,15 +102,6 @@ async fn cancel(beginning: &str, json: bool, loaded: &Loaded, out: &mut dyn Writ
         false => writeln!(out, "cancelled {id}; what it has added by then stays")?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-impl Tasks {
-    pub(super) fn json(&self) -> bool {
-        match &self.command {
-            Some(Command::Cancel { json, .. }) => *json,
-            None => self.json,
-        }
-    }
 }
 
 /// How far a task is, where somebody can be asked.

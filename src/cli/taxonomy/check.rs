@@ -14,6 +14,10 @@ use crate::classify::taxonomy::Category;
 use crate::config::Problem;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie taxonomy check mine.yaml
+  corbie taxonomy check --json mine.yaml")]
 pub(in crate::cli) struct Check {
     /// The taxonomy: `.yaml`, `.yml`, `.toml` or `.json`
     file: PathBuf,
@@ -41,7 +45,14 @@ pub(super) fn run(command: &Check, out: &mut dyn Write) -> End {
         }
         Err(error) if command.json => {
             let mistakes: Vec<Value> = error.problems.iter().map(mistake).collect();
-            writeln!(out, "{:#}", json!({ "file": file.to_string(), "mistakes": mistakes }))?;
+            let told = json!({
+                "success": false,
+                "error": "invalid_taxonomy",
+                "message": error.to_string(),
+                "file": file.to_string(),
+                "mistakes": mistakes,
+            });
+            writeln!(out, "{told:#}")?;
             return Ok(ExitCode::FAILURE);
         }
         Err(error) => return Err(error.into()),

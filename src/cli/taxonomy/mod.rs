@@ -5,7 +5,6 @@ mod gather;
 mod new;
 mod suggest;
 mod train;
-mod whole_file;
 mod yaml;
 
 use std::io::Write;
@@ -19,6 +18,11 @@ use crate::classify::Taxonomy;
 use crate::config::{ConfigError, Loaded, Problem, Source};
 
 #[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  corbie taxonomy new --out mine.yaml
+  corbie taxonomy check mine.yaml
+  corbie taxonomy train mine.yaml")]
 pub(super) enum Command {
     /// Check a taxonomy and print every mistake; exits with 1 if there are any
     Check(check::Check),
@@ -29,6 +33,9 @@ pub(super) enum Command {
     /// Tell which examples look wrong, which stand alone, and which categories are weak
     Suggest(suggest::Suggest),
     /// Print the JSON Schema of taxonomy files, for editors
+    #[command(after_help = "\
+Examples:
+  corbie taxonomy schema > taxonomy.schema.json")]
     Schema,
 }
 

@@ -5,15 +5,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::json;
 
 use super::gather::{Contradiction, Gathered, gather};
-use super::{End, counted, one_line, whole_file, yaml};
+use super::{End, counted, one_line, yaml};
 use crate::classify::Taxonomy;
 use crate::classify::taxonomy::MAX_FILE_BYTES;
+use crate::cli::{must_be_there, whole_file};
 use crate::config::{ConfigError, Problem, Segment};
 use crate::evaluate::labelled;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie taxonomy new --out mine.yaml
+  corbie taxonomy new tickets.csv --out mine.yaml --limit 200")]
 pub(in crate::cli) struct New {
     /// Labelled texts: `.jsonl` with `{"text": …, "label": …}` on each line, or `.csv` with a header such as `text,label`
     data: Option<PathBuf>,
@@ -24,8 +30,11 @@ pub(in crate::cli) struct New {
     #[arg(long, requires = "out")]
     force: bool,
     /// Keep at most this many examples of each category
-    #[arg(long, value_name = "N", default_value_t = 1000, requires = "data", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long = "limit", alias = "most", value_name = "N", default_value_t = 1000, requires = "data", value_parser = clap::value_parser!(u32).range(1..))]
     most: u32,
+    /// Print one JSON object about the file that was written
+    #[arg(long, requires = "out")]
+    json: bool,
 }
 
 /// Three categories that show every key.
@@ -56,6 +65,12 @@ pub(super) fn run(command: &New, out: &mut dyn Write) -> End {
     } else {
         whole_file::create(path, yaml.as_bytes())?;
     }
+    if command.json {
+        let (categories, examples) = (taxonomy.categories.len(), taxonomy.example_count());
+        let told = json!({ "file": path.display().to_string(), "categories": categories, "examples": examples });
+        writeln!(out, "{told:#}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let categories = counted(taxonomy.categories.len(), "category", "categories");
     let examples = counted(taxonomy.example_count(), "example", "examples");
     writeln!(out, "{}: {categories}, {examples}", path.display())?;
@@ -78,6 +93,7 @@ fn made_of(data: &Path, most: usize) -> Result<(String, Taxonomy), Box<dyn std::
     if !["jsonl", "ndjson", "csv"].iter().any(|known| extension.eq_ignore_ascii_case(known)) {
         return Err(format!("`{name}` is not a file of labelled texts; use `.jsonl` or `.csv`").into());
     }
+    must_be_there(data)?;
     let gathered = gather(&labelled::read(data)?, most);
     tell(&gathered, data);
     if gathered.categories.is_empty() {

@@ -21,6 +21,10 @@ use crate::evaluate::suggest::{Category, FOLDS, Suggestions, Suspect, TakenFor, 
 use crate::inference::{self, Inference};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie taxonomy suggest mine.yaml
+  corbie taxonomy suggest --limit 5 mine.yaml")]
 pub(in crate::cli) struct Suggest {
     /// The taxonomy
     file: PathBuf,
@@ -28,7 +32,7 @@ pub(in crate::cli) struct Suggest {
     #[arg(long)]
     json: bool,
     /// How much of each list is printed
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long = "limit", alias = "most", value_name = "N", default_value_t = 20)]
     most: usize,
 }
 
@@ -194,7 +198,7 @@ fn list<T>(
     }
     match items.len().saturating_sub(most) {
         0 => Ok(()),
-        more => writeln!(out, "  and {more} more; `--most {}` shows all", items.len()),
+        more => writeln!(out, "  and {more} more; `--limit {}` shows all", items.len()),
     }
 }
 

@@ -8,14 +8,18 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::json;
 
-use super::{End, counted, whole_file};
+use super::{End, counted};
 use crate::classify::Taxonomy;
 use crate::classify::learned::{self, LearnError, Learned};
 use crate::cli::progress::Progress;
+use crate::cli::whole_file;
 use crate::config::Loaded;
 use crate::inference::Inference;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie taxonomy train mine.yaml")]
 pub(in crate::cli) struct Train {
     /// The taxonomy; what is learned is kept beside it, as `.trained`
     file: PathBuf,

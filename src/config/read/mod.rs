@@ -99,7 +99,7 @@ fn parse(format: Format, text: &str, path: &Arc<Path>) -> Result<Node, Vec<Probl
 /// The bytes of a regular file within the limit; anything else could block or never end.
 fn bounded(path: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => "does not exist".to_owned(),
+        std::io::ErrorKind::NotFound => "does not exist; check the path".to_owned(),
         _ => format!("cannot be read: {error}"),
     };
     if !path.metadata().map_err(unreadable)?.is_file() {

@@ -36,7 +36,7 @@ pub enum Error {
     TooManyTasks { bound: u64 },
     #[error("there is a file `{}` already; name one that does not exist", .0.display())]
     Exists(PathBuf),
-    #[error("`{}`: {error}", .path.display())]
+    #[error("`{}`: {error}; check the path and its permissions", .path.display())]
     Io { path: PathBuf, error: io::Error },
     #[error("the store has been closed; start again")]
     Closed,

@@ -1,0 +1,155 @@
+//! The command line as it is typed: its commands in groups, and what a line of it means.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use clap::builder::Styles;
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, ValueEnum};
+
+use super::Cli;
+use super::ending::EXIT_CODES;
+use crate::colour::{self, Colour};
+use crate::harmless::{harmless, is_harmful};
+
+/// A command line that was understood.
+pub(super) struct Typed {
+    pub(super) cli: Cli,
+    /// Whether a program reads what is printed.
+    pub(super) json: bool,
+}
+
+/// The commands as the help lists them. One that stands nowhere here is listed at the end.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Begin", &["demo", "connect", "doctor"]),
+    ("Serve", &["serve", "stdio", "tools", "tokens"]),
+    ("Ask models", &["ask", "providers"]),
+    ("Documents", &["add", "search", "show", "remove", "clear", "status", "tasks", "knowledge", "extract"]),
+    ("Categories and vectors", &["classify", "taxonomy", "embed"]),
+    ("Measure", &["eval", "eval-search"]),
+    ("Settings and this program", &["config", "models", "licenses", "completions", "man", "help"]),
+];
+const OTHERS: &str = "Others";
+
+const EXAMPLES: &str = "\
+Examples:
+  corbie serve
+  corbie ask \"Why is the sky blue?\"
+  corbie add ~/Documents
+  corbie search how many days of holiday do new colleagues get";
+
+/// The whole command line, as clap knows it.
+pub fn command() -> Command {
+    let command = Cli::command().after_help(EXAMPLES).after_long_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"));
+    let template = template(&command);
+    command.help_template(template).bin_name("corbie")
+}
+
+/// Clap has no groups of commands, so they stand in the template.
+fn template(command: &Command) -> String {
+    let styles = Styles::styled();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let mut listed: Vec<(&str, String)> = Vec::new();
+    for known in command.get_subcommands().filter(|known| !known.is_hide_set()) {
+        listed.push((known.get_name(), known.get_about().map(ToString::to_string).unwrap_or_default()));
+    }
+    listed.push(("help", "Print the help of corbie, or of a command".into()));
+    let width = listed.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let mut groups = String::new();
+    let mut group = |title: &str, commands: &[&(&str, String)]| {
+        if commands.is_empty() {
+            return;
+        }
+        // Writing to a string does not fail.
+        let _ = writeln!(groups, "{header}{title}:{header:#}");
+        for (name, about) in commands {
+            let _ = writeln!(groups, "  {literal}{name}{literal:#}{:1$}  {about}", "", width - name.len());
+        }
+        groups.push('\n');
+    };
+    for (title, names) in GROUPS {
+        let named = names.iter().filter_map(|name| listed.iter().find(|(known, _)| known == name));
+        group(title, &named.collect::<Vec<_>>());
+    }
+    let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    group(OTHERS, &listed.iter().filter(|(name, _)| !is_grouped(name)).collect::<Vec<_>>());
+    format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{header}Options:{header:#}\n{{options}}{{after-help}}"
+    )
+}
+
+/// Understands the command line of this process, or says on the right stream why not. Help and version end it as well.
+pub(super) fn typed() -> Result<Typed, ExitCode> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let colour = colour_of(&arguments);
+    colour::choose(colour);
+    let matches = command().color(colour.into()).try_get_matches_from(&arguments);
+    let understood = matches.and_then(|matches| {
+        let json = wants_json(&matches);
+        Ok(Typed { cli: Cli::from_arg_matches(&matches)?, json })
+    });
+    understood.map_err(|error| {
+        say(&error, &arguments);
+        ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(u8::MAX))
+    })
+}
+
+/// Whatever was typed is repeated, and must not control the terminal.
+fn say(error: &clap::Error, arguments: &[OsString]) {
+    let is_harmless = arguments.iter().all(|argument| !argument.to_string_lossy().contains(is_harmful));
+    // Whoever does not listen needs no answer.
+    let _ = match is_harmless || matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        true => error.print(),
+        false => std::io::Write::write_all(&mut std::io::stderr(), harmless(&error.to_string()).as_bytes()),
+    };
+}
+
+/// What `--color` says, before anything is known to be right: a mistake is told in colours too.
+fn colour_of(arguments: &[OsString]) -> Colour {
+    let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy()).take_while(|one| one != "--");
+    let mut chosen = Colour::default();
+    while let Some(argument) = arguments.next() {
+        let value = match argument.strip_prefix("--color").or_else(|| argument.strip_prefix("--colour")) {
+            Some("") => arguments.next(),
+            Some(rest) => rest.strip_prefix('=').map(|value| value.to_owned().into()),
+            None => None,
+        };
+        chosen = value.and_then(|value| Colour::from_str(&value, false).ok()).unwrap_or(chosen);
+    }
+    chosen
+}
+
+/// Every command that prints for programs calls the flag so.
+fn wants_json(matches: &ArgMatches) -> bool {
+    let here = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or_default();
+    here || matches.subcommand().is_some_and(|(_, matches)| wants_json(matches))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn colours_are_chosen_before_the_line_is_understood() {
+        let colour = |line: &str| colour_of(&arguments(line));
+        assert_eq!(colour("corbie status"), Colour::Auto);
+        assert_eq!(colour("corbie --color never nonsense"), Colour::Never);
+        assert_eq!(colour("corbie nonsense --color=always"), Colour::Always);
+        assert_eq!(colour("corbie ask -- --color=always"), Colour::Auto);
+        assert_eq!(colour("corbie --colour=never"), Colour::Never);
+        assert_eq!(colour("corbie --color"), Colour::Auto);
+        assert_eq!(colour("corbie --color=pink"), Colour::Auto);
+    }
+
+    #[test]
+    fn programs_are_known_by_the_flag_of_whatever_command() {
+        let json = |line: &str| wants_json(&command().try_get_matches_from(arguments(line)).unwrap());
+        assert!(json("corbie tasks --json") && json("corbie tasks cancel x --json") && json("corbie status --json"));
+        assert!(!json("corbie tasks") && !json("corbie serve") && !json("corbie"));
+    }
+}

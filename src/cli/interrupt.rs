@@ -1,0 +1,77 @@
+//! Ctrl-C, for commands that have nothing to undo.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, mpsc};
+
+use super::ending::INTERRUPTED;
+use super::progress;
+use crate::locked::locked;
+
+/// A file that is being made. It does not outlive an interruption.
+pub(super) struct Unfinished;
+
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+impl Unfinished {
+    /// Nothing is ever taken away that was there before.
+    pub(super) fn file(path: &Path) -> Unfinished {
+        if path.symlink_metadata().is_err() {
+            *locked(&UNFINISHED) = Some(path.to_owned());
+        }
+        Unfinished
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        *locked(&UNFINISHED) = None;
+    }
+}
+
+/// Ends the program when a person asks for it, whatever it is doing. Files that commands make appear as a whole, or are
+/// taken away again, so that none is left half written.
+///
+/// Where no thread can be had, the system ends the program.
+pub(super) fn end_at_once() {
+    let (ready, is_ready) = mpsc::channel();
+    let watch = move || {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+        if runtime.block_on(interrupted(ready)).is_ok() {
+            leave_the_line();
+            if let Some(path) = locked(&UNFINISHED).take() {
+                // It may not have been begun.
+                let _ = std::fs::remove_file(path);
+            }
+            std::process::exit(INTERRUPTED.into());
+        }
+    };
+    if std::thread::Builder::new().name("interrupt".into()).spawn(watch).is_ok() {
+        // So that no moment is left in which the system would end the program.
+        let _ = is_ready.recv();
+    }
+}
+
+/// Says when it watches, and ends when a person asks for it.
+async fn interrupted(ready: mpsc::Sender<()>) -> std::io::Result<()> {
+    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+    // The system is asked to tell us with the first look.
+    tokio::select! {
+        biased;
+        asked = &mut interrupted => return asked,
+        () = std::future::ready(()) => {}
+    }
+    drop(ready);
+    interrupted.await
+}
+
+/// Takes a progress away, and the `^C` that the terminal has written.
+fn leave_the_line() {
+    let mut stderr = std::io::stderr();
+    // Nobody can be told that stderr cannot be written to.
+    let _ = match (progress::can_be_shown(), stderr.is_terminal()) {
+        (true, _) => write!(stderr, "\r\u{1b}[K"),
+        (false, true) => writeln!(stderr),
+        (false, false) => Ok(()),
+    };
+}

@@ -1,0 +1,103 @@
+//! `corbie man`: the manual, made of the help texts.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use clap_mangen::roff::{Roff, roman};
+
+use super::{End, command, one_line, whole_file};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  corbie man | man -l -
+  corbie man --folder ~/.local/share/man/man1")]
+pub(super) struct Man {
+    /// Write one page for each command into this folder, which is made if it is not there
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+/// A page, and the name that `man` finds it by.
+struct Page {
+    name: String,
+    roff: Vec<u8>,
+}
+
+/// What the writer of pages begins with: how apostrophes are written.
+const APOSTROPHES: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
+
+pub(super) fn run(command: &Man, out: &mut dyn Write) -> End {
+    // A page has room for what short help leaves out.
+    let mut whole = command::command().disable_help_subcommand(true).mut_args(|flag| flag.hide_short_help(false));
+    whole.build();
+    let Some(folder) = &command.folder else {
+        out.write_all(&page(&whole)?.roff)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let shown = one_line(&folder.display().to_string());
+    std::fs::create_dir_all(folder)
+        .map_err(|error| format!("`{shown}` cannot be made: {error}; name a folder that can be written"))?;
+    let mut pages = Vec::new();
+    gather(&whole, &mut pages)?;
+    for Page { name, roff } in &pages {
+        whole_file::replace(&folder.join(format!("{name}.1")), roff)?;
+    }
+    writeln!(out, "{} pages in {shown}", pages.len())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The page of a command and those of the commands below it.
+fn gather(command: &clap::Command, pages: &mut Vec<Page>) -> io::Result<()> {
+    pages.push(page(command)?);
+    command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| gather(below, pages))
+}
+
+fn page(command: &clap::Command) -> io::Result<Page> {
+    let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+    let man =
+        clap_mangen::Man::new(command.clone()).manual("corbie").source(concat!("corbie ", env!("CARGO_PKG_VERSION")));
+    let mut roff = Vec::new();
+    man.render_title(&mut roff)?;
+    man.render_name_section(&mut roff)?;
+    man.render_synopsis_section(&mut roff)?;
+    man.render_description_section(&mut roff)?;
+    man.render_options_section(&mut roff)?;
+    if command.get_subcommands().any(|below| !below.is_hide_set()) {
+        man.render_subcommands_section(&mut roff)?;
+    }
+    let below = command.get_after_long_help().or(command.get_after_help());
+    sections(&below.map(ToString::to_string).unwrap_or_default()).to_writer(&mut roff)?;
+    // Every section brings what all of them need once.
+    let mut text = String::from_utf8_lossy(&roff).replace(APOSTROPHES, "");
+    text.insert_str(0, APOSTROPHES);
+    Ok(Page { name, roff: text.into_bytes() })
+}
+
+/// What stands below a help text, such as its examples: each paragraph has a title, and becomes a section.
+fn sections(text: &str) -> Roff {
+    let mut roff = Roff::new();
+    for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
+        let (title, lines) = paragraph.split_once('\n').unwrap_or((paragraph, ""));
+        roff.control("SH", [title.trim_end_matches(':').to_uppercase().as_str()]);
+        for line in lines.lines() {
+            roff.text([roman(line)]);
+        }
+    }
+    roff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_paragraph_below_a_help_text_is_a_section() {
+        let written = sections("Examples:\n  corbie a\n  corbie b\n\nExit codes:\n  0  done").render();
+        for expected in [".SH EXAMPLES\n  corbie a\n  corbie b\n", ".SH \"EXIT CODES\"\n  0  done"] {
+            assert!(written.contains(expected), "{written}");
+        }
+    }
+}
