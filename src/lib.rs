@@ -9,6 +9,7 @@ mod changes;
 pub mod classify;
 pub mod cli;
 pub mod config;
+pub mod connect;
 pub mod describe;
 pub mod destinations;
 pub mod evaluate;
