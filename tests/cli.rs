@@ -9,6 +9,8 @@ mod ask;
 mod classification;
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "cli/connect.rs"]
+mod connect;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/eval_search.rs"]

@@ -4,6 +4,7 @@ mod ask;
 mod certificates;
 mod classify;
 pub mod config;
+mod connect;
 mod embed;
 mod eval;
 mod eval_search;
@@ -105,6 +106,8 @@ enum Command {
     Extract(extract::Extract),
     /// Show which models are inside, their licence and their hashes
     Models(models::Models),
+    /// Tell MCP clients of this program: Claude Desktop, Cursor, VS Code and others
+    Connect(connect::Connect),
     /// Show, check and explain the configuration
     #[command(subcommand)]
     Config(config::Command),
@@ -161,6 +164,7 @@ pub fn run(cli: Cli) -> End {
             extract::run(&command, &load_for(sources, extract::TOLD)?, &mut *screen::stdout())
         }
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut *screen::stdout()),
+        Some(Command::Connect(command)) => connect::run(&command, &sources, trust, &mut *screen::stdout()),
         Some(Command::Worker { .. }) => unreachable!("it has its own way"),
         Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut *screen::stdout())?),
     }
