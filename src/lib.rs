@@ -12,6 +12,7 @@ pub mod config;
 pub mod connect;
 pub mod describe;
 pub mod destinations;
+pub mod doctor;
 pub mod evaluate;
 mod gauges;
 pub mod harmless;

@@ -11,6 +11,8 @@ mod classification;
 mod commands;
 #[path = "cli/connect.rs"]
 mod connect;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/eval_search.rs"]

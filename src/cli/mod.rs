@@ -5,6 +5,7 @@ mod certificates;
 mod classify;
 pub mod config;
 mod connect;
+mod doctor;
 mod embed;
 mod eval;
 mod eval_search;
@@ -108,6 +109,8 @@ enum Command {
     Models(models::Models),
     /// Tell MCP clients of this program: Claude Desktop, Cursor, VS Code and others
     Connect(connect::Connect),
+    /// Check that everything works, and say what to do where it does not
+    Doctor(doctor::Doctor),
     /// Show, check and explain the configuration
     #[command(subcommand)]
     Config(config::Command),
@@ -165,6 +168,7 @@ pub fn run(cli: Cli) -> End {
         }
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut *screen::stdout()),
         Some(Command::Connect(command)) => connect::run(&command, &sources, trust, &mut *screen::stdout()),
+        Some(Command::Doctor(command)) => doctor::run(&command, sources, &mut *screen::stdout()),
         Some(Command::Worker { .. }) => unreachable!("it has its own way"),
         Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut *screen::stdout())?),
     }
