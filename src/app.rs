@@ -14,10 +14,11 @@ use serde_json::{Map, Value, json};
 use crate::access::{Access, TokenFileError};
 use crate::audit_file::AuditFile;
 use crate::classify::{self, Classification};
-use crate::config::{self, Config, ConfigError};
+use crate::config::{self, Config, ConfigError, Loaded, Sources};
 use crate::console;
 use crate::describe::Describer;
 use crate::destinations::Destinations;
+use crate::doctor;
 use crate::inference::Inference;
 use crate::knowledge::tasks_view::Tasks;
 use crate::knowledge::{self, Knowledge};
@@ -76,6 +77,15 @@ pub enum Error {
 
 /// Makes the server: everything registered before anything is read.
 pub fn build(config: &Config) -> Result<App, Error> {
+    assemble(config, None)
+}
+
+/// The same for settings that were read, and can be read again to be checked.
+pub fn build_loaded(loaded: &Loaded) -> Result<App, Error> {
+    assemble(&loaded.config, Some(&loaded.sources))
+}
+
+fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
     // The cache asks for the vector of a question, and then the classifier may; people search twice for the same.
     let inference = match config.router.cache.semantic || config.knowledge.enabled {
         true => Inference::remembering(config.inference.clone()),
@@ -122,6 +132,12 @@ pub fn build(config: &Config) -> Result<App, Error> {
         classify::Around { elsewhere: router.external_classifier().is_some(), stay: config.router.stay.clone() };
     let builder = classify::tools::register(builder, &classification, around);
     let mut builder = route::tools::register(builder, &router);
+    builder = builder.tool(doctor::tool::tool(doctor::tool::Server {
+        config: config.clone(),
+        sources: sources.cloned(),
+        inference: inference.clone(),
+        classification: classification.clone(),
+    }));
     if let Some(knowledge) = &knowledge {
         builder = knowledge::tools::register(builder, knowledge, &router);
         builder = knowledge::resources::register(builder, knowledge);

@@ -14,11 +14,15 @@ mod colours;
 mod commands;
 #[path = "cli/completions.rs"]
 mod completions;
+#[path = "cli/connect.rs"]
+mod connect;
 #[path = "cli/console.rs"]
 mod console;
 #[cfg(unix)]
 #[path = "cli/docs/mod.rs"]
 mod docs;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/errors.rs"]

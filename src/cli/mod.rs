@@ -6,6 +6,8 @@ mod classify;
 mod command;
 mod completions;
 pub mod config;
+mod connect;
+mod doctor;
 mod embed;
 mod ending;
 mod eval;
@@ -131,6 +133,10 @@ Examples:
     Extract(extract::Extract),
     /// Show which models are inside, their licence and their hashes
     Models(models::Models),
+    /// Tell MCP clients of this program: Claude Desktop, Cursor, VS Code and others
+    Connect(connect::Connect),
+    /// Check that everything works, and say what to do where it does not
+    Doctor(doctor::Doctor),
     /// Show, check and explain the configuration
     #[command(subcommand)]
     Config(config::Command),
@@ -207,6 +213,8 @@ fn run(cli: Cli) -> End {
             extract::run(&command, &load_for(sources, extract::TOLD)?, &mut *screen::stdout())
         }
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut *screen::stdout()),
+        Some(Command::Connect(command)) => connect::run(&command, &sources, trust, &mut *screen::stdout()),
+        Some(Command::Doctor(command)) => doctor::run(&command, sources, &mut *screen::stdout()),
         Some(Command::Worker { .. }) => unreachable!("it has its own way"),
         Some(Command::Config(command)) => match config::run(&command, sources, &mut *screen::stdout()) {
             Err(config::Error::Config(mistakes)) => Err(WrongSettings(mistakes).into()),

@@ -38,7 +38,7 @@ pub(super) fn serve(loaded: &Loaded, ports: &[u16], with: With) -> End {
 
 async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
-    let app = app::build(config)?;
+    let app = app::build_loaded(loaded)?;
     let http_options = app::http_options(config, &app);
     let App { server, classification, router, access, knowledge, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.

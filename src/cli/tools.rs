@@ -50,7 +50,7 @@ Examples:
 pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let App { server, knowledge, .. } = app::build(&loaded.config)?;
+        let App { server, knowledge, .. } = app::build_loaded(loaded)?;
         // Whoever may start the program may do what its stdio client may.
         let trust = loaded.config.trust.level(Via::Stdio).into();
         match command {

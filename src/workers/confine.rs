@@ -62,6 +62,17 @@ pub(super) fn files() -> Result<bool, Box<dyn std::error::Error>> {
     Ok(rules.create()?.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
 }
 
+/// Whether files can be given up on this machine. Tried on a thread that ends with it, since there is no way back.
+#[cfg(target_os = "linux")]
+pub fn has_landlock() -> bool {
+    std::thread::spawn(|| files().unwrap_or(false)).join().unwrap_or(false)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn has_landlock() -> bool {
+    false
+}
+
 /// Of all system calls only those that a program needs which computes, reads its input and writes its output, in all
 /// threads there are: no files, no network, no programs, no further threads, nothing that was open by accident.
 #[cfg(target_os = "linux")]

@@ -19,5 +19,6 @@ mod tesseract;
 mod wire;
 mod words;
 
+pub use confine::has_landlock;
 pub use message::Ocr;
 pub use pool::{Error, File, Pool, Read, Told};

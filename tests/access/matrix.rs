@@ -64,6 +64,9 @@ fn probes(listed: &Value) -> Vec<Probe> {
                 (_, Some(true)) => 2,
                 _ => 1,
             };
+            // Some ask for more than their effect does.
+            let least = LEVELS.iter().position(|level| tool["metadata"]["trust"] == *level).unwrap_or_default();
+            let level = least.max(level);
             let schema = &tool["inputSchema"];
             let required = schema["required"].as_array().cloned().unwrap_or_default();
             let argument = |name: &Value| {

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::ocr;
 
 /// What a model is, where it comes from, and what its files must be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +106,24 @@ fn is_none(number: &usize) -> bool {
 /// The models inside this build: the one for embeddings, then the one that reads pictures.
 pub fn builtin_models() -> &'static [Card] {
     &*CARDS
+}
+
+/// The files inside this build that are not what their cards say, by their names. Reads all of them, which takes a moment.
+pub fn damaged_builtin_files() -> Vec<String> {
+    let inside: [(&str, &[u8]); 6] = [
+        ("model.onnx", NETWORK),
+        ("model.onnx.data", WEIGHTS),
+        ("tokenizer.json", TOKENIZER),
+        ("det.onnx", ocr::DETECTION_FILE),
+        ("rec.onnx", ocr::RECOGNITION_FILE),
+        ("characters.txt", ocr::CHARACTERS.as_bytes()),
+    ];
+    let is_sound = |(name, bytes): &(&str, &[u8])| {
+        let hash: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut files = CARDS.iter().flat_map(|card| &card.files);
+        files.any(|file| file.name == *name && file.bytes == bytes.len() as u64 && file.sha256 == hash)
+    };
+    inside.iter().filter(|file| !is_sound(file)).map(|(name, _)| (*name).to_owned()).collect()
 }
 
 /// Of the model for embeddings.

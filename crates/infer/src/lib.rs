@@ -21,7 +21,7 @@ mod sequence;
 mod spelling;
 mod tokens;
 
-pub use builtin::{Card, builtin_models};
+pub use builtin::{Card, builtin_models, damaged_builtin_files};
 pub use embedder::{Embedder, Purpose};
 pub use embedding::{Embedding, ModelId};
 pub use error::Error;

@@ -32,6 +32,11 @@ fn their_files_are_the_ones_the_cards_name() {
 }
 
 #[test]
+fn the_files_inside_are_whole() {
+    assert_eq!(corbie_infer::damaged_builtin_files(), Vec::<String>::new());
+}
+
+#[test]
 fn the_cards_tell_what_each_model_does_and_its_licence() {
     let [embedding, reading] = builtin_models() else { panic!("two models are inside") };
     assert_eq!((EMBEDDER.dimension(), EMBEDDER.max_tokens()), (embedding.dimension, embedding.max_tokens));

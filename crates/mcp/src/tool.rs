@@ -16,7 +16,7 @@ use crate::error::{Error, RegistrationError};
 use crate::metrics::ToolStats;
 use crate::outcome::{Dialect, IntoOutcome, Outcome, ToolError, core_dialect};
 use crate::schema::{self, Schema, Violation};
-use crate::trust::Effect;
+use crate::trust::{Effect, TrustLevel};
 
 /// Something a caller can run by name.
 pub struct Tool {
@@ -38,6 +38,8 @@ pub struct Meta {
     /// Where it was declared.
     pub module: String,
     pub effect: Effect,
+    /// How far its callers must be trusted, where that is further than its effect asks for.
+    pub least_trust: Option<TrustLevel>,
     pub idempotent: bool,
     /// The version in which it was deprecated; it still works, with a warning (M-71).
     pub deprecated_in: Option<String>,
@@ -98,6 +100,7 @@ impl Tool {
             meta: Meta {
                 module: String::new(),
                 effect: Effect::Reads,
+                least_trust: None,
                 idempotent: false,
                 deprecated_in: None,
                 cache_ttl: DEFAULT_CACHE_TTL,
@@ -164,7 +167,8 @@ impl Tool {
 
     /// Same declaration, whatever function stands behind it (M-64).
     pub(crate) fn same_declaration(&self, other: &Tool) -> bool {
-        self.input == other.input && self.output == other.output && self.meta.effect == other.meta.effect
+        let declared = |tool: &Tool| (tool.meta.effect, tool.meta.least_trust);
+        self.input == other.input && self.output == other.output && declared(self) == declared(other)
     }
 
     pub(crate) fn listing_for(&self, with_output_schema: bool) -> Value {
@@ -193,6 +197,9 @@ impl Tool {
                 "cache_ttl": self.meta.cache_ttl.as_secs(),
             },
         });
+        if let Some(least) = self.meta.least_trust {
+            entry["metadata"]["trust"] = least.as_str().into();
+        }
         if let Some(title) = &self.title {
             entry["title"] = title.as_str().into();
         }
@@ -248,6 +255,12 @@ impl ToolBuilder {
 
     pub fn effect(mut self, effect: Effect) -> Self {
         self.meta.effect = effect;
+        self
+    }
+
+    /// For those who are trusted this far alone, although its effect would ask for less: it tells what is not for others.
+    pub fn least_trust(mut self, level: TrustLevel) -> Self {
+        self.meta.least_trust = Some(level);
         self
     }
 

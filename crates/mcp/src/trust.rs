@@ -58,16 +58,21 @@ pub struct Caller {
 }
 
 /// Lets a call of a tool through, or says what is missing. Pure.
-pub(crate) fn gate(tool: &str, effect: Effect, caller: &Caller) -> Result<(), Error> {
+///
+/// `least` is what a tool asks for beyond its effect.
+pub(crate) fn gate(tool: &str, effect: Effect, least: Option<TrustLevel>, caller: &Caller) -> Result<(), Error> {
     if !caller.may_use(tool) {
         return Err(Error::NotGranted { what: format!("`{tool}`") });
     }
-    enough(tool, effect, caller)
+    trusted(tool, effect, least.map_or(effect.needs(), |least| least.max(effect.needs())), caller)
 }
 
 /// Whether a caller is trusted with an effect. Pure.
 pub(crate) fn enough(tool: &str, effect: Effect, caller: &Caller) -> Result<(), Error> {
-    let needed = effect.needs();
+    trusted(tool, effect, effect.needs(), caller)
+}
+
+fn trusted(tool: &str, effect: Effect, needed: TrustLevel, caller: &Caller) -> Result<(), Error> {
     if caller.trust >= needed {
         return Ok(());
     }
@@ -167,15 +172,24 @@ mod tests {
         for trust in [TrustLevel::Untrusted, TrustLevel::Verified, TrustLevel::Trusted] {
             for effect in [Effect::Reads, Effect::Changes, Effect::Destroys] {
                 let caller = Caller::new(Via::Stdio, "test", trust);
-                assert_eq!(gate("t", effect, &caller).is_ok(), trust as u8 >= effect as u8);
+                assert_eq!(gate("t", effect, None, &caller).is_ok(), trust as u8 >= effect as u8);
             }
         }
     }
 
     #[test]
+    fn m85_a_tool_may_ask_for_more_trust_than_its_effect_and_never_for_less() {
+        let allowed =
+            |effect, least, trust| gate("t", effect, Some(least), &Caller::new(Via::Stdio, "x", trust)).is_ok();
+        assert!(!allowed(Effect::Reads, TrustLevel::Trusted, TrustLevel::Verified));
+        assert!(allowed(Effect::Reads, TrustLevel::Trusted, TrustLevel::Trusted));
+        assert!(!allowed(Effect::Destroys, TrustLevel::Untrusted, TrustLevel::Verified));
+    }
+
+    #[test]
     fn m97_a_refusal_names_the_tool_the_state_and_the_way_out() {
         let caller = Caller::new(Via::Http, "test", TrustLevel::Verified);
-        let text = gate("wipe", Effect::Destroys, &caller).expect_err("refused").to_string();
+        let text = gate("wipe", Effect::Destroys, None, &caller).expect_err("refused").to_string();
         assert_eq!(
             text,
             "tool `wipe` destroys data and needs trust `trusted`, but this caller is `verified`; the operator can \

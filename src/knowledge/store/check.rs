@@ -1,9 +1,13 @@
 //! Whether what is in the file is what should be.
 
+use std::path::Path;
+use std::time::Duration;
+
 use rusqlite::Connection;
 
 use super::error::Error;
-use super::{Store, vectors};
+use super::files::Files;
+use super::{Store, connection, schema, vectors};
 
 /// What a check has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub struct Report {
     pub problems: Vec<String>,
 }
 
+/// How long a glance waits for other processes.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// More problems than this say nothing new.
 const PROBLEMS: usize = 100;
 
@@ -32,6 +38,18 @@ impl Store {
     /// Reads the whole file and says what is wrong with it. Others may go on meanwhile.
     pub async fn check(&self) -> Result<Report, Error> {
         self.read(|transaction| Ok(check(transaction))).await
+    }
+}
+
+/// Whether the database of a folder can be opened, and its pages hang together. Changes nothing, and is quicker than
+/// [`Store::check`]; waits for the disk.
+pub fn glance(folder: &Path) -> Result<(), Error> {
+    let connection = connection::reader(&Files::of(folder).database, PATIENCE)?;
+    schema::version(&connection)?;
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    match found.as_str() {
+        "ok" => Ok(()),
+        _ => Err(Error::Corrupt(found)),
     }
 }
 

@@ -131,9 +131,9 @@ pub struct Engine {
 
 const DETECTION: &str = "detection";
 const RECOGNITION: &str = "recognition";
-const DETECTION_FILE: &[u8] = include_bytes!("../../models/PP-OCRv6-tiny/det.onnx");
-const RECOGNITION_FILE: &[u8] = include_bytes!("../../models/PP-OCRv6-tiny/rec.onnx");
-const CHARACTERS: &str = include_str!("../../models/PP-OCRv6-tiny/characters.txt");
+pub(crate) const DETECTION_FILE: &[u8] = include_bytes!("../../models/PP-OCRv6-tiny/det.onnx");
+pub(crate) const RECOGNITION_FILE: &[u8] = include_bytes!("../../models/PP-OCRv6-tiny/rec.onnx");
+pub(crate) const CHARACTERS: &str = include_str!("../../models/PP-OCRv6-tiny/characters.txt");
 
 impl Default for Settings {
     fn default() -> Settings {

@@ -64,7 +64,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
         let error = Error::Schema { tool: tool.name().to_owned(), violations };
         return finish(&tool, &call, &measure, Err(error));
     }
-    let denied = trust::gate(tool.name(), tool.meta().effect, &call.exchange.caller).err();
+    let denied = trust::gate(tool.name(), tool.meta().effect, tool.meta().least_trust, &call.exchange.caller).err();
     if let Some(denied) = denied.as_ref().filter(|_| !permission::can_be_asked_for(&tool, &call)) {
         measure.blocked(denied.error_type());
         tracing::warn!(tool = tool.name(), trust = %call.exchange.caller.trust, "refused: not enough trust");

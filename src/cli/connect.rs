@@ -1,0 +1,298 @@
+//! `corbie connect`: tells an MCP client of this program, by printing what it has to read or by writing it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use corbie_mcp::TrustLevel;
+use serde_json::{Map, Value, json};
+
+use super::table::{Align, write_table};
+use super::{End, one_line};
+use crate::config::Sources;
+use crate::connect::file::Readers;
+use crate::connect::{self, Change, Client, Connection, Place, Places, diff};
+
+const EXAMPLES: &str = "Examples:
+  corbie connect                                which clients are there, and which know corbie
+  corbie connect claude-desktop                 what to paste, and where
+  corbie connect claude-desktop --write         write it there, after a backup
+  corbie connect vscode --project --write       into .vscode/mcp.json of this folder
+  corbie connect cursor --url --write           use the server that `corbie serve` runs
+  corbie connect codex --remove                 take it out again";
+
+/// Where `corbie serve` listens unless the settings say otherwise.
+const SERVED: &str = "http://localhost:8090/mcp";
+/// How long a name may be; clients put it before the names of tools.
+const LONGEST_NAME: usize = 64;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Connect {
+    /// The client; without one, all are listed
+    client: Option<Client>,
+    /// Write into the client's file: after a backup, and with everything else left as it is
+    #[arg(long, requires = "client")]
+    write: bool,
+    /// Take the entry out of the client's file again
+    #[arg(long, requires = "client", conflicts_with_all = ["write", "url"])]
+    remove: bool,
+    /// Show what would change, and change nothing
+    #[arg(long, requires = "client")]
+    dry_run: bool,
+    /// The name of the entry: letters, digits, `-` and `_`
+    #[arg(long, default_value = "corbie", value_parser = name)]
+    name: String,
+    /// Connect to a server that runs, instead of having the client start one
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = SERVED, value_parser = url)]
+    url: Option<String>,
+    /// Another file than the one the client usually reads
+    #[arg(long, value_name = "PATH", requires = "client")]
+    file: Option<PathBuf>,
+    /// The file of the project in this folder: .mcp.json, .cursor/mcp.json or .vscode/mcp.json
+    #[arg(long, requires = "client", conflicts_with = "file")]
+    project: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("{0} takes no URL in its file; leave `--url` out, and it starts corbie itself")]
+    NoUrl(&'static str),
+    #[error("{0} has no file for a project; leave `--project` out, or name a file with `--file`")]
+    NoProject(&'static str),
+    #[error("`{}` is not there, and the client could not start corbie with it", .0.display())]
+    NoConfig(PathBuf),
+    #[error("`{}` cannot be written into a client's file, as it is not UTF-8; move it", .0.display())]
+    NotUtf8(PathBuf),
+}
+
+/// `sources` and `trust` are what was given before or after the command; a client starts corbie with the same.
+pub(super) fn run(command: &Connect, sources: &Sources, trust: Option<TrustLevel>, out: &mut dyn Write) -> End {
+    let places = Places::new(&sources.variables, &sources.folder);
+    let Some(client) = command.client else { return list(command, &places, out) };
+    let file = match (&command.file, command.project) {
+        (Some(file), _) => sources.folder.join(file),
+        (None, false) => client.file(&places),
+        (None, true) => client.project_file(&places).ok_or(Error::NoProject(client.title()))?,
+    };
+    let place = Place { client, file, name: command.name.clone() };
+    if command.remove {
+        return remove(command, &place, out);
+    }
+    let connection = connection(command, client, sources, trust)?;
+    let entry = connection.entry(client);
+    let change = connect::adding(&place, &entry)?;
+    if command.write || command.dry_run {
+        return write(command, &place, &change, Some(&entry), out);
+    }
+    if command.json {
+        let told = told(&place, &change, Some(&entry), None);
+        writeln!(out, "{told:#}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (title, path) = (client.title(), place.file.display());
+    if change.is_none() {
+        writeln!(out, "{title} is connected already: `{}` in {path}", place.name)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let verb = if change.was_there { "Replace the entry in" } else { "Paste this into" };
+    writeln!(out, "{verb} {path}\n\n{}", connection.snippet(client, &place.name).trim_end())?;
+    writeln!(out, "\nor have it written there:\n\n  {}\n\n{}", again(command, sources, trust), client.next_step())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(command: &Connect, place: &Place, out: &mut dyn Write) -> End {
+    let change = connect::removing(place)?;
+    if !change.was_there && !command.json {
+        writeln!(out, "There is no `{}` in {}; nothing was changed", place.name, place.file.display())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    write(command, place, &change, None, out)
+}
+
+/// Shows the change, and makes it unless it is only to be shown.
+fn write(
+    command: &Connect,
+    place: &Place,
+    change: &Change,
+    entry: Option<&Map<String, Value>>,
+    out: &mut dyn Write,
+) -> End {
+    let path = place.file.display();
+    if !command.json {
+        if change.is_none() {
+            let title = place.client.title();
+            writeln!(out, "{title} is connected already: `{}` in {path}; nothing was changed", place.name)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        write!(out, "{}", shown(place, change))?;
+    }
+    if command.dry_run || change.is_none() {
+        if command.json {
+            writeln!(out, "{:#}", told(place, change, entry, None))?;
+        } else {
+            writeln!(out, "\nNothing was changed")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let readers = if command.project { Readers::AsUsual } else { Readers::Owner };
+    let backup = change.opened.replace(&change.text, readers)?;
+    if command.json {
+        writeln!(out, "{:#}", told(place, change, entry, Some(backup.as_deref())))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    writeln!(out, "\nWrote {path}")?;
+    if let Some(backup) = backup {
+        writeln!(out, "The file as it was is in {}", backup.display())?;
+    }
+    writeln!(
+        out,
+        "{}",
+        if entry.is_some() { place.client.next_step() } else { "Restart the client to be rid of it." }
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The same for programs. `written` is there once the file has been, with the copy of what it was.
+fn told(place: &Place, change: &Change, entry: Option<&Map<String, Value>>, written: Option<Option<&Path>>) -> Value {
+    let state = match (change.is_none(), change.was_there) {
+        (true, true) => "same",
+        (false, true) if entry.is_some() => "different",
+        (false, true) => "there",
+        (_, false) => "absent",
+    };
+    json!({
+        "client": place.client.id(),
+        "name": place.name,
+        "file": place.file,
+        "exists": change.opened.exists(),
+        "state": state,
+        "entry": entry,
+        "diff": shown(place, change),
+        "written": written.is_some(),
+        "backup": written.flatten(),
+    })
+}
+
+fn shown(place: &Place, change: &Change) -> String {
+    diff::unified(&one_line(&place.file.display().to_string()), change.opened.text(), &change.text)
+}
+
+/// All clients, and which of them know this program.
+fn list(command: &Connect, places: &Places, out: &mut dyn Write) -> End {
+    let looked = |client: Client| {
+        let place = Place { client, file: client.file(places), name: command.name.clone() };
+        let found = connect::found(&place);
+        (client, place.file, found)
+    };
+    let clients: Vec<_> = Client::ALL.into_iter().map(looked).collect();
+    if command.json {
+        let told = |(client, file, found): &(Client, PathBuf, Result<Option<Value>, connect::Error>)| {
+            let mut told = json!({
+                "client": client.id(),
+                "title": client.title(),
+                "file": file,
+                "installed": client.seems_installed(places),
+                "connected": matches!(found, Ok(Some(_))),
+            });
+            if let Err(error) = found {
+                told["problem"] = error.to_string().into();
+            }
+            told
+        };
+        writeln!(out, "{:#}", json!({ "clients": clients.iter().map(told).collect::<Vec<_>>() }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |(client, file, found): &(Client, PathBuf, Result<Option<Value>, connect::Error>)| {
+        let installed = if client.seems_installed(places) { "yes" } else { "no" };
+        let connected = match found {
+            Ok(Some(_)) => "yes",
+            Ok(None) => "no",
+            Err(_) => "unreadable",
+        };
+        vec![client.id().into(), installed.into(), connected.into(), one_line(&file.display().to_string())]
+    };
+    let rows: Vec<Vec<String>> = clients.iter().map(row).collect();
+    let heading = ["CLIENT", "INSTALLED", "CONNECTED", "FILE"].map(|name| (name, Align::Left));
+    write_table(&heading, &rows, out)?;
+    writeln!(out, "\n`corbie connect CLIENT` shows what a client has to read, and `--write` writes it.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn connection(
+    command: &Connect,
+    client: Client,
+    sources: &Sources,
+    trust: Option<TrustLevel>,
+) -> Result<Connection, Box<dyn std::error::Error>> {
+    if let Some(url) = &command.url {
+        return match client.takes_url() {
+            true => Ok(Connection::Url(url.clone())),
+            false => Err(Error::NoUrl(client.title()).into()),
+        };
+    }
+    let mut arguments = vec!["stdio".to_owned()];
+    if let Some(config) = &sources.file {
+        let config = sources.folder.join(config);
+        if !config.exists() {
+            return Err(Error::NoConfig(config).into());
+        }
+        arguments.extend(["--config".to_owned(), text(&config)?]);
+    }
+    if let Some(trust) = trust {
+        arguments.extend(["--trust".to_owned(), trust.as_str().to_owned()]);
+    }
+    Ok(Connection::Program { command: text(&std::env::current_exe()?)?, arguments })
+}
+
+fn text(path: &Path) -> Result<String, Error> {
+    path.to_str().map(str::to_owned).ok_or_else(|| Error::NotUtf8(path.to_owned()))
+}
+
+/// The same command, but one that writes.
+fn again(command: &Connect, sources: &Sources, trust: Option<TrustLevel>) -> String {
+    let mut words = vec!["corbie".to_owned(), "connect".to_owned()];
+    words.extend(command.client.map(|client| client.id().to_owned()));
+    if command.name != "corbie" {
+        words.extend(["--name".to_owned(), command.name.clone()]);
+    }
+    if let Some(url) = &command.url {
+        words.push("--url".to_owned());
+        words.extend((url != SERVED).then(|| quoted(url)));
+    }
+    let path = |flag: &str, path: &Path| [flag.to_owned(), quoted(&path.display().to_string())];
+    words.extend(command.file.iter().flat_map(|file| path("--file", file)));
+    words.extend(command.project.then(|| "--project".to_owned()));
+    words.extend(sources.file.iter().flat_map(|file| path("--config", file)));
+    words.extend(trust.iter().flat_map(|trust| ["--trust".to_owned(), trust.as_str().to_owned()]));
+    words.push("--write".to_owned());
+    words.join(" ")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@%+=,".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+fn name(name: &str) -> Result<String, String> {
+    let is_fine = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    match (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_fine) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("use 1 to {LONGEST_NAME} letters, digits, `-` and `_`")),
+    }
+}
+
+fn url(text: &str) -> Result<String, String> {
+    match url::Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
+        _ => Err(format!("use a URL such as {SERVED}, or none")),
+    }
+}

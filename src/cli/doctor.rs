@@ -1,0 +1,69 @@
+//! `corbie doctor`: looks at everything, and says what to do about what is wrong.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::progress::Progress;
+use super::{End, one_line};
+use crate::config::Sources;
+use crate::doctor::{self, Check, Report, State, Subject};
+
+const EXAMPLES: &str = "Examples:
+  corbie doctor             look at everything on this machine; nothing leaves it
+  corbie doctor --online    ask providers elsewhere as well
+  corbie doctor --json      the same for scripts
+
+Exits with 0 when there is no problem, and with 1 otherwise.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Doctor {
+    /// Ask providers elsewhere too, which sends them their keys
+    #[arg(long)]
+    online: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(command: &Doctor, sources: Sources, out: &mut dyn Write) -> End {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let report = runtime.block_on(async {
+        let progress = Progress::new();
+        let tell = |name: &str| progress.tell(&format!("checking {name} …"));
+        doctor::examine(Subject::of(sources, command.online), tell).await
+    });
+    // A check that hangs must not keep the program.
+    runtime.shutdown_background();
+    match command.json {
+        true => writeln!(out, "{:#}", json!(report))?,
+        false => write(&report, out)?,
+    }
+    Ok(if report.problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn write(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
+    let width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or_default();
+    for Check { name, state, found, advice } in &report.checks {
+        writeln!(out, "{:<7}  {name:<width$}  {}", word(*state), one_line(found))?;
+        if let Some(advice) = advice {
+            writeln!(out, "{:<7}  {:<width$}  -> {}", "", "", one_line(advice))?;
+        }
+    }
+    match report.problems {
+        0 => writeln!(out, "\nNo problems."),
+        1 => writeln!(out, "\n1 problem."),
+        problems => writeln!(out, "\n{problems} problems."),
+    }
+}
+
+fn word(state: State) -> &'static str {
+    match state {
+        State::Ok => "ok",
+        State::Note => "note",
+        State::Problem => "PROBLEM",
+    }
+}

@@ -1,0 +1,44 @@
+//! The change of a file, as people know it from other programs.
+
+use similar::TextDiff;
+
+/// How many lines around a change are shown.
+const AROUND: usize = 3;
+/// How much of one line is shown. Some programs write everything into one.
+const WIDEST: usize = 400;
+
+/// A unified diff; nothing when both are the same.
+pub fn unified(name: &str, before: &str, after: &str) -> String {
+    if before == after {
+        return String::new();
+    }
+    let lines = TextDiff::from_lines(before, after);
+    let whole = lines.unified_diff().context_radius(AROUND).header(name, name).to_string();
+    whole.split_inclusive('\n').map(cut).collect()
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(WIDEST) {
+        Some((end, _)) => format!("{}…\n", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_shown_with_what_is_around_it() {
+        let shown = unified("file", "a\nb\nc\nd\ne\n", "a\nb\nc\nd\ne\nf\n");
+        assert_eq!(shown, "--- file\n+++ file\n@@ -3,3 +3,4 @@\n c\n d\n e\n+f\n");
+        assert_eq!(unified("file", "a", "a"), "");
+    }
+
+    #[test]
+    fn a_line_that_fills_screens_is_cut() {
+        let shown = unified("file", "", &"ü".repeat(100_000));
+        assert!(shown.chars().count() < 600, "{shown}");
+        assert!(shown.contains('…'), "{shown}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Changes one entry in the text of a client's file. Everything else keeps its place, its form and its comments.
+//!
+//! Pure. The result is read again and compared with what it has to say before anybody gets it, so that no mistake in
+//! here can spoil a file.
+
+mod json;
+mod toml;
+
+use serde_json::{Map, Value};
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// JSON, also with comments and with commas before closing brackets.
+    Json,
+    Toml,
+}
+
+/// Why a text is not changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("line {line}, column {column}: {why}; correct it there, then try again")]
+    Syntax { line: usize, column: usize, why: String },
+    #[error("it holds {found} where an object is expected; correct it, or name another file with `--file`")]
+    NotAnObject { found: &'static str },
+    #[error("`{key}` is {found} where an object is expected; correct it, then try again")]
+    NotASection { key: String, found: &'static str },
+    #[error("`{key}` is in it more than once, and clients do not agree on which counts; remove all but one")]
+    Twice { key: String },
+    #[error("its lines end in two ways; give all of them the same end, then try again")]
+    MixedLineEnds,
+    #[error("it is written in a way that cannot be changed safely; change it by hand")]
+    Unsafe,
+}
+
+/// Members that say how a server is started, and those that say where it is: of one kind only at a time.
+const OF_PROGRAMS: [&str; 4] = ["command", "args", "env", "cwd"];
+const OF_URLS: [&str; 4] = ["url", "headers", "http_headers", "bearer_token_env_var"];
+/// The mark that some editors of Windows put before a text.
+const MARK: char = '\u{feff}';
+
+/// The entry of that name, if there is one.
+pub fn find(format: Format, text: &str, section: &str, name: &str) -> Result<Option<Value>, Refused> {
+    let mut all = value(format, without_mark(text).1, section, name)?;
+    let section = all.get_mut(section).and_then(Value::as_object_mut);
+    Ok(section.and_then(|section| section.remove(name)))
+}
+
+/// The text with that entry. What else an entry of this name says, such as variables, stays in it.
+pub fn set(
+    format: Format,
+    text: &str,
+    section: &str,
+    name: &str,
+    entry: &Map<String, Value>,
+) -> Result<String, Refused> {
+    let (mark, body) = without_mark(text);
+    let mut expected = value(format, body, section, name)?;
+    let servers = expected.entry(section).or_insert_with(|| Map::new().into());
+    let Some(servers) = servers.as_object_mut() else { return Err(Refused::Unsafe) };
+    let merged = merged(servers.get(name), entry);
+    if servers.get(name).and_then(Value::as_object) == Some(&merged) {
+        return Ok(text.to_owned());
+    }
+    let edited = match format {
+        Format::Json => json::set(body, section, name, &merged),
+        Format::Toml => toml::set(body, section, name, &merged),
+    }?;
+    servers.insert(name.to_owned(), merged.into());
+    checked(format, mark, edited, section, name, &expected)
+}
+
+/// The text without that entry. The section stays, even with nothing in it.
+pub fn remove(format: Format, text: &str, section: &str, name: &str) -> Result<String, Refused> {
+    let (mark, body) = without_mark(text);
+    let mut expected = value(format, body, section, name)?;
+    let servers = expected.get_mut(section).and_then(Value::as_object_mut);
+    if servers.and_then(|servers| servers.remove(name)).is_none() {
+        return Ok(text.to_owned());
+    }
+    let edited = match format {
+        Format::Json => json::remove(body, section, name),
+        Format::Toml => toml::remove(body, section, name),
+    }?;
+    checked(format, mark, edited, section, name, &expected)
+}
+
+/// What the text says, if its sections are as they should be.
+fn value(format: Format, text: &str, section: &str, name: &str) -> Result<Map<String, Value>, Refused> {
+    let all = match format {
+        Format::Json => json::value(text, section, name),
+        Format::Toml => toml::value(text),
+    }?;
+    match all.get(section) {
+        None | Some(Value::Object(_)) => Ok(all),
+        Some(other) => Err(Refused::NotASection { key: section.to_owned(), found: kind(other) }),
+    }
+}
+
+fn checked(
+    format: Format,
+    mark: &str,
+    edited: String,
+    section: &str,
+    name: &str,
+    expected: &Map<String, Value>,
+) -> Result<String, Refused> {
+    let says = value(format, &edited, section, name).map_err(|_| Refused::Unsafe)?;
+    // Where the last table of a section goes, TOML has no section any more.
+    let no_less = says == *expected || {
+        let mut without = expected.clone();
+        let emptied = without.remove(section);
+        format == Format::Toml && emptied == Some(Map::new().into()) && says == without
+    };
+    match no_less {
+        true => Ok(format!("{mark}{edited}")),
+        false => Err(Refused::Unsafe),
+    }
+}
+
+/// Our members, and those of others that do not contradict them.
+fn merged(present: Option<&Value>, ours: &Map<String, Value>) -> Map<String, Value> {
+    let contradicting: &[&str] = if ours.contains_key("url") { &OF_PROGRAMS } else { &OF_URLS };
+    let Some(present) = present.and_then(Value::as_object) else { return ours.clone() };
+    let stays = |key: &str| match key {
+        // The person may have chosen from the tools.
+        "tools" => true,
+        "type" => ours.contains_key("type"),
+        _ => !contradicting.contains(&key),
+    };
+    let mut merged: Map<_, _> = present.clone().into_iter().filter(|(key, _)| stays(key)).collect();
+    for (key, value) in ours {
+        if key != "tools" || !merged.contains_key(key) {
+            merged.insert(key.clone(), value.clone());
+        }
+    }
+    merged
+}
+
+fn without_mark(text: &str) -> (&str, &str) {
+    text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 })
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "`null`",
+        Value::Bool(_) => "`true` or `false`",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! The files of clients on the disk: read within bounds, put aside before a change, and changed as a whole or not at all.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// How large a client's file may be. Some keep more than settings in it, but none comes near this.
+const MOST_BYTES: u64 = 32 * 1024 * 1024;
+/// How many copies are kept beside one file before somebody has to tidy up.
+const MOST_BACKUPS: u32 = 1000;
+/// How many links are followed to a file.
+const MOST_LINKS: usize = 16;
+
+/// A file that was read.
+#[derive(Debug)]
+pub struct Opened {
+    /// Where it really is, after all links.
+    pub path: PathBuf,
+    /// None where there is no file yet.
+    text: Option<String>,
+}
+
+/// Who may read a file that was not there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Nobody else: such files often hold keys.
+    Owner,
+    /// As other new files, for those of a project.
+    AsUsual,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("`{}` cannot be read: {error}", .path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error("`{}` is not a file; name another one with `--file`", .path.display())]
+    NotAFile { path: PathBuf },
+    #[error("`{}` is a chain of links without an end; name another file with `--file`", .path.display())]
+    Links { path: PathBuf },
+    #[error("`{}` has {bytes} bytes, and no client has that many settings; name another file with `--file`", .path.display())]
+    TooLarge { path: PathBuf, bytes: u64 },
+    #[error("`{}` is not text in UTF-8; save it as such, then try again", .path.display())]
+    NotUtf8 { path: PathBuf },
+    #[error("`{}` is read-only; make it writable if you want it changed", .path.display())]
+    ReadOnly { path: PathBuf },
+    #[error("`{}` was changed by another program in the meantime, and was left as it is; try again", .path.display())]
+    Changed { path: PathBuf },
+    #[error("`{}` cannot be written: {error}; the file was left as it is", .path.display())]
+    Unwritable { path: PathBuf, error: io::Error },
+    #[error("beside `{}` there are {MOST_BACKUPS} backups already; remove some", .path.display())]
+    TooManyBackups { path: PathBuf },
+}
+
+/// Reads a file, if there is one.
+pub fn open(path: &Path) -> Result<Opened, Error> {
+    let path = followed(path)?;
+    let unreadable = |error| Error::Unreadable { path: path.clone(), error };
+    let found = match fs::metadata(&path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Opened { path, text: None }),
+        Err(error) => return Err(unreadable(error)),
+    };
+    // A pipe would wait for ever.
+    if !found.is_file() {
+        return Err(Error::NotAFile { path });
+    }
+    if found.len() > MOST_BYTES {
+        return Err(Error::TooLarge { path, bytes: found.len() });
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(&path).map_err(unreadable)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(Error::TooLarge { bytes: bytes.len() as u64, path });
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Opened { path, text: Some(text) }),
+        Err(_) => Err(Error::NotUtf8 { path }),
+    }
+}
+
+impl Opened {
+    pub fn exists(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// A file that is not there says nothing.
+    pub fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
+    }
+
+    /// Puts the file aside, then writes `text` in its place. Gives back where it was put, if there was one.
+    pub fn replace(&self, text: &str, readers: Readers) -> Result<Option<PathBuf>, Error> {
+        let path = &self.path;
+        let unwritable = |error| Error::Unwritable { path: path.clone(), error };
+        let folder = folder_of(path);
+        fs::create_dir_all(folder).map_err(unwritable)?;
+        let metadata = if self.exists() { Some(fs::metadata(path).map_err(unwritable)?) } else { None };
+        if metadata.as_ref().is_some_and(|metadata| metadata.permissions().readonly()) {
+            return Err(Error::ReadOnly { path: path.clone() });
+        }
+        let backup = metadata.as_ref().map(|metadata| self.put_aside(metadata)).transpose()?;
+        let mut file = options(readers).tempfile_in(folder).map_err(unwritable)?;
+        file.write_all(text.as_bytes()).map_err(unwritable)?;
+        if let Some(metadata) = &metadata {
+            file.as_file().set_permissions(metadata.permissions()).map_err(unwritable)?;
+        }
+        file.as_file().sync_all().map_err(unwritable)?;
+        // Clients write into their own files; what they wrote since we looked must not be lost.
+        if open(path)?.text != self.text {
+            return Err(Error::Changed { path: path.clone() });
+        }
+        let placed = if self.exists() { file.persist(path) } else { file.persist_noclobber(path) };
+        placed.map_err(|failed| match failed.error.kind() {
+            ErrorKind::AlreadyExists => Error::Changed { path: path.clone() },
+            _ => unwritable(failed.error),
+        })?;
+        // The new name has to last as well; where a folder cannot be opened, the system sees to it.
+        if let Ok(folder) = File::open(folder) {
+            let _ = folder.sync_all();
+        }
+        Ok(backup)
+    }
+
+    /// A copy beside the file, under a name that nothing has yet, for the same readers.
+    fn put_aside(&self, metadata: &Metadata) -> Result<PathBuf, Error> {
+        for number in 1..=MOST_BACKUPS {
+            let path = backup_path(&self.path, number);
+            let unwritable = |error| Error::Unwritable { path: path.clone(), error };
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut copy = match options.open(&path) {
+                Ok(copy) => copy,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(unwritable(error)),
+            };
+            copy.write_all(self.text().as_bytes()).map_err(unwritable)?;
+            copy.set_permissions(metadata.permissions()).map_err(unwritable)?;
+            copy.sync_all().map_err(unwritable)?;
+            return Ok(path);
+        }
+        Err(Error::TooManyBackups { path: self.path.clone() })
+    }
+}
+
+/// The text of the copy that was made last, if it can be read.
+pub fn newest_backup(path: &Path) -> Option<String> {
+    let path = followed(path).ok()?;
+    let there = |number: &u32| backup_path(&path, *number).is_file();
+    let newest = (1..=MOST_BACKUPS).take_while(there).last()?;
+    open(&backup_path(&path, newest)).ok()?.text
+}
+
+/// `mcp.json.corbie-backup`, then `mcp.json.corbie-backup.2`, and so on.
+fn backup_path(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".corbie-backup");
+    if number > 1 {
+        name.push(format!(".{number}"));
+    }
+    path.with_file_name(name)
+}
+
+/// Where a path leads in the end. Writing there keeps the links that people made.
+fn followed(path: &Path) -> Result<PathBuf, Error> {
+    let mut at = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&at) {
+            Ok(target) => at = folder_of(&at).join(target),
+            // It is no link, or nothing at all.
+            Err(_) => return Ok(at),
+        }
+    }
+    Err(Error::Links { path: path.to_owned() })
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn options(readers: Readers) -> tempfile::Builder<'static, 'static> {
+    let mut options = tempfile::Builder::new();
+    options.prefix(".corbie-");
+    #[cfg(unix)]
+    if readers == Readers::AsUsual {
+        options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    }
+    #[cfg(not(unix))]
+    let _ = readers;
+    options
+}

@@ -1,0 +1,78 @@
+//! Whether the certificate of HTTPS is valid today, and for how long.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use super::validity::{Validity, validity};
+use super::{Check, Findings, Subject};
+
+/// More than any chain needs.
+const MOST_BYTES: u64 = 1 << 20;
+/// Time to get a new one.
+const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
+
+pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+    let tls = subject.config.as_ref()?.server.tls.clone()?;
+    let read = tokio::task::spawn_blocking(move || -> (String, std::io::Result<Vec<u8>>) {
+        let read = || {
+            let mut pem = Vec::new();
+            File::open(&tls.certificate)?.take(MOST_BYTES).read_to_end(&mut pem)?;
+            Ok(pem)
+        };
+        (tls.certificate.display().to_string(), read())
+    });
+    let (path, pem) = read.await.ok()?;
+    let mut findings = Findings::default();
+    match pem {
+        Err(error) => findings.problem(format!("`{path}` cannot be read: {error}"), "correct `server.tls.certificate`"),
+        Ok(pem) => match CertificateDer::from_pem_slice(&pem).ok().and_then(|certificate| validity(&certificate)) {
+            None => {
+                findings.problem(format!("`{path}` holds no certificate in PEM"), "correct `server.tls.certificate`")
+            }
+            Some(validity) => judge(&path, validity, SystemTime::now(), &mut findings),
+        },
+    }
+    findings.check("certificate")
+}
+
+fn judge(path: &str, Validity { from, until }: Validity, now: SystemTime, findings: &mut Findings) {
+    let day = |time: SystemTime| humantime::format_rfc3339_seconds(time).to_string();
+    let advice = "get a new one and put it in its place; the server takes it up by itself";
+    if now > until {
+        findings.problem(format!("`{path}` expired on {}", day(until)), advice);
+    } else if now < from {
+        findings.problem(
+            format!("`{path}` is valid from {} only", day(from)),
+            "check the clock of this machine, or get another one",
+        );
+    } else if now + SOON > until {
+        findings.note(format!("`{path}` expires on {}", day(until)), advice);
+    } else {
+        findings.ok(format!("`{path}` is valid until {}", day(until)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::State;
+
+    #[test]
+    fn what_is_told_depends_on_the_day() {
+        let day = |day: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(day * 24 * 3600);
+        let state = |now| {
+            let mut findings = Findings::default();
+            judge("x", Validity { from: day(100), until: day(200) }, now, &mut findings);
+            findings.check("certificate").unwrap().state
+        };
+        assert_eq!([99, 101, 185, 187, 199, 201].map(|now| state(day(now))), {
+            use State::{Note, Ok, Problem};
+            [Problem, Ok, Ok, Note, Note, Problem]
+        });
+    }
+}

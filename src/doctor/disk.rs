@@ -1,0 +1,83 @@
+//! Whether documents can be kept: the folder, the space, the database.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Check, Findings, Subject};
+use crate::knowledge::store::{self, Store};
+
+/// With less than this, adding documents soon fails.
+const LITTLE: u64 = 1 << 30;
+/// With less than this, it fails now.
+const NOTHING: u64 = 64 << 20;
+
+pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+    let config = subject.config.as_ref()?;
+    let mut findings = Findings::default();
+    if !config.knowledge.enabled {
+        findings.note("the knowledge base is off", "set `knowledge.enabled` to keep documents");
+        return findings.check("disk");
+    }
+    let Some(storage) = config.knowledge.storage() else {
+        findings.problem(
+            "nobody knows where documents are to be kept",
+            "set `knowledge.storage_path`, or the variable `HOME`",
+        );
+        return findings.check("disk");
+    };
+    tokio::task::spawn_blocking(move || look(&storage)).await.ok()?.check("disk")
+}
+
+fn look(storage: &Path) -> Findings {
+    let mut findings = Findings::default();
+    let shown = storage.display();
+    let advice = "give this user the folder, or set `knowledge.storage_path` to another";
+    let Some(folder) = nearest(storage) else {
+        findings.problem(format!("{shown} cannot be made"), advice);
+        return findings;
+    };
+    // Permissions do not tell all; a file without a name leaves nothing behind.
+    if let Err(error) = tempfile::tempfile_in(&folder) {
+        findings.problem(format!("{shown} cannot be written: {error}"), advice);
+        return findings;
+    }
+    if let Some(free) = free_bytes(&folder) {
+        let told = format!("{:.1} GB are free for {shown}", free as f64 / 1e9);
+        match free {
+            ..NOTHING => {
+                findings.problem(told, "free some space, or set `knowledge.storage_path` to a folder on another disk")
+            }
+            ..LITTLE => findings.note(told, "free some space before you add many documents"),
+            _ => findings.ok(told),
+        }
+    }
+    if !Store::exists(storage) {
+        findings.ok("there are no documents yet");
+        return findings;
+    }
+    match store::glance(storage) {
+        Ok(()) => findings.ok("the database opens and is whole"),
+        Err(error) => findings.problem(
+            error.to_string(),
+            "run `corbie knowledge check`; `corbie knowledge repair` saves what can be saved",
+        ),
+    }
+    findings
+}
+
+/// The folder itself, or the one that is there of those it is in. Anything else in the way is none.
+fn nearest(path: &Path) -> Option<PathBuf> {
+    let there = path.ancestors().find(|folder| folder.symlink_metadata().is_ok())?;
+    there.is_dir().then(|| there.to_owned())
+}
+
+#[cfg(unix)]
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let facts = rustix::fs::statvfs(folder).ok()?;
+    Some(facts.f_bavail.saturating_mul(facts.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}

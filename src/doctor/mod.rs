@@ -1,0 +1,234 @@
+//! Looks at everything a person would look at when something does not work: settings, ports, models, documents,
+//! providers, permissions, the disk. One file is one check; each tells what it found, and what to do about it.
+//!
+//! Nothing leaves this machine unless it is asked to, and nothing that is kept is changed. A check that hangs or panics
+//! is one more thing to tell.
+
+mod certificate;
+mod clients;
+mod configuration;
+mod disk;
+mod models;
+mod ocr;
+mod permissions;
+mod ports;
+mod providers;
+pub mod tool;
+mod validity;
+mod workers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::classify::Classification;
+use crate::config::{Config, ConfigError, Loaded, Sources};
+use crate::connect::Places;
+use crate::inference::Inference;
+
+/// What is looked at.
+#[derive(Debug)]
+pub struct Subject {
+    /// None where the settings cannot be read and nothing runs with older ones.
+    pub config: Option<Config>,
+    /// What reading the settings came to; none where they did not come from files.
+    pub read: Option<Result<Loaded, ConfigError>>,
+    /// Where the files of clients are; none where clients and ports are left out.
+    pub places: Option<Places>,
+    /// Providers elsewhere are asked too.
+    pub online: bool,
+    /// The models and the classifier of a server that runs.
+    pub running: Option<(Inference, Classification)>,
+}
+
+/// What one check found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Check {
+    pub name: &'static str,
+    pub state: State,
+    /// What was found
+    pub found: String,
+    /// What to do about it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum State {
+    Ok,
+    /// Good to know, and nothing is broken
+    Note,
+    Problem,
+}
+
+/// All that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Report {
+    pub checks: Vec<Check>,
+    /// How many of them found a problem
+    pub problems: usize,
+}
+
+/// What one or more looks of a check came to, before they are put together.
+#[derive(Debug, Default)]
+struct Findings(Vec<(State, String, Option<String>)>);
+
+/// A check, and how it is run.
+struct Item {
+    name: &'static str,
+    /// How long it may take.
+    limit: Duration,
+    /// What it needs to be run at all.
+    needs: Needs,
+    /// Nothing where there is nothing to look at.
+    run: fn(Arc<Subject>) -> BoxFuture<'static, Option<Check>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    Settings,
+    /// The person's own surroundings.
+    Places,
+    Both,
+}
+
+/// For what only looks.
+const SHORT: Duration = Duration::from_secs(10);
+/// For what works or waits for others; also where many programs share few processors.
+const LONG: Duration = Duration::from_secs(60);
+
+const CHECKS: [Item; 10] = [
+    Item { name: "configuration", limit: SHORT, needs: Needs::Nothing, run: |it| Box::pin(configuration::check(it)) },
+    Item { name: "ports", limit: SHORT, needs: Needs::Both, run: |it| Box::pin(ports::check(it)) },
+    Item { name: "certificate", limit: SHORT, needs: Needs::Settings, run: |it| Box::pin(certificate::check(it)) },
+    Item { name: "models", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(models::check(it)) },
+    Item { name: "documents", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(workers::check(it)) },
+    Item { name: "ocr", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(ocr::check(it)) },
+    Item { name: "providers", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(providers::check(it)) },
+    Item { name: "permissions", limit: SHORT, needs: Needs::Settings, run: |it| Box::pin(permissions::check(it)) },
+    Item { name: "disk", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(disk::check(it)) },
+    Item { name: "clients", limit: SHORT, needs: Needs::Places, run: |it| Box::pin(clients::check(it)) },
+];
+
+/// Runs all checks that can be run, one after the other, and tells which is next.
+pub async fn examine(subject: Subject, mut tell: impl FnMut(&str)) -> Report {
+    let subject = Arc::new(subject);
+    let mut checks = Vec::new();
+    for item in CHECKS.iter().filter(|item| subject.has(item.needs)) {
+        tell(item.name);
+        checks.extend(bounded(item, subject.clone()).await);
+    }
+    let problems = checks.iter().filter(|check| check.state == State::Problem).count();
+    Report { checks, problems }
+}
+
+/// Runs one check, whatever it does.
+async fn bounded(item: &Item, subject: Arc<Subject>) -> Option<Check> {
+    let mut task = tokio::spawn((item.run)(subject));
+    let failed = |found: String| {
+        let advice = "try again; if it stays so, report it with what `corbie doctor --json` prints".to_owned();
+        Some(Check { name: item.name, state: State::Problem, found, advice: Some(advice) })
+    };
+    match tokio::time::timeout(item.limit, &mut task).await {
+        Ok(Ok(check)) => check,
+        Ok(Err(_)) => failed("the check itself failed in a way nobody expected".into()),
+        Err(_) => {
+            task.abort();
+            failed(format!("the check did not end within {} seconds", item.limit.as_secs()))
+        }
+    }
+}
+
+impl Subject {
+    /// For the command line: the settings are read from their sources.
+    pub fn of(sources: Sources, online: bool) -> Subject {
+        let places = Places::new(&sources.variables, &sources.folder);
+        let read = Config::load(sources);
+        let config = read.as_ref().ok().map(|loaded| loaded.config.clone());
+        Subject { config, read: Some(read), places: Some(places), online, running: None }
+    }
+
+    fn has(&self, needs: Needs) -> bool {
+        let (settings, places) = (self.config.is_some(), self.places.is_some());
+        match needs {
+            Needs::Nothing => true,
+            Needs::Settings => settings,
+            Needs::Places => places,
+            Needs::Both => settings && places,
+        }
+    }
+}
+
+// === impl Findings ===
+
+impl Findings {
+    fn ok(&mut self, found: impl Into<String>) {
+        self.0.push((State::Ok, found.into(), None));
+    }
+
+    fn note(&mut self, found: impl Into<String>, advice: impl Into<String>) {
+        self.0.push((State::Note, found.into(), Some(advice.into())));
+    }
+
+    fn problem(&mut self, found: impl Into<String>, advice: impl Into<String>) {
+        self.0.push((State::Problem, found.into(), Some(advice.into())));
+    }
+
+    /// One check of all, as bad as the worst. What is fine is not told of where something is not.
+    fn check(self, name: &'static str) -> Option<Check> {
+        let state = self.0.iter().map(|(state, ..)| *state).max()?;
+        let told = || self.0.iter().filter(|(found, ..)| *found == state);
+        let found = told().map(|(_, found, _)| found.as_str()).collect::<Vec<_>>().join("; ");
+        let mut advice: Vec<&str> = told().filter_map(|(.., advice)| advice.as_deref()).collect();
+        advice.dedup();
+        let advice = (!advice.is_empty()).then(|| advice.join("; "));
+        Some(Check { name, state, found, advice })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject() -> Subject {
+        Subject { config: None, read: None, places: None, online: false, running: None }
+    }
+
+    async fn bounded_by(limit: Duration, run: fn(Arc<Subject>) -> BoxFuture<'static, Option<Check>>) -> Check {
+        let item = Item { name: "one", limit, needs: Needs::Nothing, run };
+        bounded(&item, Arc::new(subject())).await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_check_that_hangs_is_ended_and_told_of() {
+        let check = bounded_by(SHORT, |_| Box::pin(std::future::pending())).await;
+        assert_eq!((check.state, check.found.as_str()), (State::Problem, "the check did not end within 10 seconds"));
+    }
+
+    #[tokio::test]
+    async fn a_check_that_panics_is_told_of() {
+        let check = bounded_by(SHORT, |_| Box::pin(async { panic!("as the test wants it") })).await;
+        assert_eq!(check.state, State::Problem);
+        assert!(check.found.contains("nobody expected"), "{check:?}");
+    }
+
+    #[test]
+    fn findings_are_as_bad_as_the_worst_of_them() {
+        let mut findings = Findings::default();
+        findings.ok("fine");
+        findings.problem("one", "do this");
+        findings.problem("two", "do this");
+        let check = findings.check("x").unwrap();
+        assert_eq!(
+            (check.state, check.found.as_str(), check.advice.as_deref()),
+            (State::Problem, "one; two", Some("do this"))
+        );
+        assert_eq!(Findings::default().check("x"), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! Whether text in pictures is read, tried on a small drawing.
+
+use std::sync::Arc;
+
+use corbie_extract::Format;
+
+use super::{Check, Findings, Subject};
+use crate::config::ocr::Engine;
+use crate::workers::{File, Ocr, Pool};
+
+/// The word `TEXT`, drawn with strokes: no font is needed. It reads differently upside down.
+const DRAWING: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" width="306" height="132"><rect width="306" height="132" fill="#fff"/><g fill="none" stroke="#000" stroke-width="9"><path d="M40 36h40M60 36v60"/><path d="M140 36h-38v60h38M102 65h32"/><path d="M162 36l40 60M202 36l-40 60"/><path d="M224 36h40M244 36v60"/></g></svg>"##;
+const WORD: &str = "TEXT";
+
+pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+    let config = subject.config.as_ref()?;
+    let mut findings = Findings::default();
+    let (engine, advice) = match config.ocr.engine {
+        Engine::Off => {
+            findings
+                .note("it is off, so scans and pictures have no text", "set `ocr.engine` to `builtin` to read them");
+            return findings.check("ocr");
+        }
+        Engine::Builtin => {
+            ("what is inside", "raise `documents.memory` if it ended for want of memory; else install corbie again")
+        }
+        Engine::Tesseract => {
+            ("Tesseract", "install Tesseract with the languages of `ocr.language`, or set `ocr.engine` to `builtin`")
+        }
+    };
+    let pool = Pool::new(config.documents.clone(), config.ocr.clone());
+    let file = File {
+        bytes: DRAWING.as_bytes(),
+        name: Some("word.svg"),
+        named: Some(Format::Svg),
+        full: false,
+        ocr: Ocr::Force,
+    };
+    match pool.read(file, |_| {}).await {
+        Ok(read) => match (read.document.text(), read.partial) {
+            (text, None) if text.contains(WORD) => findings.ok(format!("{engine} reads text in pictures")),
+            (_, Some(error)) => findings.problem(error.to_string(), advice),
+            (_, None) => {
+                findings.problem(format!("{engine} did not read the word `{WORD}` in a drawing of it"), advice)
+            }
+        },
+        Err(error) => findings.problem(error.to_string(), advice),
+    }
+    findings.check("ocr")
+}

@@ -1,0 +1,63 @@
+//! Whether others on this machine can read what is private, or change what counts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Check, Findings, Subject};
+use crate::config::State;
+
+#[cfg(unix)]
+const OTHERS_WRITE: u32 = 0o022;
+#[cfg(unix)]
+const OTHERS_DO_ANYTHING: u32 = 0o077;
+
+pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+    let config = subject.config.as_ref()?;
+    let mut findings = Findings::default();
+    let layers = subject.read.as_ref().and_then(|read| read.as_ref().ok()).map(|loaded| loaded.layers.as_slice());
+    for layer in layers.unwrap_or_default().iter().filter(|layer| layer.state == State::Active) {
+        not_changed_by_others(&layer.path, &mut findings);
+    }
+    if let Some(tokens) = config.tokens_file() {
+        private(&tokens, "who may call is kept", "600", &mut findings);
+    }
+    if let Some(tls) = &config.server.tls {
+        private(&tls.key, "the key of HTTPS is kept", "600", &mut findings);
+    }
+    if let Some(storage) = config.knowledge.storage().filter(|_| config.knowledge.enabled) {
+        private(&storage, "documents are kept", "700", &mut findings);
+    }
+    if findings.0.is_empty() {
+        findings.ok("nobody else can read what is private");
+    }
+    findings.check("permissions")
+}
+
+/// Whoever can write settings decides what this program does.
+#[cfg(unix)]
+fn not_changed_by_others(path: &Path, findings: &mut Findings) {
+    if mode(path).is_some_and(|mode| mode & OTHERS_WRITE != 0) {
+        let path = path.display();
+        findings.problem(format!("others can change the settings in {path}"), format!("`chmod go-w {path}`"));
+    }
+}
+
+#[cfg(unix)]
+fn private(path: &Path, what: &str, wanted: &str, findings: &mut Findings) {
+    if mode(path).is_some_and(|mode| mode & OTHERS_DO_ANYTHING != 0) {
+        let path = path.display();
+        findings.problem(format!("others can get at {path}, where {what}"), format!("`chmod {wanted} {path}`"));
+    }
+}
+
+/// None where there is nothing yet.
+#[cfg(unix)]
+fn mode(path: &Path) -> Option<u32> {
+    std::fs::metadata(path).ok().map(|facts| std::os::unix::fs::PermissionsExt::mode(&facts.permissions()))
+}
+
+#[cfg(not(unix))]
+fn not_changed_by_others(_: &Path, _: &mut Findings) {}
+
+#[cfg(not(unix))]
+fn private(_: &Path, _: &str, _: &str, _: &mut Findings) {}

@@ -1,0 +1,72 @@
+//! Whether the providers of the settings can be asked. Those elsewhere are left alone unless the person says otherwise.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Check, Findings, Subject};
+use crate::config::providers::Provider as Settings;
+use crate::destinations::Destinations;
+use crate::providers::call;
+use crate::providers::client::Client;
+use crate::providers::pool::Pool;
+use crate::providers::provider::Provider;
+
+/// How long one may take to list its models.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+    let config = subject.config.as_ref()?;
+    let mut findings = Findings::default();
+    let client = Client::within(Destinations::new(&config.network));
+    for (name, settings) in &config.providers.named {
+        match Provider::new(name, settings, &client) {
+            Err(unusable) => {
+                findings.problem(format!("`{name}` {unusable}"), format!("do that, or take `providers.{name}` out"))
+            }
+            Ok(provider) if !provider.is_remote() => findings.ok(format!("`{name}` answers by itself")),
+            Ok(provider) if is_local(settings) || subject.online => {
+                ask(&provider, is_local(settings), &mut findings).await
+            }
+            Ok(_) => findings.ok(format!("`{name}` is configured and was not asked; `corbie doctor --online` asks it")),
+        }
+    }
+    // Servers of models on their usual ports of this machine.
+    let pool = Pool::new(&config.providers, &config.defaults, client);
+    pool.detect().await;
+    for found in pool.providers().iter().filter(|provider| provider.detected) {
+        findings.ok(format!("`{}` was found at {}", found.name, found.address().unwrap_or_default()));
+    }
+    if findings.0.is_empty() {
+        findings.note(
+            "none is configured, and none was found on this machine; all but `corbie ask` and answers of models works without",
+            "set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GOOGLE_API_KEY`, or start a server such as Ollama, to ask models",
+        );
+    }
+    findings.check("providers")
+}
+
+async fn ask(provider: &Provider, local: bool, findings: &mut Findings) {
+    let name = &provider.name;
+    match call::models(provider, (Instant::now() + PATIENCE).into()).await {
+        Ok(models) => findings.ok(format!("`{name}` answers and has {} models", models.len())),
+        Err(error) => {
+            let advice = match local {
+                true => format!("start it, or correct `providers.{name}.base_url`"),
+                false => format!("check its key, its address and the network, or take `providers.{name}` out"),
+            };
+            findings.problem(format!("`{name}` does not answer: {error}"), advice);
+        }
+    }
+}
+
+/// Nothing leaves this machine on the way to it.
+fn is_local(settings: &Settings) -> bool {
+    let host = settings.base_url.as_ref().and_then(|url| url.expose().host());
+    let here = match host {
+        Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    here && settings.proxy.is_none()
+}

@@ -1,0 +1,43 @@
+//! Whether a process to read documents in starts, and gives up what it must give up.
+
+use std::sync::Arc;
+
+use corbie_extract::Format;
+
+use super::{Check, Findings, Subject};
+use crate::workers::{File, Ocr, Pool, has_landlock};
+
+const TEXT: &str = "A crow remembers faces.";
+
+pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+    let config = subject.config.as_ref()?;
+    let mut findings = Findings::default();
+    let pool = Pool::new(config.documents.clone(), config.ocr.clone());
+    let file =
+        File { bytes: TEXT.as_bytes(), name: Some("crow.txt"), named: Some(Format::Text), full: false, ocr: Ocr::Off };
+    match pool.read(file, |_| {}).await {
+        Ok(read) if read.document.text().contains(TEXT) => {}
+        Ok(_) => {
+            findings.problem(
+                "a process read a document and said something else than what is in it",
+                "install corbie again",
+            );
+            return findings.check("documents");
+        }
+        Err(error) => {
+            let advice = "let this user start processes and limit them, and check `documents.memory`; without it no document is read";
+            findings.problem(error.to_string(), advice);
+            return findings.check("documents");
+        }
+    }
+    let confined = tokio::task::spawn_blocking(has_landlock).await.unwrap_or(false);
+    match confined {
+        true => findings.ok("a process reads them, without files, network or other programs"),
+        // A worker that cannot limit its system calls does not start at all.
+        false => findings.note(
+            "a process reads them with few system calls; this system has no Landlock, which would take files from it as well",
+            "use Linux 5.13 or later with Landlock, if documents come from strangers",
+        ),
+    }
+    findings.check("documents")
+}

@@ -1,0 +1,386 @@
+//! `corbie connect`: what clients are told, where it is written, and what is left alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::process::{Ended, Setup, corbie, request};
+
+/// The home folder of somebody who uses all clients.
+struct Home(TempDir);
+
+/// Every client, where its file is below the home folder, and the member with its servers.
+const CLIENTS: [(&str, &str, &str); 7] = [
+    ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"),
+    ("claude-code", ".claude.json", "mcpServers"),
+    ("cursor", ".cursor/mcp.json", "mcpServers"),
+    ("vscode", ".config/Code/User/mcp.json", "servers"),
+    ("copilot", ".copilot/mcp-config.json", "mcpServers"),
+    ("amazon-q", ".aws/amazonq/mcp.json", "mcpServers"),
+    ("codex", ".codex/config.toml", "mcp_servers"),
+];
+
+impl Home {
+    fn new() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    fn with(file: &str, text: impl AsRef<[u8]>) -> (Home, PathBuf) {
+        let home = Home::new();
+        let path = home.path(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        (home, path)
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.0.path().join(file)
+    }
+
+    fn corbie(&self, arguments: &str) -> Setup {
+        let home = self.0.path().display();
+        corbie(arguments).variable("HOME", home).variable("XDG_CONFIG_HOME", self.path(".config").display())
+    }
+
+    #[track_caller]
+    fn run(&self, arguments: &str) -> String {
+        let ended = self.corbie(arguments).run("");
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{arguments}: {ended:?}");
+        ended.out
+    }
+
+    fn refused(&self, arguments: &str) -> Ended {
+        let ended = self.corbie(arguments).run("");
+        assert_eq!(ended.code, Some(1), "{arguments}: {ended:?}");
+        ended
+    }
+}
+
+/// What a file says, in JSON.
+fn read(path: &Path) -> Value {
+    let text = fs::read_to_string(path).unwrap();
+    match path.extension().is_some_and(|ending| ending == "toml") {
+        true => json!(toml::from_str::<toml::Table>(&text).unwrap()),
+        false => serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")),
+    }
+}
+
+fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_corbie")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn v13_every_client_is_told_in_its_own_words() {
+    let home = Home::new();
+    let stdio = |kind: Option<&str>| {
+        let mut entry = json!({ "command": program(), "args": ["stdio"] });
+        kind.into_iter().for_each(|kind| entry["type"] = kind.into());
+        entry
+    };
+    let expected = |client: &str| match client {
+        "claude-code" | "vscode" => stdio(Some("stdio")),
+        "copilot" => {
+            let mut entry = stdio(Some("local"));
+            entry["tools"] = json!(["*"]);
+            entry
+        }
+        _ => stdio(None),
+    };
+    for (client, file, section) in CLIENTS {
+        let path = home.path(file);
+        let shown = home.run(&format!("connect {client}"));
+        assert!(shown.contains(&path.display().to_string()), "{shown}");
+        assert!(shown.contains(&format!("corbie connect {client} --write")), "{shown}");
+        assert!(!path.exists(), "{client} is only shown");
+        let written = home.run(&format!("connect {client} --write"));
+        assert!(written.contains("\n+++ ") && written.contains("Wrote "), "{written}");
+        assert_eq!(read(&path)[section]["corbie"], expected(client), "{client}");
+        // What was shown for copying is what was written.
+        let copied = fs::read_to_string(&path).unwrap();
+        assert!(shown.contains(copied.trim_end()), "{shown}\n{copied}");
+        assert!(home.run(&format!("connect {client} --write")).contains("connected already"));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn v13_clients_that_can_are_told_a_url() {
+    let home = Home::new();
+    for (client, file, section) in CLIENTS {
+        if client == "claude-desktop" {
+            assert!(home.refused("connect claude-desktop --url").refusal().contains("takes no URL"));
+            continue;
+        }
+        home.run(&format!("connect {client} --write --url"));
+        let entry = read(&home.path(file))[section]["corbie"].clone();
+        assert_eq!(entry["url"], "http://localhost:8090/mcp", "{client}");
+        let kind = if matches!(client, "cursor" | "codex") { Value::Null } else { json!("http") };
+        assert_eq!((&entry["type"], &entry["command"]), (&kind, &Value::Null), "{client}");
+        // And back to a program that it starts.
+        home.run(&format!("connect {client} --write"));
+        let entry = read(&home.path(file))[section]["corbie"].clone();
+        assert_eq!((&entry["command"], &entry["url"]), (&json!(program()), &Value::Null), "{client}");
+    }
+    let wrong = home.corbie("connect --url cursor").run("");
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.err.contains("use a URL such as"), "{wrong:?}");
+}
+
+/// The written entry, taken at its word: the program is started with its arguments, and answers as a server.
+#[cfg(target_os = "linux")]
+#[test]
+fn v13_what_is_written_starts_a_server_that_answers() {
+    for (client, file, section) in CLIENTS {
+        let home = Home::new();
+        let config = home.path("my settings.yaml");
+        fs::write(&config, "server: { name: connected }\nproviders: { detect_ports: [] }\n").unwrap();
+        let connected =
+            home.corbie("connect").argument(client).arguments("--write --config").argument(config.to_str().unwrap());
+        assert_eq!(connected.run("").code, Some(0));
+        let entry = read(&home.path(file))[section]["corbie"].clone();
+        let mut server = Setup::new(entry["command"].as_str().unwrap().into());
+        for argument in entry["args"].as_array().unwrap() {
+            server = server.argument(argument.as_str().unwrap());
+        }
+        let mut server = server.start();
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": client, "version": "1" } });
+        let answer = server.ask(&request(1, "initialize", hello));
+        assert_eq!(answer["result"]["serverInfo"]["name"], "connected", "{client}: {answer}");
+        let called = server.ask(&crate::process::call(2, "list_categories", json!({})));
+        assert_eq!(called["result"]["isError"], false, "{client}: {called}");
+    }
+}
+
+#[test]
+fn v13_everything_else_in_a_file_is_left_alone() {
+    let files = [
+        (
+            "claude-desktop",
+            "{\n  \"globalShortcut\": \"\",\n  \"mcpServers\": {\n    \"files\": { \"command\": \"npx\", \"args\": [\"-y\", \"x\"], \"env\": {\"A\": \"b\"} }\n  }\n}",
+        ),
+        (
+            "claude-code",
+            "{\"numStartups\":12,\"projects\":{\"/a\":{\"mcpServers\":{\"corbie\":{\"command\":\"local\"}}}},\"mcpServers\":{}}",
+        ),
+        (
+            "cursor",
+            "{\n\t// mine\n\t\"mcpServers\": {\n\t\t\"a\": { \"url\": \"https://example.com\" }, // last\n\t},\n}\n",
+        ),
+        (
+            "vscode",
+            "{\r\n    \"inputs\": [],\r\n    \"servers\": {\r\n        /* of the project */\r\n        \"a\": { \"type\": \"stdio\", \"command\": \"a\" }\r\n    }\r\n}\r\n",
+        ),
+        (
+            "copilot",
+            "\u{feff}{ \"mcpServers\": { \"a\": { \"type\": \"local\", \"command\": \"a\", \"args\": [], \"tools\": [\"*\"] } } }\n",
+        ),
+        ("amazon-q", ""),
+        ("amazon-q", "{}\n"),
+        (
+            "codex",
+            "# mine\nmodel = \"x\"\n\n[mcp_servers.docs]\ncommand = 'docs' # which\nargs = [\n  \"a\", # one\n]\n\n[tui]\ntheme = \"dark\"\n# end\n",
+        ),
+        ("codex", "model = 'x'\r\n[profiles.a]\r\nb = 1\r\n"),
+    ];
+    for (client, before) in files {
+        let home = Home::new();
+        let path = home.path("some/file");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, before).unwrap();
+        let flags = format!("connect {client} --file {}", path.display());
+        let dry = home.run(&format!("{flags} --dry-run"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), before, "{client}: a dry run");
+        let written = home.run(&format!("{flags} --write"));
+        let diff = |text: &str| text.split("\n\n").next().unwrap().to_owned();
+        assert_eq!(diff(&dry), diff(&written), "{client}: the diff tells what is written");
+        let after = fs::read_to_string(&path).unwrap();
+        assert!(after.contains("corbie"), "{after}");
+        for line in before.lines().filter(|line| line.trim().len() > 1) {
+            // The line before an entry may get a comma.
+            assert!(after.contains(line.trim_end()) || before.lines().count() == 1, "{client} lost {line:?}: {after}");
+        }
+        let backup = path.with_file_name("file.corbie-backup");
+        assert_eq!(fs::read_to_string(&backup).unwrap(), before, "{client}");
+        home.run(&format!("{flags} --remove"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), before, "{client}: gone without a trace");
+        assert!(home.run(&format!("{flags} --remove")).contains("nothing was changed"));
+        assert_eq!(fs::read_to_string(path.with_file_name("file.corbie-backup.2")).unwrap(), after);
+        assert_eq!(path.parent().unwrap().read_dir().unwrap().count(), 3, "{client}: the file and two backups");
+    }
+}
+
+/// With what other programs wrote in between, the entry alone is taken out.
+#[test]
+fn v13_an_entry_is_removed_from_a_file_that_went_on_changing() {
+    let (home, path) = Home::with(".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": {}\n  }\n}\n");
+    home.run("connect cursor --write");
+    let written = fs::read_to_string(&path).unwrap();
+    fs::write(&path, written.replace("\"a\": {}", "\"a\": {}, // one\n    \"b\": {}")).unwrap();
+    home.run("connect cursor --remove");
+    let after = fs::read_to_string(&path).unwrap();
+    assert_eq!(after, "{\n  \"mcpServers\": {\n    \"a\": {}, // one\n    \"b\": {}\n  }\n}\n");
+}
+
+#[test]
+fn v13_an_entry_that_says_something_else_is_brought_up_to_date() {
+    let before =
+        "{\"mcpServers\": {\"corbie\": {\"command\": \"/old/corbie\", \"args\": [], \"env\": {\"A\": \"1\"}}}}";
+    let (home, path) = Home::with(".cursor/mcp.json", before);
+    let shown = home.run("connect cursor");
+    assert!(shown.starts_with("Replace the entry in"), "{shown}");
+    let written = home.run("connect cursor --write");
+    assert!(written.contains("-{\"mcpServers\"") && written.contains("/old/corbie"), "{written}");
+    assert_eq!(
+        read(&path)["mcpServers"]["corbie"],
+        json!({ "command": program(), "args": ["stdio"], "env": { "A": "1" } })
+    );
+    assert_eq!(fs::read_to_string(path.with_file_name("mcp.json.corbie-backup")).unwrap(), before);
+    home.run("connect cursor --write");
+    assert!(!path.with_file_name("mcp.json.corbie-backup.2").exists(), "nothing changed, so nothing is put aside");
+}
+
+#[test]
+fn v13_broken_files_are_refused_and_left_as_they_are() {
+    let deep = "[".repeat(200_000);
+    let broken: [(&str, &[u8], &str); 11] = [
+        ("cursor", b"{\n  \"mcpServers\": {\n    \"a\": { \"command\": }\n  }\n}", "line 3, column "),
+        ("cursor", b"{ \"mcpServers\": {} ", "line 1, column "),
+        ("cursor", b"[1, 2]", "holds a list where an object is expected"),
+        ("cursor", b"\"text\"", "holds a text where an object is expected"),
+        ("cursor", b"{ \"mcpServers\": [] }", "`mcpServers` is a list where an object is expected"),
+        ("cursor", b"{ \"mcpServers\": {}, \"mcpServers\": {} }", "`mcpServers` is in it more than once"),
+        ("cursor", b"{ \"mcpServers\": { \"corbie\": {}, \"corbie\": {} } }", "`corbie` is in it more than once"),
+        ("cursor", b"{ \"a\": \"\xff\" }", "is not text in UTF-8"),
+        ("cursor", deep.as_bytes(), "line 1, column "),
+        ("codex", b"model = \"x\"\nmodel = \"y\"\n", "line 2, column 1"),
+        ("codex", b"mcp_servers = 1\n", "`mcp_servers` is a number where an object is expected"),
+    ];
+    for (client, bytes, why) in broken {
+        let home = Home::new();
+        let path = home.path("file");
+        fs::write(&path, bytes).unwrap();
+        for flag in ["--write", "--remove", "--dry-run", ""] {
+            let ended = home.refused(&format!("connect {client} --file {} {flag}", path.display()));
+            assert!(ended.refusal().contains(why), "{ended:?}");
+            assert!(ended.refusal().contains(&path.display().to_string()), "{ended:?}");
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
+        assert_eq!(home.0.path().read_dir().unwrap().count(), 1, "nothing was put beside it");
+    }
+}
+
+#[test]
+fn v13_what_is_no_file_or_cannot_be_written_is_refused() {
+    let (home, path) = Home::with("folder/inside", "");
+    let folder = path.parent().unwrap().display();
+    assert!(home.refused(&format!("connect cursor --write --file {folder}")).refusal().contains("is not a file"));
+    let below = path.join("mcp.json");
+    let ended = home.refused(&format!("connect cursor --write --file {}", below.display()));
+    assert!(ended.err.contains("cannot be"), "{ended:?}");
+    let huge = home.path("huge");
+    fs::File::create(&huge).unwrap().set_len(64 * 1024 * 1024).unwrap();
+    let ended = home.refused(&format!("connect cursor --write --file {}", huge.display()));
+    assert!(ended.refusal().contains("no client has that many settings"), "{ended:?}");
+    let ended = home.refused("connect cursor --write --config missing.yaml");
+    assert!(ended.refusal().contains("missing.yaml` is not there"), "{ended:?}");
+    assert!(home.refused("connect codex --project").refusal().contains("has no file for a project"));
+    assert_eq!(home.corbie("connect cursor --name no/slash").run("").code, Some(2));
+}
+
+#[cfg(unix)]
+#[test]
+fn v13_links_and_permissions_stay() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let (home, target) = Home::with("dotfiles/cursor.json", "{}");
+    fs::set_permissions(&target, PermissionsExt::from_mode(0o640)).unwrap();
+    fs::create_dir(home.path(".cursor")).unwrap();
+    let link = home.path(".cursor/mcp.json");
+    symlink("../dotfiles/cursor.json", &link).unwrap();
+    home.run("connect cursor --write");
+    assert!(link.symlink_metadata().unwrap().is_symlink(), "the link is still one");
+    assert_eq!(read(&target)["mcpServers"]["corbie"]["command"], program());
+    let backup = home.path("dotfiles/cursor.json.corbie-backup");
+    assert_eq!((mode(&target), mode(&backup)), (0o640, 0o640));
+    // A new file of a person is theirs alone; files often hold keys.
+    home.run("connect amazon-q --write");
+    assert_eq!(mode(&home.path(".aws/amazonq/mcp.json")), 0o600);
+    // A file that its owner protected is not gone around, and a circle of links has no end.
+    fs::set_permissions(&target, PermissionsExt::from_mode(0o444)).unwrap();
+    assert!(home.refused("connect cursor --remove").err.contains("is read-only"));
+    let circle = home.path("circle");
+    symlink("circle", &circle).unwrap();
+    let ended = home.refused(&format!("connect cursor --write --file {}", circle.display()));
+    assert!(ended.refusal().contains("links without an end"), "{ended:?}");
+}
+
+#[test]
+fn v13_projects_have_files_of_their_own() {
+    for (client, file, section) in [
+        ("claude-code", ".mcp.json", "mcpServers"),
+        ("cursor", ".cursor/mcp.json", "mcpServers"),
+        ("vscode", ".vscode/mcp.json", "servers"),
+    ] {
+        let setup = corbie(&format!("connect {client} --project --write --json --name other"));
+        let folder = setup.folder().canonicalize().unwrap();
+        let ended = setup.run("");
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+        let told: Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!((&told["written"], &told["name"]), (&json!(true), &json!("other")));
+        assert_eq!(Path::new(told["file"].as_str().unwrap()), folder.join(file));
+        assert!(told["diff"].as_str().unwrap().contains(section), "{told}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn v13_all_clients_are_listed_with_how_they_stand() {
+    let (home, _) = Home::with(".cursor/mcp.json", "{ broken");
+    home.run("connect copilot --write");
+    let listed = home.run("connect");
+    let line = |client: &str| {
+        listed.lines().find(|line| line.starts_with(client)).unwrap().split_whitespace().collect::<Vec<_>>()
+    };
+    assert_eq!(line("copilot")[1..3], ["yes", "yes"]);
+    assert_eq!(line("cursor")[1..3], ["yes", "unreadable"]);
+    assert_eq!(line("codex")[1..3], ["no", "no"]);
+    let told: Value = serde_json::from_str(&home.run("connect --json")).unwrap();
+    let clients = told["clients"].as_array().unwrap();
+    let ids: Vec<&str> = clients.iter().map(|client| client["client"].as_str().unwrap()).collect();
+    assert_eq!(ids, CLIENTS.map(|(client, _, _)| client));
+    for (told, (_, file, _)) in clients.iter().zip(CLIENTS) {
+        assert_eq!(Path::new(told["file"].as_str().unwrap()), home.path(file));
+    }
+    assert_eq!((&clients[4]["installed"], &clients[4]["connected"]), (&json!(true), &json!(true)));
+    assert!(clients[2]["problem"].as_str().unwrap().contains("line 1"), "{told}");
+}
+
+#[test]
+fn v13_scripts_are_told_what_would_change_and_what_did() {
+    let (home, path) = Home::with(".cursor/mcp.json", "{}");
+    let told =
+        |flags: &str| serde_json::from_str::<Value>(&home.run(&format!("connect cursor --json {flags}"))).unwrap();
+    let shown = told("");
+    assert_eq!((&shown["state"], &shown["written"], &shown["backup"]), (&json!("absent"), &json!(false), &Value::Null));
+    assert_eq!(shown["entry"], json!({ "command": program(), "args": ["stdio"] }));
+    assert!(shown["diff"].as_str().unwrap().contains("+    \"corbie\""), "{shown}");
+    let written = told("--write");
+    assert_eq!(written["written"], true);
+    assert_eq!(written["backup"], json!(path.with_file_name("mcp.json.corbie-backup")));
+    assert_eq!((&told("")["state"], &told("--write")["written"]), (&json!("same"), &json!(false)));
+    let removed = told("--remove");
+    assert_eq!(
+        (&removed["state"], &removed["written"], &removed["entry"]),
+        (&json!("there"), &json!(true), &Value::Null)
+    );
+    assert_eq!(told("--remove")["state"], "absent");
+}
+
+#[test]
+fn help_shows_examples() {
+    let ended = corbie("connect --help").run("");
+    assert!(ended.out.contains("Examples:\n  corbie connect "), "{ended:?}");
+}

@@ -1,0 +1,189 @@
+//! `corbie doctor` and `check_setup`: what is found, and what is said about it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::process::{Ended, Setup, call, corbie, free_port};
+
+/// In a folder that is also the home, with a port that nobody else in the tests uses.
+fn doctor(flags: &str) -> Setup {
+    corbie(&format!("doctor {flags}")).variable("CORBIE_SERVER__LISTEN", format!("localhost:{}", free_port()))
+}
+
+#[track_caller]
+fn report(ended: &Ended, code: i32) -> Value {
+    assert_eq!((ended.code, ended.err.as_str()), (Some(code), ""), "{ended:?}");
+    serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {}", ended.out))
+}
+
+#[track_caller]
+fn check<'r>(report: &'r Value, name: &str) -> &'r Value {
+    let found = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == name);
+    found.unwrap_or_else(|| panic!("no check `{name}` in {report:#}"))
+}
+
+/// The check found a problem that says this, and what to do.
+#[track_caller]
+fn problem(report: &Value, name: &str, found: &str, advice: &str) {
+    let check = check(report, name);
+    assert_eq!(check["state"], "problem", "{check}");
+    assert!(check["found"].as_str().unwrap().contains(found), "{check}");
+    assert!(check["advice"].as_str().unwrap().contains(advice), "{check}");
+}
+
+#[test]
+fn a_healthy_setup_has_no_problems_and_is_left_as_it_is() {
+    let setup = doctor("--json").variable("CORBIE_PROVIDERS__MOCK__TYPE", "mock");
+    let (folder, kept) = (setup.folder().to_owned(), tempfile::tempdir().unwrap());
+    let setup = setup.variable("XDG_DATA_HOME", kept.path().display());
+    assert!(folder.is_dir());
+    let report = report(&setup.run(""), 0);
+    assert_eq!(report["problems"], 0, "{report:#}");
+    let names: Vec<&str> =
+        report["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
+    let all = ["configuration", "ports", "models", "documents", "ocr", "providers", "permissions", "disk", "clients"];
+    assert_eq!(names, all);
+    for name in ["configuration", "ports", "models", "ocr", "providers", "permissions"] {
+        assert_eq!(check(&report, name)["state"], "ok", "{report:#}");
+    }
+    for check in report["checks"].as_array().unwrap() {
+        assert!(check["found"].as_str().is_some_and(|found| !found.is_empty()), "{check}");
+        assert_eq!(check.get("advice").is_some(), check["state"] != "ok", "{check}");
+    }
+    assert_eq!(kept.path().read_dir().unwrap().count(), 0, "looking makes no files");
+}
+
+#[test]
+fn people_are_told_the_same_in_words() {
+    let ended = doctor("").run("");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.out.lines().any(|line| line.starts_with("ok       ocr ")), "{}", ended.out);
+    assert!(ended.out.contains("note     clients") && ended.out.contains("-> run `corbie connect`"), "{}", ended.out);
+    assert!(ended.out.ends_with("\nNo problems.\n"), "{}", ended.out);
+    assert!(corbie("doctor --help").run("").out.contains("Examples:\n  corbie doctor "));
+}
+
+#[test]
+fn mistakes_in_the_settings_are_told_with_their_place() {
+    let setup = corbie("doctor --json").file("corbie.yaml", "server:\n  nmae: x\n");
+    let report = report(&setup.run(""), 1);
+    problem(&report, "configuration", "corbie.yaml:2", "corbie config validate");
+    assert!(check(&report, "configuration")["found"].as_str().unwrap().contains("did you mean `name`?"), "{report:#}");
+    assert_eq!(report["checks"].as_array().unwrap().len(), 2, "the rest needs settings: {report:#}");
+}
+
+#[test]
+fn a_port_that_another_program_has_is_told_with_its_process() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = other.accept().unwrap();
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi");
+        // Held until the check is over.
+        other
+    });
+    let setup = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("127.0.0.1:{port}"));
+    let report = report(&setup.run(""), 1);
+    drop(answering.join().unwrap());
+    problem(&report, "ports", &format!("127.0.0.1:{port} is taken by "), "server.listen");
+    #[cfg(target_os = "linux")]
+    problem(&report, "ports", &format!("(process {})", std::process::id()), "stop it");
+}
+
+#[test]
+fn a_port_that_corbie_has_is_fine() {
+    for token in ["", "a-token-of-the-operator"] {
+        let mut serving = corbie("serve --port 0");
+        if !token.is_empty() {
+            serving = serving.variable("MCP_API_KEY", token).variable("CORBIE_SERVER__AUTH", "bearer");
+        }
+        let mut serving = serving.start();
+        let setup = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("127.0.0.1:{}", serving.port()));
+        let report = report(&setup.run(""), 0);
+        assert!(check(&report, "ports")["found"].as_str().unwrap().starts_with("corbie answers at"), "{report:#}");
+    }
+}
+
+/// Also for root, who may write everywhere: a file stands where the folder should be.
+#[test]
+fn a_data_folder_that_cannot_be_written_is_told() {
+    let setup = doctor("--json").file("data", "in the way");
+    let storage = setup.folder().join("data").join("knowledge");
+    let setup = setup.variable("CORBIE_KNOWLEDGE__STORAGE_PATH", storage.display());
+    problem(&report(&setup.run(""), 1), "disk", "data/knowledge", "knowledge.storage_path");
+}
+
+#[test]
+fn a_database_that_is_damaged_is_told_and_left_alone() {
+    let setup = doctor("--json");
+    let storage = setup.folder().join("kept");
+    fs::create_dir(&storage).unwrap();
+    fs::write(storage.join("knowledge.db"), "this is no database at all, however long it is looked at").unwrap();
+    #[cfg(unix)]
+    fs::set_permissions(&storage, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let setup = setup.variable("CORBIE_KNOWLEDGE__STORAGE_PATH", storage.display());
+    problem(&report(&setup.run(""), 1), "disk", "knowledge base", "corbie knowledge check");
+}
+
+#[test]
+fn a_provider_without_a_key_is_told_and_none_elsewhere_is_asked() {
+    let settings = json!({ "providers": {
+        "anthropic": {},
+        "far": { "type": "openai-compatible", "base_url": "https://models.example.org/v1" },
+        "near": { "type": "openai-compatible", "base_url": format!("http://127.0.0.1:{}/v1", free_port()) },
+    }});
+    let setup = doctor("--json").file("corbie.json", &settings.to_string());
+    let report = report(&setup.run(""), 1);
+    problem(&report, "providers", "`anthropic` has no key", "providers.anthropic");
+    problem(&report, "providers", "`near` does not answer", "start it");
+    assert!(!check(&report, "providers")["found"].as_str().unwrap().contains("far"), "nobody asked: {report:#}");
+}
+
+#[test]
+fn a_certificate_that_has_expired_is_told() {
+    let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    parameters.not_before = rcgen::date_time_ymd(2019, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(2020, 2, 3);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let pem = parameters.self_signed(&key).unwrap().pem();
+    let setup = doctor("--json").file("server.pem", &pem).file("server.key", &key.serialize_pem());
+    let setup = setup.file("corbie.yaml", "server: {tls: {certificate: server.pem, key: server.key}}\n");
+    #[cfg(unix)]
+    fs::set_permissions(setup.folder().join("server.key"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .unwrap();
+    let report = report(&setup.run(""), 1);
+    problem(&report, "certificate", "expired on 2020-02-03", "get a new one");
+    #[cfg(unix)]
+    problem(&report, "permissions", "server.key", "chmod 600 server.key");
+}
+
+#[test]
+fn a_client_that_starts_a_program_that_is_gone_is_told() {
+    let setup = doctor("--json");
+    fs::create_dir(setup.folder().join(".cursor")).unwrap();
+    let entry = json!({ "mcpServers": { "corbie": { "command": "/nowhere/corbie" } } });
+    let setup = setup.file(".cursor/mcp.json", &entry.to_string());
+    problem(&report(&setup.run(""), 1), "clients", "Cursor starts `/nowhere/corbie`", "corbie connect cursor --write");
+}
+
+#[test]
+fn trusted_callers_of_a_server_are_told_too_and_no_others() {
+    let answer = |trust: &str| {
+        let mut server = corbie("stdio").variable("CORBIE_TRUST__STDIO", trust).start();
+        server.ask(&call(1, "check_setup", json!({})))
+    };
+    for trust in ["untrusted", "verified"] {
+        assert_eq!(answer(trust)["error"]["code"], -32010, "{trust}");
+    }
+    let answer = answer("trusted");
+    let told = &answer["result"]["structuredContent"];
+    assert_eq!(told["problems"], 0, "{answer:#}");
+    assert_eq!(check(told, "models")["state"], "ok");
+    for left_out in ["ports", "clients"] {
+        assert!(told["checks"].as_array().unwrap().iter().all(|check| check["name"] != left_out), "{told:#}");
+    }
+}
