@@ -3,12 +3,20 @@
 
 #[path = "cli/access.rs"]
 mod access;
+#[allow(dead_code, reason = "the tests of the crate that reads documents use more of it")]
+#[path = "../crates/extract/tests/ooxml/archive.rs"]
+mod archive;
 #[path = "cli/ask.rs"]
 mod ask;
 #[path = "cli/classification.rs"]
 mod classification;
 #[path = "cli/commands.rs"]
 mod commands;
+#[cfg(unix)]
+#[path = "cli/demo.rs"]
+mod demo;
+#[path = "cli/demo_documents.rs"]
+mod demo_documents;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/eval_search.rs"]
@@ -44,6 +52,9 @@ mod listening;
 mod logging;
 #[path = "cli/models.rs"]
 mod models;
+#[allow(dead_code, reason = "the tests of the crate that reads pictures use more of it")]
+#[path = "../crates/infer/tests/ocr/page.rs"]
+mod page;
 #[allow(dead_code, reason = "the tests of the crate that reads documents use more of it")]
 #[path = "../crates/extract/tests/pdf_builder/mod.rs"]
 mod pdf_builder;

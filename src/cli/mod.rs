@@ -4,6 +4,7 @@ mod ask;
 mod certificates;
 mod classify;
 pub mod config;
+mod demo;
 mod embed;
 mod eval;
 mod eval_search;
@@ -78,6 +79,8 @@ enum Command {
         #[arg(long)]
         stdio: bool,
     },
+    /// Show what corbie does, on sample documents, in a few seconds
+    Demo(demo::Demo),
     /// Ask the model that suits a prompt
     Ask(ask::Ask),
     #[command(flatten)]
@@ -122,6 +125,11 @@ pub fn run(cli: Cli) -> End {
         // It reads no settings: it is told what it needs.
         return workers::child::run(memory);
     }
+    // Settings of the user have no say in these, and their mistakes do not hinder them.
+    match &command {
+        Some(Command::Demo(command)) => return demo::run(command, &mut *screen::stdout()),
+        _ => {}
+    }
     let mut sources = Sources { file: config, ..Sources::of_this_process()? };
     if let Some(trust) = trust {
         sources.overrides.push(("trust.all".into(), json!(trust.as_str())));
@@ -161,7 +169,9 @@ pub fn run(cli: Cli) -> End {
             extract::run(&command, &load_for(sources, extract::TOLD)?, &mut *screen::stdout())
         }
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut *screen::stdout()),
-        Some(Command::Worker { .. }) => unreachable!("it has its own way"),
+        Some(Command::Worker { .. } | Command::Demo(_)) => {
+            unreachable!("they have their own way")
+        }
         Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut *screen::stdout())?),
     }
 }
