@@ -43,6 +43,8 @@ mod knowledge_keep;
 mod knowledge_search;
 #[path = "cli/knowledge_show.rs"]
 mod knowledge_show;
+#[path = "cli/licenses.rs"]
+mod licenses;
 #[cfg(unix)]
 #[path = "cli/lifecycle.rs"]
 mod lifecycle;

@@ -10,6 +10,7 @@ mod eval;
 mod eval_search;
 mod extract;
 mod knowledge;
+mod licenses;
 mod lines;
 mod listening;
 mod models;
@@ -108,6 +109,8 @@ enum Command {
     Extract(extract::Extract),
     /// Show which models are inside, their licence and their hashes
     Models(models::Models),
+    /// Show whose work is inside, and its licences
+    Licenses(licenses::Licenses),
     /// Show, check and explain the configuration
     #[command(subcommand)]
     Config(config::Command),
@@ -128,6 +131,7 @@ pub fn run(cli: Cli) -> End {
     // Settings of the user have no say in these, and their mistakes do not hinder them.
     match &command {
         Some(Command::Demo(command)) => return demo::run(command, &mut *screen::stdout()),
+        Some(Command::Licenses(command)) => return licenses::run(command, &mut *screen::stdout()),
         _ => {}
     }
     let mut sources = Sources { file: config, ..Sources::of_this_process()? };
@@ -169,7 +173,7 @@ pub fn run(cli: Cli) -> End {
             extract::run(&command, &load_for(sources, extract::TOLD)?, &mut *screen::stdout())
         }
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut *screen::stdout()),
-        Some(Command::Worker { .. } | Command::Demo(_)) => {
+        Some(Command::Worker { .. } | Command::Demo(_) | Command::Licenses(_)) => {
             unreachable!("they have their own way")
         }
         Some(Command::Config(command)) => Ok(config::run(&command, sources, &mut *screen::stdout())?),
