@@ -21,6 +21,8 @@ mod demo_documents;
 mod documents;
 #[path = "cli/eval_search.rs"]
 mod eval_search;
+#[path = "cli/health.rs"]
+mod health;
 #[cfg(unix)]
 #[path = "cli/hostile_text.rs"]
 mod hostile_text;

@@ -9,6 +9,7 @@ mod embed;
 mod eval;
 mod eval_search;
 mod extract;
+mod health;
 mod knowledge;
 mod licenses;
 mod lines;
@@ -107,6 +108,8 @@ enum Command {
     Embed(embed::Embed),
     /// Print the text of documents
     Extract(extract::Extract),
+    /// Ask whether a server answers
+    Health(health::Health),
     /// Show which models are inside, their licence and their hashes
     Models(models::Models),
     /// Show whose work is inside, and its licences
@@ -171,6 +174,9 @@ pub fn run(cli: Cli) -> End {
         Some(Command::Embed(command)) => embed::run(&command, &load(sources)?, &mut *screen::stdout()),
         Some(Command::Extract(command)) => {
             extract::run(&command, &load_for(sources, extract::TOLD)?, &mut *screen::stdout())
+        }
+        Some(Command::Health(command)) => {
+            health::run(&command, &load_for(sources, &[])?.config, &mut *screen::stdout())
         }
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut *screen::stdout()),
         Some(Command::Worker { .. } | Command::Demo(_) | Command::Licenses(_)) => {
