@@ -56,6 +56,9 @@ mod listening;
 mod logging;
 #[path = "cli/models.rs"]
 mod models;
+#[cfg(unix)]
+#[path = "cli/packaging.rs"]
+mod packaging;
 #[allow(dead_code, reason = "the tests of the crate that reads pictures use more of it")]
 #[path = "../crates/infer/tests/ocr/page.rs"]
 mod page;
