@@ -154,6 +154,33 @@ fn a_signal_in_the_middle_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_signal_at_the_very_beginning_leaves_nothing_behind() {
+    for _ in 0..5 {
+        let (mut running, temporary) = Stage::demo("").start();
+        // As soon as there is something to remove.
+        let _ = wait_for("the folder", || std::fs::read_dir(temporary.path()).unwrap().next());
+        running.signal("INT");
+        let ended = running.end_within(LONG);
+        assert_eq!(ended.code, Some(130), "{ended:?}");
+        assert_empty(temporary.path());
+    }
+}
+
+#[test]
+fn somebody_impatient_leaves_nothing_behind_either() {
+    let (mut running, temporary) = Stage::demo("").start();
+    (0..4).for_each(|_| drop(running.line()));
+    for _ in 0..3 {
+        if !running.is_over() {
+            running.signal("INT");
+        }
+    }
+    let ended = running.end_within(LONG);
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert_empty(temporary.path());
+}
+
+#[test]
 fn a_reader_who_has_seen_enough_and_a_failure_leave_nothing_behind() {
     let line = format!("'{}' demo | head -n 1", env!("CARGO_BIN_EXE_corbie"));
     let stage = Stage::new(Setup::new("sh".into()).argument("-c").argument(line));

@@ -20,9 +20,9 @@ pub(super) struct Ending {
 impl Ending {
     /// The first signal asks for an orderly end; the second one removes the folder and ends the program, whatever it is
     /// doing: a pager that does not read holds up any more polite end.
-    pub(super) fn watch(folder: &Path) -> Ending {
+    pub(super) fn watch(signals: Signals, folder: &Path) -> Ending {
         let asked = CancellationToken::new();
-        let watching = tokio::spawn(watch(Signals::listen(), asked.clone(), folder.to_owned()));
+        let watching = tokio::spawn(watch(signals, asked.clone(), folder.to_owned()));
         Ending { asked, _watching: AbortOnDropHandle::new(watching) }
     }
 
@@ -45,15 +45,16 @@ async fn watch(mut signals: Signals, asked: CancellationToken, folder: PathBuf) 
 }
 
 /// Ctrl-C, a request to end, and a terminal that is closed.
-struct Signals {
+#[derive(Debug)]
+pub(super) struct Signals {
     #[cfg(unix)]
     listeners: Option<[tokio::signal::unix::Signal; 3]>,
 }
 
 #[cfg(unix)]
 impl Signals {
-    /// From this call on.
-    fn listen() -> Signals {
+    /// From this call on; what comes before it is watched for is not lost.
+    pub(super) fn listen() -> Signals {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| signal(kind).ok();
         let kinds = (listen(SignalKind::interrupt()), listen(SignalKind::terminate()), listen(SignalKind::hangup()));
@@ -82,7 +83,7 @@ impl Signals {
 
 #[cfg(not(unix))]
 impl Signals {
-    fn listen() -> Signals {
+    pub(super) fn listen() -> Signals {
         Signals {}
     }
 

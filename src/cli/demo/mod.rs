@@ -16,8 +16,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use tokio::runtime::Runtime;
 
-use self::ending::{Ending, INTERRUPTED};
+use self::ending::{Ending, INTERRUPTED, Signals};
 use self::place::Place;
 use self::teller::Teller;
 use super::knowledge::peer::Peer;
@@ -55,18 +56,25 @@ const NEXT: [(&str, &str); 3] = [
 const LAST_THREADS: Duration = Duration::from_millis(100);
 
 pub(super) fn run(command: &Demo, out: &mut dyn Write) -> End {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // Before there is a folder, so that there is no moment in which a signal would leave it behind.
+    let signals = {
+        let _inside = runtime.enter();
+        Signals::listen()
+    };
     let place = Place::new()?;
-    let end = show(command, &place, out);
+    let end = show(command, &place, signals, &runtime, out);
+    // A question that nobody answered may still wait in its thread.
+    runtime.shutdown_timeout(LAST_THREADS);
     place.remove()?;
     end
 }
 
-fn show(command: &Demo, place: &Place, out: &mut dyn Write) -> End {
+fn show(command: &Demo, place: &Place, signals: Signals, runtime: &Runtime, out: &mut dyn Write) -> End {
     let loaded = place.settings()?;
     telemetry::start_without(ask::TOLD, Format::Text);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let shown = runtime.block_on(async {
-        let ending = Ending::watch(place.folder());
+    let (ending, open) = runtime.block_on(async {
+        let ending = Ending::watch(signals, place.folder());
         let mut teller = Teller::new(out, command.json);
         let peer = Peer::find(&loaded.config).await?;
         let told = tokio::select! {
@@ -79,17 +87,13 @@ fn show(command: &Demo, place: &Place, out: &mut dyn Write) -> End {
         let may_ask = !command.json && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let open = command.serve || (may_ask && is_wanted(&ending, out).await?);
         Ok::<_, Box<dyn std::error::Error>>((ending, open))
-    });
-    let end = match shown {
-        // The signals are watched for as long as there is something to remove.
-        Ok((ending, open)) if open && !ending.was_asked() => console(&loaded, command.json, out),
-        Ok((ending, _)) if ending.was_asked() => Ok(ExitCode::from(INTERRUPTED)),
-        Ok(_) => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(error),
-    };
-    // A question that nobody answered may still wait in its thread.
-    runtime.shutdown_timeout(LAST_THREADS);
-    end
+    })?;
+    // The signals are watched for as long as there is something to remove.
+    match (ending.was_asked(), open) {
+        (true, _) => Ok(ExitCode::from(INTERRUPTED)),
+        (false, true) => console(&loaded, command.json, out),
+        (false, false) => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// Asks whether the console shall be opened; who says nothing wants none.

@@ -22,8 +22,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 impl Place {
     /// A new folder, in the one for what is temporary, with the documents in it.
     pub(super) fn new() -> io::Result<Place> {
-        let folder = tempfile::Builder::new().prefix("corbie-demo-").tempdir()?;
-        let place = Place(folder);
+        let within = std::path::absolute(std::env::temp_dir())?;
+        // Settings are text, and so are the names in them.
+        if within.to_str().is_none() {
+            let why = "the name of the folder for temporary files is not Unicode; name another one with TMPDIR";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let place = Place(tempfile::Builder::new().prefix("corbie-demo-").tempdir_in(within)?);
         documents::write(&place.documents())?;
         Ok(place)
     }
@@ -51,6 +56,8 @@ impl Place {
                 ("knowledge.chunk_size".into(), json!(100)),
                 ("knowledge.chunk_overlap".into(), json!(0)),
                 ("server.tokens_file".into(), json!(self.folder().join("tokens.json"))),
+                // A page that is left open must not hold up the end.
+                ("server.shutdown_grace_seconds".into(), json!(1)),
                 ("providers.detect_ports".into(), json!([])),
                 ("providers.mock".into(), json!({ "type": "mock" })),
                 ("router.models.math".into(), json!("mock/mock-reasoner")),
