@@ -82,6 +82,8 @@ fn one_part_is_found_by_its_name_and_a_name_that_is_nowhere_fails() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.out.contains("memchr  2.") && ended.out.contains("Andrew Gallant"), "{}", ended.out);
     assert!(!ended.out.contains("tokio"), "{}", ended.out);
+    let ended = corbie("licenses rten-simd").run("");
+    assert!(ended.out.contains("Apache-2.0 *") && ended.out.contains("stands in"), "{}", ended.out);
     let ended = corbie("licenses nothing-of-this-name").run("");
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.contains("`corbie licenses` lists everything"), "{}", ended.err);

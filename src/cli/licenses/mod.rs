@@ -16,6 +16,7 @@ use self::texts::{Texts, texts};
 use super::End;
 use super::table::{Align, write_table};
 
+/// Lists what is inside with every feature and on any system; a build for one of them may have less.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Licenses {
@@ -37,7 +38,7 @@ Examples:
   corbie licenses --full > THIRD-PARTY.txt
   corbie licenses --json          the same for programs";
 
-/// Something of others that is inside.
+/// Something of others that is inside, with every feature and on any system.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 struct Part {
     kind: Kind,
@@ -93,10 +94,17 @@ pub(super) fn run(command: &Licenses, out: &mut dyn Write) -> End {
 
 fn write_list(parts: &[Part], out: &mut dyn Write) -> io::Result<()> {
     let heading = [("NAME", Align::Left), ("VERSION", Align::Left), ("KIND", Align::Left), ("LICENCE", Align::Left)];
-    let row =
-        |part: &Part| vec![part.name.clone(), part.version.clone(), part.kind.as_str().into(), part.license.clone()];
     let rows: Vec<Vec<String>> = parts.iter().map(row).collect();
-    write_table(&heading, &rows, out)
+    write_table(&heading, &rows, out)?;
+    match parts.iter().any(|part| part.standard_text) {
+        true => writeln!(out, "\n* brings no text of its licence; that of the licence itself stands in"),
+        false => Ok(()),
+    }
+}
+
+fn row(part: &Part) -> Vec<String> {
+    let mark = if part.standard_text { " *" } else { "" };
+    vec![part.name.clone(), part.version.clone(), part.kind.as_str().into(), format!("{}{mark}", part.license)]
 }
 
 /// Every text once, under the names of all that bring it.
