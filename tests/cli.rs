@@ -3,6 +3,9 @@
 
 #[path = "cli/access.rs"]
 mod access;
+#[allow(dead_code, reason = "the tests of the crate that reads documents use more of it")]
+#[path = "../crates/extract/tests/ooxml/archive.rs"]
+mod archive;
 #[path = "cli/ask.rs"]
 mod ask;
 #[path = "cli/classification.rs"]
@@ -23,6 +26,11 @@ mod console;
 mod docs;
 #[path = "cli/doctor.rs"]
 mod doctor;
+#[cfg(unix)]
+#[path = "cli/demo.rs"]
+mod demo;
+#[path = "cli/demo_documents.rs"]
+mod demo_documents;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/errors.rs"]
@@ -33,6 +41,8 @@ mod eval_search;
 mod exit_codes;
 #[path = "cli/help.rs"]
 mod help;
+#[path = "cli/health.rs"]
+mod health;
 #[cfg(unix)]
 #[path = "cli/hostile_text.rs"]
 mod hostile_text;
@@ -55,6 +65,8 @@ mod knowledge_keep;
 mod knowledge_search;
 #[path = "cli/knowledge_show.rs"]
 mod knowledge_show;
+#[path = "cli/licenses.rs"]
+mod licenses;
 #[cfg(unix)]
 #[path = "cli/lifecycle.rs"]
 mod lifecycle;
@@ -64,6 +76,12 @@ mod listening;
 mod logging;
 #[path = "cli/models.rs"]
 mod models;
+#[cfg(unix)]
+#[path = "cli/packaging.rs"]
+mod packaging;
+#[allow(dead_code, reason = "the tests of the crate that reads pictures use more of it")]
+#[path = "../crates/infer/tests/ocr/page.rs"]
+mod page;
 #[allow(dead_code, reason = "the tests of the crate that reads documents use more of it")]
 #[path = "../crates/extract/tests/pdf_builder/mod.rs"]
 mod pdf_builder;

@@ -7,14 +7,17 @@ mod command;
 mod completions;
 pub mod config;
 mod connect;
+mod demo;
 mod doctor;
 mod embed;
 mod ending;
 mod eval;
 mod eval_search;
 mod extract;
+mod health;
 mod interrupt;
 mod knowledge;
+mod licenses;
 mod lines;
 mod listening;
 mod man;
@@ -106,6 +109,8 @@ Examples:
         #[arg(long)]
         stdio: bool,
     },
+    /// Show what corbie does, on sample documents, in a few seconds
+    Demo(demo::Demo),
     /// Ask the model that suits a prompt
     Ask(ask::Ask),
     #[command(flatten)]
@@ -131,12 +136,16 @@ Examples:
     Embed(embed::Embed),
     /// Print the text of documents
     Extract(extract::Extract),
+    /// Ask whether a server answers
+    Health(health::Health),
     /// Show which models are inside, their licence and their hashes
     Models(models::Models),
     /// Tell MCP clients of this program: Claude Desktop, Cursor, VS Code and others
     Connect(connect::Connect),
     /// Check that everything works, and say what to do where it does not
     Doctor(doctor::Doctor),
+    /// Show whose work is inside, and its licences
+    Licenses(licenses::Licenses),
     /// Show, check and explain the configuration
     #[command(subcommand)]
     Config(config::Command),
@@ -173,6 +182,12 @@ fn run(cli: Cli) -> End {
     }
     if !has_its_own_end(command.as_ref()) {
         interrupt::end_at_once();
+    }
+    // Settings of the user have no say in these, and their mistakes do not hinder them.
+    match &command {
+        Some(Command::Demo(command)) => return demo::run(command, &mut *screen::stdout()),
+        Some(Command::Licenses(command)) => return licenses::run(command, &mut *screen::stdout()),
+        _ => {}
     }
     let mut sources = Sources { file: config, ..Sources::of_this_process()? };
     if let Some(trust) = trust {
@@ -212,10 +227,15 @@ fn run(cli: Cli) -> End {
         Some(Command::Extract(command)) => {
             extract::run(&command, &load_for(sources, extract::TOLD)?, &mut *screen::stdout())
         }
+        Some(Command::Health(command)) => {
+            health::run(&command, &load_for(sources, &[])?.config, &mut *screen::stdout())
+        }
         Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut *screen::stdout()),
         Some(Command::Connect(command)) => connect::run(&command, &sources, trust, &mut *screen::stdout()),
         Some(Command::Doctor(command)) => doctor::run(&command, sources, &mut *screen::stdout()),
-        Some(Command::Worker { .. }) => unreachable!("it has its own way"),
+        Some(Command::Worker { .. } | Command::Demo(_) | Command::Licenses(_)) => {
+            unreachable!("they have their own way")
+        }
         Some(Command::Config(command)) => match config::run(&command, sources, &mut *screen::stdout()) {
             Err(config::Error::Config(mistakes)) => Err(WrongSettings(mistakes).into()),
             ended => Ok(ended?),
@@ -228,7 +248,7 @@ fn run(cli: Cli) -> End {
 /// Servers drain when they are interrupted, and some commands have something to undo or a line to end.
 fn has_its_own_end(command: Option<&Command>) -> bool {
     match command {
-        None | Some(Command::Stdio | Command::Serve { .. } | Command::Ask(_)) => true,
+        None | Some(Command::Stdio | Command::Serve { .. } | Command::Ask(_) | Command::Demo(_)) => true,
         Some(Command::Documents(command)) => command.undoes(),
         Some(_) => false,
     }

@@ -17,7 +17,7 @@ mod remove;
 mod resumed;
 pub(super) mod search;
 mod show;
-mod snippet;
+pub(super) mod snippet;
 mod status;
 mod tally;
 mod tasks;

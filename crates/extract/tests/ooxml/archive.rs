@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use flate2::Compression;
 use flate2::write::DeflateEncoder;
+use flate2::{Compression, Crc};
 
 /// An archive in the making.
 #[derive(Default)]
@@ -27,19 +27,19 @@ impl Archive {
         let mut deflater = DeflateEncoder::new(Vec::new(), Compression::new(9));
         deflater.write_all(content).expect("memory takes everything");
         let packed = deflater.finish().expect("memory takes everything");
-        self.put(name, 8, &packed, content.len() as u32);
+        self.put(name, 8, &packed, content.len() as u32, check_sum(content));
         self
     }
 
     pub(crate) fn stored(mut self, name: &str, content: impl AsRef<[u8]>) -> Archive {
         let content = content.as_ref();
-        self.put(name, 0, content, content.len() as u32);
+        self.put(name, 0, content, content.len() as u32, check_sum(content));
         self
     }
 
     /// A part that is packed already, and may say of itself what is not true.
     pub(crate) fn packed(mut self, name: &str, packed: &[u8], stated: u32) -> Archive {
-        self.put(name, 8, packed, stated);
+        self.put(name, 8, packed, stated, 0);
         self
     }
 
@@ -66,13 +66,14 @@ impl Archive {
         self.bytes
     }
 
-    fn put(&mut self, name: &str, method: u16, packed: &[u8], stated: u32) {
+    fn put(&mut self, name: &str, method: u16, packed: &[u8], stated: u32, check_sum: u32) {
         let at = self.bytes.len() as u32;
         let mut common = Vec::new();
         common.extend([20, 0, 0, 0]);
         common.extend(method.to_le_bytes());
-        // Time, date and check sum.
-        common.extend([0; 8]);
+        // The first day there is, at midnight.
+        common.extend([0, 0, 0x21, 0]);
+        common.extend(check_sum.to_le_bytes());
         common.extend((packed.len() as u32).to_le_bytes());
         common.extend(stated.to_le_bytes());
         common.extend((name.len() as u16).to_le_bytes());
@@ -88,4 +89,10 @@ impl Archive {
         self.table.extend(name.as_bytes());
         self.parts = self.parts.wrapping_add(1);
     }
+}
+
+fn check_sum(content: &[u8]) -> u32 {
+    let mut sum = Crc::new();
+    sum.update(content);
+    sum.sum()
 }

@@ -1,0 +1,127 @@
+//! `corbie demo`: what the program does, shown on sample documents, without a trace.
+//!
+//! Everything goes through the tools that clients call, in a folder and with settings of its own. The folder is removed in
+//! the end, also after a failure and after Ctrl-C.
+
+mod documents;
+mod ending;
+mod place;
+mod screenplay;
+mod step;
+mod teller;
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::net::TcpListener;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::runtime::Runtime;
+
+use self::ending::{Ending, INTERRUPTED, Signals};
+use self::place::Place;
+use self::teller::Teller;
+use super::knowledge::peer::Peer;
+use super::{End, ask, serve};
+use crate::config::Loaded;
+use crate::config::log::Format;
+use crate::telemetry;
+
+/// Runs offline in a temporary folder that is removed in the end. Neither your settings nor your documents are read or changed.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Demo {
+    /// Serve the sample documents and the console in the end, until Ctrl-C
+    #[arg(long)]
+    serve: bool,
+    /// Print one JSON object: every step with its command, its result and its time
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  corbie demo                 shows what corbie does, in a few seconds
+  corbie demo --serve         and leaves a console open to try more
+  corbie demo --json          the same for programs";
+
+/// What is said in the end to whoever liked it.
+const NEXT: [(&str, &str); 3] = [
+    ("corbie add ~/Documents", "make your own documents searchable"),
+    ("corbie serve", "open the console on them, and let clients connect"),
+    ("corbie connect claude-desktop", "have your MCP client use corbie"),
+];
+
+/// How long threads that wait for something may take to notice the end.
+const LAST_THREADS: Duration = Duration::from_millis(100);
+
+pub(super) fn run(command: &Demo, out: &mut dyn Write) -> End {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // Before there is a folder, so that there is no moment in which a signal would leave it behind.
+    let signals = {
+        let _inside = runtime.enter();
+        Signals::listen()
+    };
+    let place = Place::new()?;
+    let end = show(command, &place, signals, &runtime, out);
+    // A question that nobody answered may still wait in its thread.
+    runtime.shutdown_timeout(LAST_THREADS);
+    place.remove()?;
+    end
+}
+
+fn show(command: &Demo, place: &Place, signals: Signals, runtime: &Runtime, out: &mut dyn Write) -> End {
+    let loaded = place.settings()?;
+    telemetry::start_without(ask::TOLD, Format::Text);
+    let (ending, open) = runtime.block_on(async {
+        let ending = Ending::watch(signals, place.folder());
+        let mut teller = Teller::new(out, command.json);
+        let peer = Peer::find(&loaded.config).await?;
+        let told = tokio::select! {
+            told = screenplay::play(&peer, place, &mut teller) => told.map(Some),
+            () = ending.asked() => Ok(None),
+        };
+        peer.finish().await;
+        let Some(report) = told? else { return Ok((ending, false)) };
+        teller.end(&report, &NEXT)?;
+        let may_ask = !command.json && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let open = command.serve || (may_ask && is_wanted(&ending, out).await?);
+        Ok::<_, Box<dyn std::error::Error>>((ending, open))
+    })?;
+    // The signals are watched for as long as there is something to remove.
+    match (ending.was_asked(), open) {
+        (true, _) => Ok(ExitCode::from(INTERRUPTED)),
+        (false, true) => console(&loaded, command.json, out),
+        (false, false) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Asks whether the console shall be opened; who says nothing wants none.
+async fn is_wanted(ending: &Ending, out: &mut dyn Write) -> std::io::Result<bool> {
+    write!(out, "\nOpen the console on these documents? [y/N] ")?;
+    out.flush()?;
+    let answer = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line).map(|_| line)
+    });
+    tokio::select! {
+        answer = answer => Ok(answer.is_ok_and(|line| line.is_ok_and(|line| line.trim().to_lowercase().starts_with('y')))),
+        () = ending.asked() => {
+            writeln!(out)?;
+            Ok(false)
+        }
+    }
+}
+
+/// Serves what was added, until a signal.
+fn console(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
+    // Nobody else has it for a moment, which is all that is needed.
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    if json {
+        writeln!(out, "{}", serde_json::json!({ "url": format!("http://127.0.0.1:{port}/") }))?;
+    } else {
+        writeln!(out, "\nThe console is at http://127.0.0.1:{port}/\nCtrl-C ends it and removes everything.")?;
+    }
+    out.flush()?;
+    serve::serve(loaded, &[port], serve::With::Http)
+}

@@ -1,0 +1,88 @@
+//! Where the demo happens: a folder of its own, with settings of its own, that is gone in the end.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::documents;
+use crate::config::{Config, ConfigError, Loaded, Sources};
+
+#[derive(Debug)]
+pub(super) struct Place(TempDir);
+
+/// How often removing the folder is tried: a thread that is about to end may still write a file into it.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Place {
+    /// A new folder, in the one for what is temporary, with the documents in it.
+    pub(super) fn new() -> io::Result<Place> {
+        let within = std::path::absolute(std::env::temp_dir())?;
+        // Settings are text, and so are the names in them.
+        if within.to_str().is_none() {
+            let why = "the name of the folder for temporary files is not Unicode; name another one with TMPDIR";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let place = Place(tempfile::Builder::new().prefix("corbie-demo-").tempdir_in(within)?);
+        documents::write(&place.documents())?;
+        Ok(place)
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(super) fn documents(&self) -> PathBuf {
+        self.folder().join(documents::FOLDER)
+    }
+
+    /// Settings that come from nowhere else: no file and no variable of the user has a say, nothing of theirs is touched,
+    /// and the only provider answers by itself.
+    pub(super) fn settings(&self) -> Result<Loaded, ConfigError> {
+        let of_nobody = self.folder().join("no-settings");
+        Config::load(Sources {
+            file: None,
+            folder: of_nobody.clone(),
+            system: of_nobody,
+            variables: BTreeMap::new(),
+            overrides: vec![
+                ("knowledge.storage_path".into(), json!(self.folder().join("knowledge"))),
+                // The documents are short, and so is what is found in them.
+                ("knowledge.chunk_size".into(), json!(100)),
+                ("knowledge.chunk_overlap".into(), json!(0)),
+                ("server.tokens_file".into(), json!(self.folder().join("tokens.json"))),
+                // A page that is left open must not hold up the end.
+                ("server.shutdown_grace_seconds".into(), json!(1)),
+                ("providers.detect_ports".into(), json!([])),
+                ("providers.mock".into(), json!({ "type": "mock" })),
+                ("router.models.math".into(), json!("mock/mock-reasoner")),
+                ("defaults.model".into(), json!("mock/mock")),
+            ],
+        })
+    }
+
+    /// Removes everything, or says where it is.
+    pub(super) fn remove(self) -> io::Result<()> {
+        let folder = self.0.keep();
+        remove(&folder).map_err(|error| {
+            io::Error::new(error.kind(), format!("{} cannot be removed: {error}; remove it yourself", folder.display()))
+        })
+    }
+}
+
+/// Removes a folder that somebody may still be writing to.
+pub(super) fn remove(folder: &Path) -> io::Result<()> {
+    for _ in 1..TRIES {
+        match std::fs::remove_dir_all(folder) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => return Ok(()),
+            Err(_) => thread::sleep(PAUSE),
+        }
+    }
+    std::fs::remove_dir_all(folder)
+}

@@ -1,0 +1,153 @@
+//! `corbie health`: whether a server answers, for containers and scripts that have no other program to ask with.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::{End, one_line};
+use crate::config::Config;
+use crate::config::address::{HostPort, Listen};
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Health {
+    /// Where the server is, such as http://127.0.0.1:8090. Without it, the first port that the settings name
+    url: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Exits with 0 where the server is ready, and with 1 where it does not answer or is about to stop.
+
+Examples:
+  corbie health                          the server of these settings
+  corbie health http://127.0.0.1:3000    another one
+  corbie health --json                   what it says of itself";
+
+/// A server that is well answers in milliseconds.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// An answer about health is short.
+const MOST_BYTES: u64 = 64 * 1024;
+const DEFAULT_PORT: u16 = 8090;
+
+pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> End {
+    let url = match &command.url {
+        Some(url) => {
+            Url::parse(url).map_err(|error| format!("`{url}` is no URL: {error}; write http://127.0.0.1:8090"))?
+        }
+        None => url_of(config)?,
+    };
+    let answer = ask(&url);
+    let ready = matches!(&answer, Ok((200, _)));
+    if command.json {
+        let said = match &answer {
+            Ok((status, health)) => json!({ "url": url.as_str(), "ready": ready, "status": status, "health": health }),
+            Err(error) => json!({ "url": url.as_str(), "ready": false, "error": error.to_string() }),
+        };
+        writeln!(out, "{said}")?;
+    } else {
+        match &answer {
+            Ok((_, health)) if ready => {
+                writeln!(out, "ready, {}", one_line(health["status"].as_str().unwrap_or("ok")))?
+            }
+            Ok((status, _)) => writeln!(out, "not ready: it answers with status {status}")?,
+            Err(error) => {
+                return Err(format!("{url} does not answer: {error}; is `corbie serve` running there?").into());
+            }
+        }
+    }
+    Ok(if ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The server of these settings, as seen from its own machine.
+fn url_of(config: &Config) -> Result<Url, String> {
+    let first = config.server.listen.iter().find_map(|listen| match listen {
+        Listen::Port(address) => Some(address),
+        Listen::Socket(_) => None,
+    });
+    if config.server.tls.is_some() || (first.is_none() && !config.server.listen.is_empty()) {
+        return Err("the settings name no port without TLS; give the URL of one, such as http://127.0.0.1:8090".into());
+    }
+    let (host, port) = first.map_or(("127.0.0.1", DEFAULT_PORT), |address| (address.host(), address.port()));
+    // Every address of this machine is also this one.
+    let host = match host {
+        "0.0.0.0" => "127.0.0.1",
+        "::" => "::1",
+        host => host,
+    };
+    Url::parse(&format!("http://{}/", HostPort::new(host, port)))
+        .map_err(|error| format!("`server.listen` cannot be asked: {error}"))
+}
+
+/// The status of `/ready`, and what `/health` says.
+fn ask(url: &Url) -> io::Result<(u16, Value)> {
+    let (status, _) = get(url, "/ready")?;
+    let (_, health) = get(url, "/health")?;
+    Ok((status, serde_json::from_slice(&health).unwrap_or_default()))
+}
+
+/// One request. A client of its own would take longer to make than this takes.
+fn get(url: &Url, path: &str) -> io::Result<(u16, Vec<u8>)> {
+    let (Some(host), "http") = (url.host_str(), url.scheme()) else {
+        return Err(io::Error::other("only http:// can be asked"));
+    };
+    let port = url.port_or_known_default().unwrap_or(DEFAULT_PORT);
+    let mut refused = io::Error::other("the name stands for no address");
+    for address in (host.trim_matches(['[', ']']), port).to_socket_addrs()? {
+        let mut stream = match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => stream,
+            Err(error) => {
+                refused = error;
+                continue;
+            }
+        };
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.take(MOST_BYTES).read_to_end(&mut answer)?;
+        return parse(&answer).ok_or_else(|| io::Error::other("it does not speak HTTP"));
+    }
+    Err(refused)
+}
+
+/// The status and the body of an answer.
+fn parse(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
+    let end = memchr::memmem::find(answer, b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&answer[..end]).ok()?;
+    let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    Some((status, answer[end + 4..].to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_a_status_and_a_body() {
+        assert_eq!(parse(b"HTTP/1.1 503 Service Unavailable\r\na: b\r\n\r\n{}"), Some((503, b"{}".to_vec())));
+        for other in ["", "HTTP/1.1 200", "SSH-2.0\r\n\r\n", "HTTP/1.1 2\r\n\r\n"] {
+            assert_eq!(parse(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_server_of_the_settings_is_asked_on_this_machine() {
+        let with = |listen: &str| {
+            let mut config = Config::default();
+            config.server.listen = vec![serde_json::from_value(json!(listen)).unwrap()];
+            url_of(&config).map(|url| url.to_string())
+        };
+        assert_eq!(with("0.0.0.0:9000").unwrap(), "http://127.0.0.1:9000/");
+        assert_eq!(with("[::]:9000").unwrap(), "http://[::1]:9000/");
+        assert!(with("unix:/run/corbie.sock").unwrap_err().contains("give the URL"));
+        assert_eq!(url_of(&Config::default()).unwrap().as_str(), "http://127.0.0.1:8090/");
+    }
+}

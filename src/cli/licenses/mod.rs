@@ -1,0 +1,134 @@
+//! `corbie licenses`: whose work is inside, and under which conditions.
+//!
+//! `list.json` and `texts.json.gz` are made by `tests/cli/licenses.rs` from what cargo knows, and committed. A test fails
+//! when they are not what is made from `Cargo.lock`.
+
+mod texts;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use self::texts::{Texts, texts};
+use super::End;
+use super::table::{Align, write_table};
+
+/// Lists what is inside with every feature and on any system; a build for one of them may have less.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Licenses {
+    /// Print the texts of the licences too, each of them once
+    #[arg(long)]
+    full: bool,
+    /// Only parts whose name contains this
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  corbie licenses                 every part with its licence
+  corbie licenses --full tokio    the texts for one of them
+  corbie licenses --full > THIRD-PARTY.txt
+  corbie licenses --json          the same for programs";
+
+/// Something of others that is inside, with every feature and on any system.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+struct Part {
+    kind: Kind,
+    name: String,
+    version: String,
+    /// An SPDX expression, or a few words where there is none for it.
+    license: String,
+    /// Whether its authors left the text out, and that of the licence itself stands in.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    standard_text: bool,
+    /// The texts it brings, by their names in `Texts`.
+    texts: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    /// This program.
+    Program,
+    Crate,
+    /// Code in another language that a crate brings.
+    Library,
+    Model,
+    Font,
+    Documents,
+}
+
+const LIST: &str = include_str!("list.json");
+
+pub(super) fn run(command: &Licenses, out: &mut dyn Write) -> End {
+    let mut parts: Vec<Part> = serde_json::from_str(LIST)?;
+    if let Some(name) = &command.name {
+        parts.retain(|part| part.name.contains(name.as_str()));
+        if parts.is_empty() {
+            return Err(format!("nothing inside is called `{name}`; `corbie licenses` lists everything").into());
+        }
+    }
+    match (command.json, command.full) {
+        (true, false) => writeln!(out, "{:#}", json!({ "parts": parts }))?,
+        (true, true) => {
+            let mut texts = texts()?;
+            texts.retain(|name, _| parts.iter().any(|part| part.texts.contains(name)));
+            writeln!(out, "{:#}", json!({ "parts": parts, "texts": texts }))?;
+        }
+        (false, false) => write_list(&parts, out)?,
+        (false, true) => {
+            write_list(&parts, out)?;
+            write_texts(&parts, &texts()?, out)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_list(parts: &[Part], out: &mut dyn Write) -> io::Result<()> {
+    let heading = [("NAME", Align::Left), ("VERSION", Align::Left), ("KIND", Align::Left), ("LICENCE", Align::Left)];
+    let rows: Vec<Vec<String>> = parts.iter().map(row).collect();
+    write_table(&heading, &rows, out)?;
+    match parts.iter().any(|part| part.standard_text) {
+        true => writeln!(out, "\n* brings no text of its licence; that of the licence itself stands in"),
+        false => Ok(()),
+    }
+}
+
+fn row(part: &Part) -> Vec<String> {
+    let mark = if part.standard_text { " *" } else { "" };
+    vec![part.name.clone(), part.version.clone(), part.kind.as_str().into(), format!("{}{mark}", part.license)]
+}
+
+/// Every text once, under the names of all that bring it.
+fn write_texts(parts: &[Part], texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+    for (name, text) in texts {
+        let bring = |part: &&Part| part.texts.contains(name);
+        let of: Vec<String> =
+            parts.iter().filter(bring).map(|part| format!("{} {}", part.name, part.version)).collect();
+        if !of.is_empty() {
+            writeln!(out, "\n{}\n{}\n\n{}", "=".repeat(80), of.join(", "), text.trim_end())?;
+        }
+    }
+    Ok(())
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Program => "program",
+            Kind::Crate => "crate",
+            Kind::Library => "library",
+            Kind::Model => "model",
+            Kind::Font => "font",
+            Kind::Documents => "documents",
+        }
+    }
+}

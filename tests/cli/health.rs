@@ -1,0 +1,49 @@
+//! `corbie health`: whether a server answers, told by an exit code.
+
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::process::{corbie, free_port};
+
+#[test]
+fn a_server_that_is_ready_is_told_from_one_that_is_not_there() {
+    let mut server = corbie("serve --port 0").start();
+    let url = format!("http://127.0.0.1:{}", server.port());
+    let ended = corbie("health").argument(&url).run("");
+    assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (Some(0), "ready, ok\n", ""));
+    let ended = corbie("health --json").argument(&url).run("");
+    let said: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((&said["ready"], &said["health"]["name"]), (&Value::Bool(true), &"corbie".into()), "{said}");
+    server.signal_to_end();
+    server.end();
+    let ended = corbie("health").argument(&url).run("");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("is `corbie serve` running there?"), "{}", ended.err);
+    let ended = corbie("health --json").argument(&url).run("");
+    assert_eq!(ended.code, Some(1));
+    assert_eq!(serde_json::from_str::<Value>(&ended.out).unwrap()["ready"], false);
+}
+
+#[test]
+fn the_server_of_the_settings_is_asked_where_nobody_says_which() {
+    let port = free_port();
+    let setup =
+        |arguments: &str| corbie(arguments).variable("CORBIE_SERVER__LISTEN", format!("[\"127.0.0.1:{port}\"]"));
+    assert_eq!(setup("health").run("").code, Some(1));
+    let mut server = setup("serve").start();
+    server.port();
+    assert_eq!(setup("health").run("").code, Some(0));
+}
+
+#[test]
+fn one_who_speaks_no_http_is_not_ready_and_other_schemes_are_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answering = std::thread::spawn(move || drop(listener.accept()));
+    assert_eq!(corbie("health").argument(url).run("").code, Some(1));
+    answering.join().unwrap();
+    let ended = corbie("health https://127.0.0.1:1").run("");
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains("only http://"), "{}", ended.err);
+}

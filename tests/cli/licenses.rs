@@ -1,0 +1,90 @@
+//! `corbie licenses`, and the lists it prints: they are made here, from what cargo knows.
+//!
+//! `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli licenses` writes them anew.
+
+#[path = "licenses/gather.rs"]
+mod gather;
+#[path = "licenses/graph.rs"]
+mod graph;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+
+use crate::process::corbie;
+
+const REGENERATE: &str = "run: CORBIE_BLESS=1 cargo nextest run -p corbie --test cli licenses";
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/cli/licenses").join(name)
+}
+
+fn unpacked() -> String {
+    let packed = std::fs::read(file("texts.json.gz")).unwrap_or_default();
+    let mut text = String::new();
+    let _ = GzDecoder::new(&*packed).read_to_string(&mut text);
+    text
+}
+
+#[test]
+fn the_list_of_licences_is_that_of_the_locked_packages() {
+    let (parts, texts) = gather::everything(&graph::packages());
+    // One part a line, so that a change can be read.
+    let lines: Vec<String> = parts.iter().map(Value::to_string).collect();
+    let (list, texts) = (format!("[\n{}\n]\n", lines.join(",\n")), serde_json::to_string(&texts).unwrap());
+    if std::env::var_os("CORBIE_BLESS").is_some() {
+        std::fs::write(file("list.json"), &list).unwrap();
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(texts.as_bytes()).unwrap();
+        std::fs::write(file("texts.json.gz"), packed.finish().unwrap()).unwrap();
+    }
+    let kept = std::fs::read_to_string(file("list.json")).unwrap_or_default();
+    for line in list.lines().filter(|line| !kept.contains(line.trim_end_matches(','))) {
+        panic!("the list of licences lacks {line}; {REGENERATE}");
+    }
+    assert!(list == kept, "the list of licences names what is not inside any more; {REGENERATE}");
+    assert!(unpacked() == texts, "the texts of licences are others; {REGENERATE}");
+}
+
+#[test]
+fn every_part_has_a_licence_and_its_text() {
+    let ended = corbie("licenses --full --json").run("");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    let all: Value = serde_json::from_str(&ended.out).unwrap();
+    let parts = all["parts"].as_array().unwrap();
+    let texts: BTreeMap<String, String> = serde_json::from_value(all["texts"].clone()).unwrap();
+    for part in parts {
+        assert!(!part["license"].as_str().unwrap().is_empty(), "{part}");
+        let of = part["texts"].as_array().unwrap();
+        // Some bring a line that says where the text is, besides the text.
+        assert!(of.iter().any(|name| texts[name.as_str().unwrap()].len() > 100), "{part}");
+    }
+    for (kind, name) in [
+        ("program", "corbie"),
+        ("crate", "tokio"),
+        ("library", "SQLite"),
+        ("model", "all-MiniLM-L6-v2-int8"),
+        ("font", "Foxit fonts"),
+        ("documents", "sample documents of `corbie demo`"),
+    ] {
+        assert!(parts.iter().any(|part| part["kind"] == kind && part["name"] == name), "{kind} {name} is missing");
+    }
+}
+
+#[test]
+fn one_part_is_found_by_its_name_and_a_name_that_is_nowhere_fails() {
+    let ended = corbie("licenses --full memchr").run("");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.contains("memchr  2.") && ended.out.contains("Andrew Gallant"), "{}", ended.out);
+    assert!(!ended.out.contains("tokio"), "{}", ended.out);
+    let ended = corbie("licenses rten-simd").run("");
+    assert!(ended.out.contains("Apache-2.0 *") && ended.out.contains("stands in"), "{}", ended.out);
+    let ended = corbie("licenses nothing-of-this-name").run("");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("`corbie licenses` lists everything"), "{}", ended.err);
+}
