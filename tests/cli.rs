@@ -22,15 +22,15 @@ mod connect;
 #[path = "cli/console.rs"]
 mod console;
 #[cfg(unix)]
-#[path = "cli/docs/mod.rs"]
-mod docs;
-#[path = "cli/doctor.rs"]
-mod doctor;
-#[cfg(unix)]
 #[path = "cli/demo.rs"]
 mod demo;
 #[path = "cli/demo_documents.rs"]
 mod demo_documents;
+#[cfg(unix)]
+#[path = "cli/docs/mod.rs"]
+mod docs;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/errors.rs"]
@@ -39,10 +39,10 @@ mod errors;
 mod eval_search;
 #[path = "cli/exit_codes.rs"]
 mod exit_codes;
-#[path = "cli/help.rs"]
-mod help;
 #[path = "cli/health.rs"]
 mod health;
+#[path = "cli/help.rs"]
+mod help;
 #[cfg(unix)]
 #[path = "cli/hostile_text.rs"]
 mod hostile_text;

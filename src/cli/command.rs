@@ -23,7 +23,7 @@ pub(super) struct Typed {
 /// The commands as the help lists them. One that stands nowhere here is listed at the end.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Begin", &["demo", "connect", "doctor"]),
-    ("Serve", &["serve", "stdio", "tools", "tokens"]),
+    ("Serve", &["serve", "stdio", "tools", "tokens", "health"]),
     ("Ask models", &["ask", "providers"]),
     ("Documents", &["add", "search", "show", "remove", "clear", "status", "tasks", "knowledge", "extract"]),
     ("Categories and vectors", &["classify", "taxonomy", "embed"]),
