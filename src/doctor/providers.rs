@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
+
 use super::{Check, Findings, Subject};
 use crate::config::providers::Provider as Settings;
 use crate::destinations::Destinations;
@@ -18,17 +20,9 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     let config = subject.config.as_ref()?;
     let mut findings = Findings::default();
     let client = Client::within(Destinations::new(&config.network));
-    for (name, settings) in &config.providers.named {
-        match Provider::new(name, settings, &client) {
-            Err(unusable) => {
-                findings.problem(format!("`{name}` {unusable}"), format!("do that, or take `providers.{name}` out"))
-            }
-            Ok(provider) if !provider.is_remote() => findings.ok(format!("`{name}` answers by itself")),
-            Ok(provider) if is_local(settings) || subject.online => {
-                ask(&provider, is_local(settings), &mut findings).await
-            }
-            Ok(_) => findings.ok(format!("`{name}` is configured and was not asked; `corbie doctor --online` asks it")),
-        }
+    let looks = config.providers.named.iter().map(|(name, settings)| look(name, settings, &client, subject.online));
+    for found in join_all(looks).await {
+        findings.0.extend(found.0);
     }
     // Servers of models on their usual ports of this machine.
     let pool = Pool::new(&config.providers, &config.defaults, client);
@@ -43,6 +37,21 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
         );
     }
     findings.check("providers")
+}
+
+/// One provider of the settings.
+async fn look(name: &str, settings: &Settings, client: &Client, online: bool) -> Findings {
+    let mut findings = Findings::default();
+    let local = is_local(settings);
+    match Provider::new(name, settings, client) {
+        Err(unusable) => {
+            findings.problem(format!("`{name}` {unusable}"), format!("do that, or take `providers.{name}` out"));
+        }
+        Ok(provider) if !provider.is_remote() => findings.ok(format!("`{name}` answers by itself")),
+        Ok(provider) if local || online => ask(&provider, local, &mut findings).await,
+        Ok(_) => findings.ok(format!("`{name}` is configured and was not asked; `corbie doctor --online` asks it")),
+    }
+    findings
 }
 
 async fn ask(provider: &Provider, local: bool, findings: &mut Findings) {

@@ -96,6 +96,7 @@ fn look_around(server: &mut Running, client: &Client) -> Vec<String> {
         ("list_providers", json!({})),
         ("explain_route", json!({ "prompt": "Hello", "model": "openai/leak" })),
         ("inspect_server", json!({})),
+        ("check_setup", json!({})),
         ("list_registered_tools", json!({})),
         ("chat_completion", json!({ "prompt": "Hello", "model": "openai/leak" })),
     ] {
@@ -134,6 +135,11 @@ fn v12_s01_s02_no_key_header_or_password_is_in_any_output_whatever_goes_wrong() 
     for arguments in ["config show", "config show --json", "config validate"] {
         let ended = with_secrets(arguments, &upstream, closed).run("");
         assert_eq!(ended.code, Some(0), "{arguments}: {ended:?}");
+        read.extend([ended.out, ended.err]);
+    }
+    for arguments in ["doctor", "doctor --json"] {
+        let ended = with_secrets(arguments, &upstream, closed).run("");
+        assert!(ended.out.contains("does not answer"), "some of them are asked in vain: {ended:?}");
         read.extend([ended.out, ended.err]);
     }
 
