@@ -3,10 +3,16 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use super::knowledge::failure;
+use serde_json::{Value, json};
+
+use super::knowledge::failure::Failure;
+use super::tools::UnknownTool;
 use super::{End, screen};
+use crate::access::TokenFileError;
 use crate::config::ConfigError;
 use crate::harmless::harmless;
+use crate::knowledge::store;
+use crate::route;
 
 /// The command line or the settings are wrong, and nothing was begun. The parser of the command line uses it too.
 const WRONG: u8 = 2;
@@ -38,11 +44,39 @@ pub(super) fn tell(end: End, json: bool) -> ExitCode {
     }
     // Nobody can be told that nobody can be told.
     let _ = match json {
-        true => writeln!(screen::stdout(), "{}", failure::reply(&*error)),
+        true => writeln!(screen::stdout(), "{}", reply(&*error)),
         // stdout belongs to the protocol. What an error names, such as a file, may be called anything.
         false => writeln!(std::io::stderr(), "corbie: {}", harmless(&error.to_string())),
     };
     if error.is::<WrongSettings>() { ExitCode::from(WRONG) } else { ExitCode::FAILURE }
+}
+
+/// For programs, the failure of any command is one object, as a tool would put it.
+fn reply(error: &(dyn std::error::Error + 'static)) -> Value {
+    match error.downcast_ref::<Failure>() {
+        Some(failure) => failure.reply(),
+        None => json!({ "success": false, "error": word(error), "message": error.to_string() }),
+    }
+}
+
+/// A word that stays the same.
+fn word<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e str {
+    if let Some(error) = error.downcast_ref::<store::Error>() {
+        return error.kind();
+    }
+    if let Some(error) = error.downcast_ref::<route::Error>() {
+        return error.kind();
+    }
+    match error.downcast_ref::<TokenFileError>() {
+        Some(TokenFileError::Unknown(_)) => return "token_not_found",
+        Some(TokenFileError::Exists(_)) => return "token_exists",
+        _ => {}
+    }
+    match (error.is::<WrongSettings>(), error.is::<UnknownTool>()) {
+        (true, _) => "invalid_settings",
+        (_, true) => "tool_not_found",
+        _ => "failed",
+    }
 }
 
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
@@ -66,5 +100,16 @@ mod tests {
         assert!(is_broken_pipe(&gone()));
         assert!(is_broken_pipe(&super::super::config::Error::Output(gone())));
         assert!(!is_broken_pipe(&std::io::Error::from(ErrorKind::NotFound)));
+    }
+
+    #[test]
+    fn programs_read_a_failure_as_one_object() {
+        let replied = |error: Box<dyn std::error::Error>| reply(&*error);
+        let busy = replied(store::Error::Busy.into());
+        assert_eq!((&busy["success"], &busy["error"]), (&json!(false), &json!("storage_busy")));
+        assert_eq!(replied("odd".into()), json!({ "success": false, "error": "failed", "message": "odd" }));
+        assert_eq!(replied(route::Error::NoProvider.into())["error"], "no_provider");
+        let tool = json!({ "success": false, "error": "x", "message": "y", "z": 1 });
+        assert_eq!(replied(Failure::Tool(tool.clone()).into()), tool);
     }
 }

@@ -75,3 +75,22 @@ fn leave_the_line() {
         (false, false) => Ok(()),
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_that_is_being_made_is_taken_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let (there, new) = (folder.path().join("there"), folder.path().join("new"));
+        std::fs::write(&there, "").unwrap();
+        let of_another = Unfinished::file(&there);
+        assert_eq!(*locked(&UNFINISHED), None, "it was there before");
+        drop(of_another);
+        let unfinished = Unfinished::file(&new);
+        assert_eq!(*locked(&UNFINISHED), Some(new));
+        drop(unfinished);
+        assert_eq!(*locked(&UNFINISHED), None, "it is finished");
+    }
+}

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::ending::WrongSettings;
 use super::table::{Align, write_table};
-use super::{End, one_line, tools};
+use super::tools::UnknownTool;
+use super::{End, one_line};
 use crate::access::{NewToken, TokenFile, TokenName, TokenRecord};
 use crate::app;
 use crate::config::duration::Timeout;
@@ -158,7 +159,7 @@ fn check_tools(names: &[String], loaded: &Loaded) -> Result<(), Box<dyn std::err
             Some(_) => return Err(format!("no tool begins like `{name}`; `corbie tools list` shows them").into()),
             // A path of the OpenAI API that no tool stands for.
             None if name == "embeddings" => {}
-            None => match registry.find(name).map_err(tools::unknown)?.name() {
+            None => match registry.find(name).map_err(UnknownTool::because)?.name() {
                 exact if exact == name => {}
                 other => return Err(format!("the tool is called `{other}`").into()),
             },

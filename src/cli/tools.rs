@@ -47,6 +47,17 @@ Examples:
     },
 }
 
+/// Why there is no such tool, with the next step as it is typed here.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct UnknownTool(String);
+
+impl UnknownTool {
+    pub(super) fn because(why: impl std::fmt::Display) -> UnknownTool {
+        UnknownTool(why.to_string().replace("`tools/list`", "`corbie tools list`"))
+    }
+}
+
 pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -68,7 +79,7 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
                     format!("the arguments are not valid JSON: {error}; write them as '{{\"key\": \"value\"}}'")
                 })?;
                 let params = json!({ "name": name, "arguments": arguments });
-                server.registry().find(name).map_err(unknown)?;
+                server.registry().find(name).map_err(UnknownTool::because)?;
                 let progress = Progress::of(&format!("calling {name} …"));
                 let result = server.request(trust, "tools/call", &params).await;
                 if let Some(knowledge) = knowledge {
@@ -92,11 +103,6 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
             }
         }
     })
-}
-
-/// Why there is no such tool, with the next step as it is typed here.
-pub(super) fn unknown(error: impl std::fmt::Display) -> String {
-    error.to_string().replace("`tools/list`", "`corbie tools list`")
 }
 
 fn write_table(tools: &[Value], out: &mut dyn Write) -> std::io::Result<()> {

@@ -148,7 +148,7 @@ fn for_programs_a_failure_is_an_object_on_stdout() {
     let ended = upstream.corbie("ask --json --model acme/status-401 hello").run("");
     assert_eq!((ended.code, ended.err.as_str()), (Some(1), ""), "{ended:?}");
     let [told] = &ended.messages()[..] else { panic!("{ended:?}") };
-    assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("failed")));
+    assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("authentication")));
     assert!(told["message"].as_str().unwrap().starts_with("acme, model `status-401`: "), "{told}");
 }
 

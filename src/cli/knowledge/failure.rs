@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use super::text;
-use crate::cli::ending::WrongSettings;
 use crate::cli::one_line;
-use crate::knowledge::store;
 
 /// A situation; most of them a person can do something about.
 #[derive(Debug, thiserror::Error)]
@@ -58,26 +56,13 @@ pub(super) const EMPTY: &str = "the knowledge base is empty; add documents first
 /// So many documents are listed where a name may mean several; their ids are in `corbie show`.
 const MOST_LISTED: usize = 20;
 
-/// For programs, the failure of any command is one object, as a tool would put it.
-pub(in crate::cli) fn reply(error: &(dyn std::error::Error + 'static)) -> Value {
-    if let Some(failure) = error.downcast_ref::<Failure>() {
-        return failure.reply();
-    }
-    let code = match error.downcast_ref::<store::Error>() {
-        Some(error) => error.kind(),
-        None if error.is::<WrongSettings>() => "invalid_settings",
-        None => "failed",
-    };
-    json!({ "success": false, "error": code, "message": error.to_string() })
-}
-
 impl Failure {
     pub(super) fn argument(parameter: &'static str, message: impl Into<String>) -> Failure {
         Failure::Argument { parameter, message: message.into() }
     }
 
     /// The object that programs read.
-    pub(super) fn reply(&self) -> Value {
+    pub(in crate::cli) fn reply(&self) -> Value {
         let mut reply = json!({ "success": false, "error": self.code(), "message": self.to_string() });
         match self {
             Failure::Tool(replied) => return replied.clone(),
@@ -166,16 +151,6 @@ mod tests {
         assert_eq!(failed(json!({ "error": "x", "message": "no\n\u{1b}[2J" })), "no  [2J");
         assert!(failed(json!({ "error": "empty_knowledge_base", "message": "…" })).contains("corbie add"));
         assert_eq!(failed(json!({ "error": "odd" })), "odd");
-    }
-
-    #[test]
-    fn programs_read_a_failure_as_one_object() {
-        let replied = |error: Box<dyn std::error::Error>| reply(&*error);
-        let busy = replied(store::Error::Busy.into());
-        assert_eq!((&busy["success"], &busy["error"]), (&json!(false), &json!("storage_busy")));
-        assert_eq!(replied("odd".into()), json!({ "success": false, "error": "failed", "message": "odd" }));
-        let tool = json!({ "success": false, "error": "x", "message": "y", "z": 1 });
-        assert_eq!(replied(Failure::Tool(tool.clone()).into()), tool);
     }
 
     #[test]
