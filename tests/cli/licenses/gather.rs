@@ -14,8 +14,8 @@ type Texts = BTreeMap<String, String>;
 
 /// How a file is called that has to do with licences.
 const NAMES: [&str; 7] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "UNLICENSE", "NOTICE", "AUTHORS"];
-/// Endings of files that say something. Sources may be called so, too.
-const ENDINGS: [&str; 3] = ["txt", "md", "rst"];
+/// Folders of a package that are not inside: what it is tested and shown with.
+const OUTSIDE: [&str; 3] = ["TESTS", "EXAMPLES", "BENCHES"];
 
 /// Everything inside, and all texts.
 pub(super) fn everything(packages: &[Package]) -> (Vec<Value>, Texts) {
@@ -107,15 +107,11 @@ fn found(folder: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().to_uppercase();
-            let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-            let is_text =
-                ending.is_none_or(|ending| ENDINGS.contains(&&*ending) || ending.contains(['-', '_']) || ending == "0");
             if path.is_dir() {
-                // What is only tested or shown with is not inside.
-                if !["TESTS", "EXAMPLES", "BENCHES"].contains(&&*name) {
+                if !name.starts_with('.') && !OUTSIDE.contains(&&*name) {
                     folders.push(path);
                 }
-            } else if is_text && NAMES.iter().any(|known| name.contains(known)) {
+            } else if !name.ends_with(".RS") && NAMES.iter().any(|known| name.contains(known)) {
                 paths.push(path);
             }
         }
