@@ -80,8 +80,8 @@ async function start() {
     fill(main, problem(error, start));
     return;
   }
-  await show({ focus: false });
   addEventListener("hashchange", () => show());
+  await show({ focus: false });
   // A server that was away may be another one now, with another idea of who we are. What the reader was writing stays;
   // what could not be shown meanwhile is asked for again.
   onReturn(async () => {

@@ -117,7 +117,7 @@ export function upload(file, name = file.name, { onprogress, signal } = {}) {
       let said;
       try { said = JSON.parse(sending.responseText); } catch { said = undefined; }
       if (sending.status >= 200 && sending.status < 300 && said) resolve(said);
-      else reject(failure(sending.status, said?.error ?? said ?? {}));
+      else reject(failure(sending.status, typeof said?.error === "object" ? said.error : said ?? {}));
     };
     signal?.addEventListener("abort", () => sending.abort());
     sending.send(file);

@@ -4,7 +4,7 @@ import { h } from "../../dom.js";
 import { call } from "../../mcp.js";
 import { badge, empty } from "../../components/parts.js";
 import { plural } from "../../format.js";
-import { offered } from "./asking.js";
+import { fileName, offered } from "./asking.js";
 import { modelsOf } from "./models.js";
 
 export async function show(place) {
@@ -17,7 +17,7 @@ export async function show(place) {
   const more = await details().catch(() => ({}));
   const own = (record, name) => (Object.hasOwn(record, name) ? record[name] : undefined);
   place.append(
-    h("div.row", h("p.quiet.flat", `${plural(names.length, "category", "categories")}${more.path ? " from " : ", which came with corbie"}`, more.path ? h("code.break", more.path) : null), h("a.push", { href: "#/classify/edit" }, "Edit them")),
+    h("div.row", h("p.quiet.flat", `${plural(names.length, "category", "categories")}${more.path ? " from " : more.inside ? ", which came with corbie" : ""}`, more.path ? h("code.break", { title: more.path }, fileName(more.path)) : null), h("a.push", { href: "#/classify/edit" }, "Edit them")),
     h("ol.categories", names.map((name, at) => {
       const prompt = own(prompts, name);
       const counted = more.counts?.get(name);
@@ -35,7 +35,8 @@ async function details() {
   if (!(await offered("get_taxonomy"))) return {};
   const { text, path } = await call("get_taxonomy");
   if (!text) return { path };
+  const inside = path === null;
   const models = modelsOf(text);
   const checked = await call("check_taxonomy", { text }).catch(() => undefined);
-  return { path, models, counts: checked?.valid ? new Map(checked.categories.map((one) => [one.name, one])) : undefined };
+  return { path, inside, models, counts: checked?.valid ? new Map(checked.categories.map((one) => [one.name, one])) : undefined };
 }

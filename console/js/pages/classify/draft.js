@@ -1,7 +1,11 @@
 // A taxonomy that is being changed. It outlives the page it is written on: other pages may be looked at meanwhile, the
 // server may go away, and closing the tab asks first.
 
+import { debounce } from "../../dom.js";
+
 const KEY = "corbie.taxonomy.draft";
+/** How long the typing may pause before it is kept for a reload, in milliseconds: long texts take a moment. */
+const PAUSE = 300;
 
 /** `base` is what the server had when the writing began, `version` its name for that; `text` is what is written now. */
 export const draft = { base: undefined, version: undefined, text: undefined };
@@ -18,7 +22,8 @@ export function begin({ text, version }, keep = false) {
 
 export function write(text) {
   draft.text = text;
-  store();
+  guard();
+  soon();
 }
 
 function store() {
@@ -34,9 +39,11 @@ function guard() {
   else removeEventListener("beforeunload", ask);
 }
 
+const soon = debounce(store, PAUSE);
 const ask = (event) => event.preventDefault();
 
 try {
   Object.assign(draft, JSON.parse(sessionStorage.getItem(KEY) ?? "{}"));
 } catch { /* What cannot be read is no draft. */ }
 guard();
+addEventListener("pagehide", store);

@@ -3,11 +3,12 @@
 
 import { h, append, fill, debounce } from "../../dom.js";
 import { call } from "../../mcp.js";
+import { empty } from "../../components/parts.js";
 import { dialog } from "../../components/dialog.js";
 import { toast, tellFailure } from "../../components/toast.js";
 import { plural } from "../../format.js";
 import { onReturn } from "../../connection.js";
-import { missing, newest, offered } from "./asking.js";
+import { fileName, missing, newest, offered, sentence, ticked } from "./asking.js";
 import { begin, draft, isChanged, write } from "./draft.js";
 import { difference } from "./difference.js";
 import { editor } from "./editor.js";
@@ -22,8 +23,8 @@ export async function show(place) {
   if (!(await offered("check_taxonomy"))) return void place.append(missing("read and change the taxonomy"));
   let server = await call("get_taxonomy");
   if (server.text === null || server.text === undefined) {
-    append(place, [server.problem, server.why_not].filter(Boolean).map((why) => h("div.problem.warn", sentence(why))));
-    if (!place.childElementCount) place.append(h("div.problem.warn", "The taxonomy cannot be shown to you."));
+    const reasons = [server.problem, server.why_not].filter(Boolean);
+    place.append(empty("The text of the taxonomy is not shown here", reasons.map((why) => h("p", ticked(sentence(why)))), h("p", "The other tabs tell what the categories are and how they do.")));
     return;
   }
   const resumed = isChanged();
@@ -55,19 +56,25 @@ export async function show(place) {
       return checked;
     } catch (error) {
       if (error.kind === "cancelled" || signal.aborted) return undefined;
-      const wait = error.kind === "rate" || /busy/i.test(error.structured?.kind ?? "");
-      if (wait) later();
+      // Others may be at the same work just now.
+      if (error.kind === "rate" || /try again/.test(error.message)) later();
+      told = undefined;
       fill(findings, h("p.quiet", error.kind === "offline" ? "The server cannot be reached. What you write stays here, and is checked when it is there again." : error.message));
     }
   }
 
+  let told;
   function tell({ valid, problems = [], warnings = [], categories = [] }) {
+    // What is told already is left alone: it would be read out again, and lose the keyboard.
+    const telling = JSON.stringify([valid, problems, warnings, categories]);
+    if (told === telling) return;
+    told = telling;
     const found = valid ? warnings : problems;
     writing.mark(valid ? [] : problems.map(({ line }) => line).filter(Boolean));
     const examples = categories.reduce((sum, { examples }) => sum + examples, 0);
     const item = ({ message, line, column, hint }) => h(valid ? "li.warn" : "li.bad", line
-      ? h("button.plain", { type: "button", onclick: () => writing.go(line, column) }, h("b", `Line ${line}`), h("span.break", message))
-      : h("span.break", message), hint ? h("span.quiet.small.hint", hint) : null);
+      ? h("button.plain", { type: "button", onclick: () => writing.go(line, column) }, h("b", `Line ${line}`), h("span.break", ticked(message)))
+      : h("span.break", ticked(message)), hint ? h("span.quiet.small.hint", ticked(hint)) : null);
     fill(findings,
       h(valid ? "p.good" : "p.bad", valid ? `No mistakes: ${plural(categories.length, "category", "categories")}, ${plural(examples, "example")}.` : `${plural(problems.length, "mistake")}. Choose one to go to its line.`),
       found.length ? h("ul", found.map(item)) : null);
@@ -79,7 +86,7 @@ export async function show(place) {
     const checked = await check();
     if (!checked) return;
     if (!checked.valid) {
-      toast("It has mistakes and cannot be saved yet. Mend them first.", { bad: true });
+      toast("It has mistakes and cannot be saved yet. Mend them first.");
       findings.querySelector("button")?.focus();
       return;
     }
@@ -125,7 +132,7 @@ export async function show(place) {
   }
 
   function unwritable(why) {
-    fill(notes, h("p.problem.warn", { role: "alert" }, sentence(why ?? "The taxonomy cannot be saved here."), " What you write can be tried, and downloaded."));
+    fill(notes, h("p.problem.warn", { role: "alert" }, ticked(sentence(why ?? "The taxonomy cannot be saved here.")), " What you write can be tried, and downloaded."));
   }
 
   async function reload() {
@@ -135,6 +142,7 @@ export async function show(place) {
       server = await call("get_taxonomy");
       begin(server);
       writing.set(draft.text);
+      told = undefined;
       fill(notes);
       introduce();
       check();
@@ -145,12 +153,12 @@ export async function show(place) {
 
   function download() {
     const address = URL.createObjectURL(new Blob([draft.text], { type: "application/yaml" }));
-    h("a", { href: address, download: server.path?.split(/[\\/]/).pop() ?? "taxonomy.yaml" }).click();
+    h("a", { href: address, download: server.path ? fileName(server.path) : "taxonomy.yaml" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
 
   function introduce() {
-    if (server.problem) fill(notes, h("p.problem.warn", `The file is not in use as it is: ${server.problem}`));
+    if (server.problem) fill(notes, h("p.problem.warn", ticked(`The file is not in use as it is: ${sentence(server.problem)}`)));
     else if (!server.writable) unwritable(server.why_not);
     standing();
   }
@@ -165,8 +173,8 @@ export async function show(place) {
   const forget = onReturn(check);
 
   append(place, [
-    h("div.row.editing", h("code.break", server.path ?? "the taxonomy inside corbie"), state, h("div.row.push", copy, again, save)),
-    server.elsewhere ? h("p.quiet", sentence(server.elsewhere)) : null,
+    h("div.row.editing", h("code.break", { title: server.path }, server.path ? fileName(server.path) : "the taxonomy inside corbie"), state, h("div.row.push", copy, again, save)),
+    server.elsewhere ? h("p.quiet", ticked(sentence(server.elsewhere))) : null,
     notes,
     h("div.edit", writing.element, h("div.stack", h("section.card", { "aria-label": "Check" }, findings), trying.element))]);
   introduce();
@@ -182,5 +190,3 @@ export async function show(place) {
     if (isChanged()) toast("Your changes to the taxonomy are not saved. They stay in this tab, under Classify, Edit.");
   };
 }
-
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");

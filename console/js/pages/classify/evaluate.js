@@ -2,9 +2,9 @@
 
 import { h, fill, icon } from "../../dom.js";
 import { call } from "../../mcp.js";
-import { badge, problem } from "../../components/parts.js";
+import { badge } from "../../components/parts.js";
 import { number, percent, plural } from "../../format.js";
-import { missing, newest, offered } from "./asking.js";
+import { missing, newest, offered, sentence, ticked } from "./asking.js";
 import { readLabelled } from "./labelled.js";
 import { reliability } from "./reliability.js";
 import { confusion } from "./confusion.js";
@@ -37,7 +37,7 @@ export async function show(place) {
     measure(false);
   }
 
-  const say = (what) => fill(said, what instanceof Error ? h("p.problem", what.message) : h("p.quiet.small", what));
+  const say = (what) => fill(said, what instanceof Error ? h("p.problem", ticked(sentence(what.message))) : h("p.quiet.small", what));
   function working(is) {
     for (const button of [these, own, choose]) button.disabled = is;
     stop.hidden = !is;
@@ -71,7 +71,7 @@ export async function show(place) {
   }
   const set = (share) => (progress.value = share);
 
-  const area = h("section.card.stack.drop", { "aria-label": "Texts to judge" },
+  const area = h("section.card.stack.labelled", { "aria-label": "Texts to judge" },
     h("label", "Texts with their categories", h("span.hint", "JSON on each line, or a table that begins with text,category. Best are texts the taxonomy has not seen. You can drop a file here."), field),
     h("div.row", these, choose, file, own, stop), h("div.slot", progress, said));
   area.addEventListener("dragover", (event) => {
@@ -104,6 +104,7 @@ function drawn(reply) {
   const figure = (name, value, help) => h("div.card", { title: help }, h("div.quiet.small", name), h("div.number", value));
   const share = (value) => (value === null || value === undefined ? "–" : percent(value));
   const head = (...names) => h("thead", h("tr", names.map((name, at) => h(at ? "th.n" : "th", { scope: "col" }, name))));
+  const wrong = Math.round(reply.count * (1 - reply.accuracy));
   return [
     h("div.grid.figures",
       figure("Accuracy", percent(reply.accuracy), "The share of texts that got their category"),
@@ -111,13 +112,13 @@ function drawn(reply) {
       figure("Mean confidence", percent(reply.mean_confidence), "How sure it was on the whole"),
       figure("Texts", number(reply.count))),
     reply.held_out ? h("p.quiet.small.flat", `Each example was judged by what was learned without it, so the figures are a low guess${reply.of > reply.count ? `; ${number(reply.count)} of ${number(reply.of)} examples were taken` : ""}.`) : null,
-    reply.elsewhere ? h("p.quiet.small.flat", reply.elsewhere) : null,
+    reply.elsewhere ? h("p.quiet.small.flat", ticked(sentence(reply.elsewhere))) : null,
     h("div.grid.two",
       h("section.card", h("h2", "Can the confidence be believed?"), reliability(reply.bins, reply.calibration_error)),
       h("section.card", h("h2", "What is taken for what"), h("p.quiet.small", { id: "matrix-key" }, "Rows: what the texts are. Columns: what they got."), confusion(reply.categories, reply.confusion))),
     h("section.card", h("h2", "Each category"), h("div.table.tall", { tabindex: "0", role: "region", "aria-label": "Each category" }, h("table", head("Category", "Texts", "Precision", "Recall"),
       h("tbody", reply.per_category.map((one) => h("tr", h("th.break", { scope: "row" }, one.name), h("td.n", number(one.count)), h("td.n", share(one.precision)), h("td.n", share(one.recall)))))))),
-    h("section.card", h("h2", "Mistakes"), reply.mistakes.length
+    h("section.card", h("header", h("h2", "Mistakes"), wrong > reply.mistakes.length ? h("span.quiet.small", `the ${reply.mistakes.length} surest of ${number(wrong)}`) : null), reply.mistakes.length
       ? h("div.table.tall", { tabindex: "0", role: "region", "aria-label": "Mistakes" }, h("table",
         h("thead", h("tr", ["Text", "Is", "Got"].map((name) => h("th", { scope: "col" }, name)), h("th.n", { scope: "col" }, "Sure"))),
         h("tbody", reply.mistakes.map(({ text, expected, got, confidence }) => h("tr", h("td.break", text), h("td", badge(expected, "good")), h("td", badge(got, "bad")), h("td.n", percent(confidence)))))))

@@ -37,7 +37,7 @@ export function reliability(bins, error) {
     h("line.diagonal", { x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
     h("text.middle", { x: x(0.5), y: HEIGHT - 4 }, "confidence, and how many texts had it"));
   return h("figure.flat", drawing,
-    h("figcaption.quiet.small", h("span.key.right"), "right ", h("span.key.over"), "surer than right ", h("span.key.under"), "more often right than sure"),
+    h("figcaption.row.quiet.small", [["right", "right"], ["over", "surer than right"], ["under", "more often right than sure"]].map(([kind, text]) => h("span", h(`span.key.${kind}`), text))),
     h("details", h("summary", "The figures"), h("div.table", { tabindex: "0", role: "region", "aria-label": "Reliability figures" }, h("table",
       h("thead", h("tr", h("th", { scope: "col" }, "Confidence"), ["Texts", "Mean", "Right"].map((name) => h("th.n", { scope: "col" }, name)))),
       h("tbody", filled.map((bin) => h("tr", h("th", { scope: "row" }, `${Math.round(bin.from * 100)} to ${Math.round(bin.to * 100)} %`), h("td.n", number(bin.count)), h("td.n", percent(bin.mean_confidence)), h("td.n", percent(bin.accuracy)))))))));

@@ -2,10 +2,10 @@
 
 import { h, fill, debounce } from "../../dom.js";
 import { call } from "../../mcp.js";
-import { bars, moveBars, badge, problem } from "../../components/parts.js";
+import { bars, moveBars, badge } from "../../components/parts.js";
 import { percent, plural } from "../../format.js";
 import { onReturn } from "../../connection.js";
-import { newest } from "./asking.js";
+import { newest, sentence, ticked } from "./asking.js";
 
 /** How long the typing may pause before the text is asked about, in milliseconds. */
 const PAUSE = 80;
@@ -38,7 +38,7 @@ export async function show(place) {
   const others = h("p.quiet.small.others");
   const entropy = gauge("Entropy", "How undecided the probabilities are, in bits: 0 is certain");
   const strange = gauge("Out of scope", "How strange the text is beside everything known; from 0.95 on it probably belongs nowhere", 0.95);
-  const facts = h("dl.facts");
+  const facts = h("dl.why");
   const near = h("ol.near");
   const say = debounce((text) => fill(spoken, text), SPOKEN);
   const soon = debounce(ask, PAUSE);
@@ -57,7 +57,7 @@ export async function show(place) {
       if (error.kind === "cancelled" || signal.aborted) return;
       if (error.kind === "rate") return later();
       draw();
-      fill(verdict, problem(error));
+      fill(verdict, h("div.problem", { role: "alert" }, ticked(sentence(error.message))));
     }
   }
 
@@ -90,7 +90,7 @@ export async function show(place) {
 
   place.append(h("div.trying",
     h("section.card.stack", { "aria-label": "Text" },
-      h("label", "Text", field, h("span.hint", { id: "classify-hint" }, "It goes to this server and nowhere else.")),
+      h("div", h("label", "Text", field), h("p.quiet.small.flat", { id: "classify-hint" }, "It goes to this server and nowhere else.")),
       h("div.row.samples", { role: "group", "aria-label": "Texts to begin with" }, SAMPLES.map(sample))),
     h("section.card.stack", { "aria-label": "Distribution" }, verdict, distribution, others, h("div.gauges", entropy.element, strange.element), spoken),
     h("section.card", h("h2", "Why, and what next"), facts),

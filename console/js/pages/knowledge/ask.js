@@ -4,7 +4,8 @@ import { h, fill } from "../../dom.js";
 import { call } from "../../mcp.js";
 import { copyable, empty, problem } from "../../components/parts.js";
 import { milliseconds } from "../../format.js";
-import { passage, passageAddress } from "./passage.js";
+import { shownName } from "./formats.js";
+import { passage, passageAddress, sought, telling } from "./passage.js";
 import { noDocuments } from "./search.js";
 
 /** What was asked last: whoever has followed a citation comes back to it. */
@@ -13,9 +14,10 @@ const kept = { question: "", reply: undefined, took: 0 };
 export function showAsk(place) {
   const field = h("textarea", { rows: "2", maxlength: "500", placeholder: "Ask something that the documents answer", "aria-label": "Question", dataset: { search: "" }, onkeydown: send }, kept.question);
   const go = h("button.main", { type: "submit" }, "Ask");
-  const stage = h("div.answering", { "aria-live": "polite" });
+  const stage = h("div.answering");
+  const heard = h("p.visually-hidden", { role: "status" });
   const form = h("form.question", { onsubmit: (event) => (event.preventDefault(), ask()) }, h("div.asked", field), go);
-  fill(place, form, h("p.quiet.small", "The best passages go to the model that suits the question. ", h("kbd", "Enter"), " asks, ", h("kbd", "Shift Enter"), " is a new line."), stage);
+  fill(place, form, h("p.quiet.small", "The best passages go to the model that suits the question. ", h("kbd", "Enter"), " asks, ", h("kbd", "Shift Enter"), " is a new line."), heard, stage);
 
   function send(event) {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -31,11 +33,13 @@ export function showAsk(place) {
     stop = new AbortController();
     Object.assign(kept, { question, reply: undefined });
     const started = performance.now();
+    fill(heard, "Asking a model.");
     fill(stage, h("div.card.thinking", h("p.quiet", "Reading the passages and asking a model… ", h("button.plain", { onclick: () => stop.abort() }, "Stop"))));
     try {
       kept.reply = await call("knowledge-ask", { question }, { signal: stop.signal });
       kept.took = performance.now() - started;
       draw();
+      fill(heard, kept.reply.answer === null ? "No model answered." : `The answer is there: ${kept.reply.answer}`);
     } catch (error) {
       if (error.kind === "cancelled") draw();
       else fill(stage, error.structured?.error === "empty_knowledge_base" ? noDocuments() : problem(error, ask));
@@ -66,7 +70,7 @@ export function showAsk(place) {
 }
 
 /** The answer with its numbers as links to the passages. */
-export function linked(answer, passages) {
+function linked(answer, passages) {
   const nodes = [];
   let at = 0;
   for (const found of answer.matchAll(/\[(\d+(?:\s*,\s*\d+)*)\]/g)) {
@@ -75,12 +79,18 @@ export function linked(answer, passages) {
     nodes.push(answer.slice(at, found.index));
     for (const number of numbers) {
       const source = passages[number - 1];
-      nodes.push(source ? h("a.cite", { href: passageAddress(source), "aria-label": `Source ${number}: ${source.filename}`, title: source.filename }, number) : `[${number}]`);
+      nodes.push(source ? citation(number, source) : `[${number}]`);
     }
     at = found.index + found[0].length;
   }
   nodes.push(answer.slice(at));
   return nodes;
+}
+
+function citation(number, source) {
+  const title = shownName(source.filename);
+  const remember = () => Object.assign(sought, { chunk: source.chunk_id, query: telling(kept.question) });
+  return h("a.cite", { href: passageAddress(source), "aria-label": `Source ${number}: ${title}`, title, onclick: remember }, number);
 }
 
 /** No model has answered: why, and what to do. */

@@ -1,16 +1,20 @@
 // One document: its pages, where its passages begin, and the passage the reader came for.
 
-import { h, fill, icon } from "../../dom.js";
+import { h, fill, findWords, icon, marked } from "../../dom.js";
 import { call, request } from "../../mcp.js";
 import { badge, problem } from "../../components/parts.js";
 import { bytes, number, plural, when } from "../../format.js";
 import { abilities } from "./abilities.js";
 import { confirmRemoval } from "./documents.js";
+import { shownName } from "./formats.js";
+import { sought } from "./passage.js";
 import { locate, positions } from "./text.js";
 
 /** How much is asked for at once. */
 const PAGES = 10;
 const CHARACTERS = 60_000;
+/** How close words stand together that are seen at once, in pixels. */
+const NEAR = 120;
 const BACK = { documents: "All documents", search: "Back to the search", ask: "Back to the answer" };
 
 export function showDocument(place, [id = "", page = "1", wanted], from = "documents") {
@@ -79,7 +83,8 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
     after.hidden = !next;
   }
 
-  function describe({ document: about, page_count: count }) {
+  function describe({ document: told, page_count: count }) {
+    const about = { ...told, filename: shownName(told.filename) };
     const { tags, ...rest } = about.metadata ?? {};
     const jump = h("input", { type: "number", min: "1", max: String(count), value: String(first), "aria-label": "Page" });
     const go = (event) => {
@@ -88,12 +93,15 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
       wanted = passageText = undefined;
       open();
     };
+    const remove = async () => (await confirmRemoval(about)) && (location.hash = "#/knowledge/documents");
+    const fact = ([name, value]) => [h("dt.break", name), h("dd.break", { dir: "auto" }, typeof value === "string" ? value : JSON.stringify(value))];
     fill(head,
-      h("div.row", h("h2.break", { dir: "auto" }, about.filename), h("button.danger.push", { onclick: async () => (await confirmRemoval(about)) && (location.hash = "#/knowledge/documents") }, icon("trash"), "Remove")),
-      h("div.row.document-facts.quiet.small", badge((about.format ?? "").toUpperCase(), "accent"), h("span", bytes(about.size_bytes ?? 0)), h("span", plural(count, "page")), h("span", `added ${when(about.date_added)}`),
+      h("div.row", h("h2.break", { dir: "auto" }, about.filename), h("button.danger.push", { onclick: remove }, icon("trash"), "Remove")),
+      h("div.row.document-facts.quiet.small", badge((about.format ?? "").toUpperCase(), "accent"),
+        h("span", bytes(about.size_bytes ?? 0)), h("span", plural(count, "page")), h("span", `added ${when(about.date_added)}`),
         (Array.isArray(tags) ? tags : tags ? [tags] : []).map((tag) => badge(String(tag))),
         count > 1 ? h("form.jump.push", { onsubmit: go }, "Page", jump, `of ${number(count)}`, h("button", { type: "submit" }, "Go")) : null),
-      Object.keys(rest).length ? h("details", h("summary", "What is known of it"), h("dl.known", Object.entries(rest).flatMap(([name, value]) => [h("dt.break", name), h("dd.break", { dir: "auto" }, typeof value === "string" ? value : JSON.stringify(value))]))) : null);
+      Object.keys(rest).length ? h("details", h("summary", "What is known of it"), h("dl.known", Object.entries(rest).flatMap(fact))) : null);
   }
 
   /** A page, or what is left of one that begins at `offset`. */
@@ -105,22 +113,29 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
     const range = mine ? [place(Math.max(0, mine.start - offset)), place(mine.end - offset)] : passageText ? locate(text, passageText) : undefined;
     return h("section.page.card", { "aria-label": label ?? `Page ${at}`, dataset: { page: at } },
       h("h3.quiet", label ?? `Page ${at}`, offset ? " (continued)" : ""),
-      text.trim() ? h("div.page-text.break", { dir: "auto" }, pieces(text, spots, range)) : h("p.quiet", "There is no text on this page."));
+      text.trim() ? h("div.page-text.break", { dir: "auto" }, pieces(text, spots, range, sought.chunk === wanted ? sought.query : "")) : h("p.quiet", "There is no text on this page."));
   }
 
   function arrive() {
     const found = pages.querySelector("mark.found");
     if (!found) return;
     found.focus({ preventScroll: true });
-    found.scrollIntoView({ block: "center" });
+    (densest([...pages.querySelectorAll("mark.found mark")]) ?? found).scrollIntoView({ block: "center" });
   }
 
   open();
   return () => (ended = true);
 }
 
+/** Of words that are marked, the one with most others close below: passages are long, and the reader wants one place. */
+function densest(words) {
+  const tops = words.map((word) => word.getBoundingClientRect().top);
+  const kinds = words.map((_, at) => new Set(words.filter((_, other) => tops[other] >= tops[at] && tops[other] - tops[at] < NEAR).map((word) => word.textContent.toLowerCase())).size);
+  return words[kinds.indexOf(Math.max(...kinds))];
+}
+
 /** The text with a sign where passages begin, and the wanted one marked. */
-function pieces(text, spots, range) {
+function pieces(text, spots, range, query) {
   const cuts = [...new Set([0, text.length, ...spots.map((spot) => spot.at), ...(range ?? [])])].sort((a, b) => a - b);
   const nodes = [];
   const found = range ? h("mark.found", { tabindex: "-1" }) : undefined;
@@ -129,7 +144,10 @@ function pieces(text, spots, range) {
     if (inside && from === range[0]) nodes.push(found);
     const add = (node) => (inside ? found.append(node) : nodes.push(node));
     for (const spot of spots) if (spot.at === from) add(h("span.begins", { title: `Passage ${spot.chunk.chunk_index + 1} begins here`, "aria-hidden": "true" }, spot.chunk.chunk_index + 1));
-    if (at + 1 < cuts.length) add(text.slice(from, cuts[at + 1]));
+    if (at + 1 === cuts.length) return;
+    const piece = text.slice(from, cuts[at + 1]);
+    if (inside) found.append(...marked(piece, findWords(piece, query)));
+    else nodes.push(piece);
   });
   return nodes;
 }

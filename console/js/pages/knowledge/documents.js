@@ -6,27 +6,30 @@ import { poll } from "../../connection.js";
 import { dialog } from "../../components/dialog.js";
 import { toast, tellFailure } from "../../components/toast.js";
 import { badge, copyable, empty, problem } from "../../components/parts.js";
-import { bytes, number, when } from "../../format.js";
+import { bytes, number, plural, when } from "../../format.js";
 import { abilities } from "./abilities.js";
 import { dropZone, setLargest } from "./adding.js";
-import { FORMATS, STATES } from "./formats.js";
+import { FORMATS, shownName, STATES } from "./formats.js";
 import { showTasks } from "./tasks-panel.js";
 import { virtualTable } from "./virtual-table.js";
 
 /** How often it is looked whether others have added or removed something, in milliseconds. */
-const BEAT = 6_000;
+const BEAT = 3_000;
 
 const only = { filter: "", format: "", status: "" };
 
 export function showDocuments(place) {
   const tasks = h("section.card.tasks");
-  const range = h("p.quiet.small.range", { role: "status" });
-  const words = h("input", { type: "search", value: only.filter, placeholder: "Filter by name", "aria-label": "Filter by name", maxlength: "200", dataset: { search: "" }, oninput: debounce(() => narrow("filter", words.value.trim()), 200) });
+  const range = h("p.quiet.small.range");
+  // Who listens is told how many there are, and not of every step of scrolling.
+  const heard = h("p.visually-hidden", { role: "status" });
+  const typed = debounce(() => narrow("filter", words.value.trim()), 200);
+  const words = h("input", { type: "search", value: only.filter, placeholder: "Filter by name", "aria-label": "Filter by name", maxlength: "200", dataset: { search: "" }, oninput: typed });
   const formats = choice("format", "All formats", FORMATS.map((name) => [name, name.toUpperCase()]));
   const states = choice("status", "All states", Object.entries(STATES).map(([name, [text]]) => [name, text]));
   const hint = h("p.quiet.small", { hidden: true }, "This server is older than the page and cannot filter its list; search its texts instead.");
   const stage = h("div.stage");
-  fill(place, h("div.adding", dropZone(place), tasks), h("div.toolbar", words, formats, states, range), hint, stage);
+  fill(place, h("div.adding", dropZone(place), tasks), h("div.toolbar", words, formats, states, range), heard, hint, stage);
 
   function choice(name, none, options) {
     return h("select", { "aria-label": none, onchange: (event) => narrow(name, event.target.value) },
@@ -42,7 +45,7 @@ export function showDocuments(place) {
   let table;
   let ended = false;
   const nothing = h("div", { hidden: true });
-  abilities().then((can) => {
+  const start = () => abilities().then((can) => {
     if (ended || !can.knowledge) return;
     for (const [field, name] of [[words, "filter"], [formats, "format"], [states, "status"]]) field.disabled = !can.show.has(name);
     hint.hidden = can.show.has("filter");
@@ -65,11 +68,13 @@ export function showDocuments(place) {
         const wanted = Object.fromEntries(Object.entries(only).filter(([name, value]) => value && can.show.has(name)));
         const reply = await call("knowledge-show", { limit, offset, sort_by: sort, sort_order: order, ...wanted }, { quiet: true });
         stage.querySelector(".problem")?.remove();
-        return { items: reply.documents, total: reply.total_count };
+        return { items: reply.documents.map((item) => ({ ...item, filename: shownName(item.filename) })), total: reply.total_count };
       },
       onview({ first, last, total }) {
         const text = total ? `${number(first)}–${number(last)} of ${number(total)}` : "";
         if (range.textContent !== text) range.textContent = text;
+        const sum = plural(total, "document");
+        if (heard.textContent !== sum) heard.textContent = sum;
         table.element.hidden = !total;
         nothing.hidden = Boolean(total);
         if (!total) fill(nothing, narrowed() ? empty("No document is like that", "Use fewer letters, or all formats and states.", h("button", { onclick: all }, "Show all documents")) : firstSteps());
@@ -81,7 +86,8 @@ export function showDocuments(place) {
       },
     });
     fill(stage, table.element, nothing);
-  }).catch((error) => ended || fill(stage, problem(error)));
+  }).catch((error) => ended || fill(stage, problem(error, start)));
+  start();
 
   function all() {
     Object.assign(only, { filter: "", format: "", status: "" });
@@ -110,7 +116,10 @@ export function showDocuments(place) {
   }
 
   async function remove(item) {
-    if (await confirmRemoval(item)) table.refresh();
+    if (!(await confirmRemoval(item))) return;
+    // The row goes, and the keyboard must not go with it.
+    table.element.focus({ preventScroll: true });
+    table.refresh();
   }
 
   async function explain(item) {
@@ -164,7 +173,7 @@ export async function confirmRemoval(item) {
 }
 
 const firstSteps = () => empty("No documents yet",
-  "Drop a file or a whole folder above. It is read, cut into passages and ready to be searched within seconds.",
+  "Drop a file or a whole folder above. It can be searched within seconds.",
   "On the command line it is:", copyable("corbie add ~/Documents"));
 
 /** A sentence that begins and ends like one. */

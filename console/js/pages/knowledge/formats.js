@@ -20,6 +20,9 @@ export function objection(file, mostMegabytes) {
   }
 }
 
+/** A name as it is shown: signs that turn the direction of writing would let `exe.fdp` read as another kind of file. */
+export const shownName = (name = "") => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+
 /** The documents' states as people say them. */
 export const STATES = {
   completed: ["Ready", "good"],

@@ -1,6 +1,7 @@
 // A passage that was found: where it stands, how relevant it is, and what it says.
 
 import { h, findWords, marked } from "../../dom.js";
+import { shownName } from "./formats.js";
 
 /** Where in the document a passage is shown. */
 export const passageAddress = (found) =>
@@ -13,6 +14,35 @@ export function whereabouts(found) {
   return [path, page ? `page ${page}` : ""].filter(Boolean).join(", ");
 }
 
+/** How many letters of a passage are shown; the page of its document has all of them. */
+const SHOWN = 560;
+
+/** Words that stand everywhere; marking them hides the ones that matter. */
+const COMMON = new Set("the and for are was were with what when where which who how why does did has have had that this from not you can may our your their they into out all any but".split(" "));
+export const telling = (query) => query.split(/\s+/).filter((word) => !COMMON.has(word.toLowerCase())).join(" ") || query;
+
+/** The passage that was opened last and what was searched for: its document marks the words there. */
+export const sought = { chunk: undefined, query: "" };
+
+/** The part of a text where most words of the query stand together. */
+function excerpt(text, query) {
+  const words = findWords(text, query);
+  if (text.length <= SHOWN) return marked(text, words);
+  let best = 0;
+  let most = 0;
+  words.forEach(([from], at) => {
+    const near = words.slice(at).filter(([, to]) => to < from + SHOWN / 2);
+    const kinds = new Set(near.map(([start, end]) => text.slice(start, end).toLowerCase())).size;
+    if (kinds > most) [most, best] = [kinds, from];
+  });
+  // Begins at a sentence or line before it, where one is near.
+  const before = text.slice(Math.max(0, best - SHOWN / 3), best);
+  const breaks = [...before.matchAll(/[.!?\n]\s+/g)];
+  const from = best < SHOWN / 3 ? 0 : best - before.length + (breaks.length ? breaks[0].index + breaks[0][0].length : before.indexOf(" ") + 1);
+  const part = text.slice(from, from + SHOWN);
+  return [from ? "… " : "", marked(part, findWords(part, query))];
+}
+
 export function score(value) {
   const fill = h("span.fill");
   fill.style.transform = `scaleX(${Math.max(0, Math.min(1, value))})`;
@@ -22,13 +52,17 @@ export function score(value) {
 
 /** One result. { number: as answers cite it, onopen } */
 export function passage(found, query, { number, onopen } = {}) {
+  const open = () => {
+    Object.assign(sought, { chunk: found.chunk_id, query: telling(query) });
+    onopen?.();
+  };
   const text = (found.chunk_text ?? "").replace(/\n\s*\n/g, "\n");
   // A passage that begins with its heading needs no line for it.
   const where = text.split("\n")[0] === whereabouts(found) ? "" : whereabouts(found);
   return h("article.passage.card", { dataset: { chunk: found.chunk_id } },
     h("header", number ? h("span.cite", { "aria-hidden": "true" }, number) : null,
-      h("h2", h("a", { href: passageAddress(found), dir: "auto", class: "break", onclick: onopen }, found.filename)),
+      h("h2", h("a", { href: passageAddress(found), dir: "auto", class: "break", onclick: open }, shownName(found.filename))),
       h("span.badge", (found.metadata?.format ?? "").toUpperCase()), score(found.relevance_score ?? 0)),
     where ? h("p.quiet.small.where.break", { dir: "auto" }, where) : null,
-    h("p.passage-text.break", { dir: "auto" }, marked(text, findWords(text, query))));
+    h("p.passage-text.break", { dir: "auto" }, excerpt(text, telling(query))));
 }

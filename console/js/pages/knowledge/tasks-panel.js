@@ -48,7 +48,12 @@ export function showTasks(place, changed) {
 function makeRow(job) {
   const bar = h("progress", { max: "1", "aria-label": `Progress of ${job.name}` });
   const step = h("span.step.quiet.small");
-  const stop = h("button.plain", { "aria-label": `Cancel ${job.name}`, title: "Cancel", onclick: () => cancel(job).catch(tellFailure) }, icon("close"));
+  const stop = h("button.plain", { "aria-label": `Cancel ${job.name}`, title: "Cancel", onclick: stopIt }, icon("close"));
+  function stopIt() {
+    // The button goes, and the keyboard must not go with it.
+    element.parentElement?.focus();
+    cancel(job).catch(tellFailure);
+  }
   const name = h("span.name", { title: job.name, dir: "auto" }, job.name);
   const element = h("li.job", name, stop, bar, step);
   let said;
@@ -58,11 +63,12 @@ function makeRow(job) {
     bar.value = job.state === "failed" || job.state === "cancelled" ? 0 : job.share ?? 0;
     bar.hidden = over;
     stop.hidden = over || job.fixed;
-    const text = over ? job.message : `${job.step ?? ""}${job.state === "running" && job.left >= 2 ? ` · about ${seconds(job.left)} left` : ""}`;
-    if (text === said) return;
-    said = text;
+    const left = job.state === "running" && job.left >= 1 ? `about ${job.left < 60 ? `${Math.ceil(job.left)} s` : seconds(job.left)} left` : "";
+    const text = (over ? job.message : job.step) ?? "";
+    if (said === text + left) return;
+    said = text + left;
     const failed = (job.files ?? []).filter((file) => file.status === "failed");
-    fill(step, over ? icon({ completed: "check", failed: "warn" }[job.state] ?? "close") : null, h("span.break", text ?? ""),
+    fill(step, over ? icon({ completed: "check", failed: "warn" }[job.state] ?? "close") : null, h("span.break", { title: text }, text), left ? h("span.left", left) : null,
       failed.length ? h("button.plain.small", { onclick: () => showFailed(failed) }, "Which failed?") : null,
       job.document ? h("a", { href: `#/knowledge/document/${encodeURIComponent(job.document)}` }, "Open") : null);
   };

@@ -3,10 +3,11 @@
 import { call, request } from "../../mcp.js";
 import { poll } from "../../connection.js";
 import { abilities } from "./abilities.js";
+import { shownName } from "./formats.js";
 
 /** How often running tasks are asked about, and how often it is looked for tasks of others, in milliseconds. */
 const BEAT = 600;
-const IDLE = 4_000;
+const IDLE = 2_000;
 /** How many tasks are asked about one by one in a round. */
 const ASKED = 10;
 const LISTED = 200;
@@ -26,7 +27,7 @@ export const activeJobs = () => allJobs().filter((job) => !isOver(job));
 
 /** A new piece of work. */
 export function begin(name, values = {}) {
-  const job = { key: next++, name, state: "waiting", share: 0, step: "Waits to be sent", ...values };
+  const job = { key: next++, name: shownName(name), state: "waiting", share: 0, step: "Waits to be sent", ...values };
   jobs.set(job.key, job);
   change(job, {});
   return job;
@@ -34,6 +35,8 @@ export function begin(name, values = {}) {
 
 export function change(job, values) {
   const ended = !isOver(job) && ["completed", "failed", "cancelled"].includes(values.state);
+  // The list of the server may have told of a task before the call that began it was answered.
+  if (values.task && !job.task) for (const other of allJobs()) if (other !== job && other.task === values.task) jobs.delete(other.key);
   Object.assign(job, values);
   if (job.task && !isOver(job)) follow();
   tell(ended);

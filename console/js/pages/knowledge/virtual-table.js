@@ -24,10 +24,10 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
   const element = h("div.vtable", { role: "table", "aria-label": label, "aria-busy": "true", tabindex: "0", onscroll: scrolled, onkeydown: keys }, head, body);
 
   const pages = new Map(); // The number of a page to its items, the most recently used last.
-  const asked = new Set();
+  const asked = new Map(); // The number of a page to the latest request for it; what older ones bring is not used.
   const rows = new Map();
   let total;
-  let turn = 0;
+  let requests = 0;
   let height = 44;
   let timer;
   let frame;
@@ -89,28 +89,29 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
       draw();
     });
     clearTimeout(timer);
-    timer = setTimeout(fetchSeen, SLOW);
+    timer = setTimeout(() => fetchSeen(false), SLOW);
   }
 
-  async function fetchSeen(anew = false) {
+  async function fetchSeen(anew) {
     const [first, last] = total === undefined ? [0, 0] : seen();
-    const mine = turn;
     const numbers = [...new Set([Math.floor(Math.max(0, first - BEYOND) / PAGE), Math.floor(Math.max(0, last + BEYOND) / PAGE)])]
       .filter((number) => number === 0 || number * PAGE < count());
     await Promise.all(numbers.map(async (number) => {
-      if (asked.has(number) || (!anew && pages.has(number))) return;
-      asked.add(number);
+      if (!anew && (asked.has(number) || pages.has(number))) return;
+      const mine = ++requests;
+      asked.set(number, mine);
+      const isLatest = () => asked.get(number) === mine;
       try {
         const reply = await load({ offset: number * PAGE, limit: PAGE, sort, order });
-        if (mine !== turn) return;
+        if (!isLatest()) return;
         pages.delete(number);
         pages.set(number, reply.items);
         while (pages.size > KEPT) pages.delete(pages.keys().next().value);
         counted(reply.total);
       } catch (error) {
-        if (mine === turn) onfailure(error);
+        if (isLatest()) onfailure(error);
       } finally {
-        if (mine === turn) asked.delete(number);
+        if (isLatest()) asked.delete(number);
       }
     }));
   }
@@ -123,6 +124,7 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
       total = now;
       element.setAttribute("aria-rowcount", now + 1);
       body.style.height = `${count() * height}px`;
+      setTimeout(() => fetchSeen(false));
     }
     draw();
   }
@@ -142,7 +144,6 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
   }
 
   function reset() {
-    turn++;
     pages.clear();
     asked.clear();
     element.scrollTop = 0;
@@ -174,7 +175,7 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
     if (!item(index)) {
       // The keyboard waits at the table until the row is there.
       element.focus({ preventScroll: true });
-      await fetchSeen();
+      await fetchSeen(false);
     }
     (firstIn(rows.get(index)?.element) ?? element).focus({ preventScroll: true });
   }
@@ -182,6 +183,6 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
   const sizes = new ResizeObserver(measure);
   sizes.observe(element);
   markSort();
-  fetchSeen();
-  return { element, refresh, reset, end: () => (turn++, sizes.disconnect(), clearTimeout(timer)) };
+  fetchSeen(false);
+  return { element, refresh, reset, end: () => (asked.clear(), sizes.disconnect(), clearTimeout(timer)) };
 }

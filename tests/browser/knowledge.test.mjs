@@ -1,0 +1,493 @@
+// The page Knowledge: documents go in, are listed, searched, read, asked about and removed.
+
+import test from "node:test";
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { accessible, corbie, fits, open, picture, until, PHONE } from "./harness.mjs";
+
+/** No other process of this machine may be found and answer instead. */
+const CONFIG = "providers: { mock: {}, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
+const SILENT = "providers: { detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
+
+/** An organisation that does not exist, so that pictures show nobody's papers. */
+const OBSERVATORY = {
+  "holidays.md": "# Holidays\n\nNew colleagues of the Larkfield Observatory have 26 days of holiday in their first year, and 30 days from the second year on.\n\n## Carrying days over\n\nUp to five days can be carried over; they are taken by the end of March.\n",
+  "night-shifts.md": "# Night shifts\n\nWhoever observes at night is paid a quarter more between ten in the evening and six in the morning. After three nights in a row a free day follows.\n",
+  "expenses.html": "<!doctype html><title>Travel expenses</title><h1>Travel expenses</h1><p>Travel by train is paid in second class. Receipts are handed in within four weeks, and the money comes with the next salary.</p>",
+  "dome-rules.md": "# Opening the dome\n\nThe dome is opened only when the humidity is below 85 percent and the wind below 40 kilometres an hour. Whoever opens it writes the time into the log.\n",
+  "visitors.txt": "Visitors may use the small telescope on the first Friday of each month. Groups of more than twelve people write to the office two weeks before.\n",
+  "instruments.csv": "instrument,year,keeper\nsmall telescope,1987,Imke Vries\nspectrograph,2019,Jonas Adeyemi\nall-sky camera,2024,Imke Vries\n",
+};
+
+/** Writes files into a folder beside the server and has them added. */
+async function filled(t, files = OBSERVATORY, config = CONFIG) {
+  const server = await corbie(t, { config });
+  const folder = join(server.home, "papers");
+  await mkdir(folder);
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  const done = await server.call("knowledge-import", { paths: [folder], async: false });
+  assert.equal(done.failed, 0, JSON.stringify(done).slice(0, 500));
+  return server;
+}
+
+/** A folder that takes a while to be added. */
+async function longWork(server) {
+  const folder = join(server.home, "many");
+  await mkdir(folder);
+  const text = (at) => `# Note ${at}\n\n${Array.from({ length: 60 }, (_, line) => `Paragraph ${line} of note ${at} tells what was seen in the garden number ${at * line}.`).join("\n\n")}`;
+  await Promise.all(Array.from({ length: 400 }, (_, at) => writeFile(join(folder, `note-${at}.md`), text(at))));
+  return folder;
+}
+
+/** A real PDF: one page for each text, with the places of its objects where they are. */
+function pdf(...texts) {
+  const kids = texts.map((_, at) => `${4 + at * 2} 0 R`).join(" ");
+  const objects = ["<< /Type /Catalog /Pages 2 0 R >>", `<< /Type /Pages /Kids [${kids}] /Count ${texts.length} >>`, "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"];
+  texts.forEach((text, at) => {
+    const lines = text.match(/.{1,80}(?:\s|$)/g).map((line) => `(${line.trim().replace(/[()\\]/g, "\\$&")}) Tj T*`).join(" ");
+    const stream = `BT /F1 12 Tf 14 TL 72 720 Td ${lines} ET`;
+    objects.push(`<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents ${5 + at * 2} 0 R >>`, `<< /Length ${stream.length} >>\nstream\n${stream}\nendstream`);
+  });
+  let file = "%PDF-1.4\n";
+  const places = objects.map((body, at) => {
+    const place = file.length;
+    file += `${at + 1} 0 obj\n${body}\nendobj\n`;
+    return place;
+  });
+  const table = places.map((place) => `${String(place).padStart(10, "0")} 00000 n \n`).join("");
+  return Buffer.from(`${file}xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\nstartxref\n${file.length}\n%%EOF\n`, "latin1");
+}
+
+const files = (page) => page.getByLabel("Files to add");
+const names = (page) => page.locator(".rows .name").allInnerTexts();
+/** The list is there and is not being asked for anew. */
+const listed = (page) => page.locator('.vtable[aria-busy="false"]').waitFor();
+
+test("a PDF is added, becomes searchable, and its passage is opened on its page", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  const page = await open(t, server, { at: "#/knowledge" });
+  await page.getByText("No documents yet").waitFor();
+  await accessible(page);
+  // The first page is long enough to be passages of its own.
+  const ships = Array.from({ length: 40 }, (_, at) => `Ship number ${at + 1} pays its dues at the harbour office before noon and leaves with the tide.`).join(" ");
+  const bytes = pdf(ships, "Lighthouse keepers polish the great lens every Tuesday with vinegar and a linen cloth.");
+  await files(page).setInputFiles({ name: "westerholm.pdf", mimeType: "application/pdf", buffer: bytes });
+  await page.locator('.job[data-state="completed"]').getByText("Added").waitFor();
+  await page.locator(".rows").getByRole("link", { name: "westerholm.pdf" }).waitFor();
+  await page.locator(".rows").getByText("Ready").waitFor();
+
+  await page.getByRole("link", { name: "Search", exact: true }).click();
+  await page.getByRole("searchbox").fill("with what do keepers polish the lens of the lighthouse");
+  await page.keyboard.press("Enter");
+  const passage = page.locator(".passage").first();
+  await passage.locator("mark", { hasText: "polish" }).waitFor();
+  assert.match(await passage.locator(".score").innerText(), /0\.\d\d|1\.00/);
+  assert.match(await passage.innerText(), /page \d/);
+  await accessible(page);
+
+  await passage.getByRole("link", { name: "westerholm.pdf" }).click();
+  // The passage begins on the first page and goes on on the second, where the words are: that is what is seen.
+  const word = page.locator('[data-page="2"] mark.found mark', { hasText: "lens" });
+  await word.waitFor();
+  assert.ok(await word.evaluate((mark) => {
+    const { top, bottom } = mark.getBoundingClientRect();
+    return top >= 0 && bottom <= innerHeight && document.activeElement.matches("mark.found");
+  }), "the words are in sight and the keyboard is at the passage");
+  await accessible(page);
+  await page.getByRole("link", { name: "Back to the search" }).click();
+  await page.locator(".passage").first().waitFor();
+  assert.equal(await page.getByRole("searchbox").inputValue(), "with what do keepers polish the lens of the lighthouse");
+});
+
+test("files that cannot be read are told one by one, and nothing of them is sent", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  const page = await open(t, server, { at: "#/knowledge" });
+  let sent = 0;
+  page.on("request", (request) => (sent += request.url().includes("/files?")));
+  await files(page).setInputFiles([
+    { name: "setup.exe", mimeType: "application/octet-stream", buffer: Buffer.from("MZ") },
+    { name: "empty.md", mimeType: "text/markdown", buffer: Buffer.alloc(0) },
+  ]);
+  await page.locator(".job", { hasText: "setup.exe" }).getByText("Files of the kind .exe cannot be read").waitFor();
+  await page.locator(".job", { hasText: "empty.md" }).getByText("The file is empty").waitFor();
+  assert.equal(sent, 0);
+  await page.getByRole("button", { name: "Clear" }).click();
+  await page.getByText("Nothing is being added right now").waitFor();
+});
+
+test("a folder is dropped with everything in it, other kinds are left out", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  const page = await open(t, server, { at: "#/knowledge" });
+  await page.locator(".drop-zone").waitFor();
+  // A browser makes no entries of folders for events of a script, so the event brings its own.
+  await page.evaluate(() => {
+    const file = (path, text) => ({ isFile: true, fullPath: path, file: (done) => done(new File([text], path.split("/").pop())) });
+    const folder = (path, inside) => ({ isFile: false, fullPath: path, createReader: () => ({ rest: [inside, []], readEntries(done) { done(this.rest.shift()); } }) });
+    const tree = folder("/papers", [file("/papers/one.md", "# One\n\nThe first of them."), file("/papers/run.py", "pass"), folder("/papers/deep", [file("/papers/deep/two.txt", "The second of them.")])]);
+    const event = new Event("drop", { bubbles: true, cancelable: true });
+    Object.defineProperty(event, "dataTransfer", { value: { types: ["Files"], items: [{ webkitGetAsEntry: () => tree }], files: [] } });
+    document.querySelector(".drop-zone").dispatchEvent(event);
+  });
+  await page.getByText("1 file of other kinds left out: 1 .py").waitFor();
+  await until(async () => (await names(page)).sort().join() === "one.md,two.txt", "both are listed");
+});
+
+test("a task is followed and cancelled", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  const folder = await longWork(server);
+  const page = await open(t, server, { at: "#/knowledge" });
+  await page.getByRole("button", { name: "Server path…" }).click();
+  await page.getByRole("dialog").getByLabel("Path").fill(folder);
+  await accessible(page);
+  await page.keyboard.press("Enter");
+  const job = page.locator(".job", { hasText: folder });
+  await job.getByText(/of 400 files done/).waitFor();
+  await accessible(page);
+  await until(async () => (await job.locator("progress").evaluate((bar) => bar.value)) > 0, "the bar moves");
+  await job.getByRole("button", { name: "Cancel" }).click();
+  await page.locator('.job[data-state="cancelled"]').getByText("Cancelled").waitFor();
+  assert.ok((await server.call("knowledge-status")).knowledge_base.document_count < 400);
+  await until(async () => (await server.call("knowledge-status")).tasks.running === 0, "the task has stopped");
+});
+
+test("a task that another client began is shown with its progress", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  const folder = await longWork(server);
+  const page = await open(t, server, { at: "#/knowledge" });
+  await page.getByText("Nothing is being added right now").waitFor();
+  const { task_id: task } = await server.call("knowledge-import", { paths: [folder] });
+  await page.locator('.job[data-state="running"]', { hasText: folder }).locator("progress").waitFor();
+  const headers = { "content-type": "application/json" };
+  await fetch(`${server.url}/mcp`, { method: "POST", headers, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/cancel", params: { taskId: task } }) });
+  await page.locator('.job[data-state="cancelled"]').waitFor();
+});
+
+test("nothing moves while documents come in", async (t) => {
+  const server = await filled(t);
+  const page = await open(t, server, { at: "#/knowledge/documents" });
+  await page.addInitScript(() => {
+    globalThis.moved = [];
+    const heard = (list) => list.getEntries().forEach((entry) => entry.hadRecentInput || globalThis.moved.push([entry.value, ...entry.sources.map((source) => source.node?.className ?? "")]));
+    new PerformanceObserver(heard).observe({ type: "layout-shift", buffered: true });
+  });
+  await page.reload();
+  await listed(page);
+  await files(page).setInputFiles(Array.from({ length: 6 }, (_, at) => ({ name: `minutes-${at}.md`, mimeType: "text/markdown", buffer: Buffer.from(`# Minutes ${at}\n\nWhat was said in week ${at}.`) })));
+  await page.getByText("6 of 6 done").waitFor();
+  await page.getByText(/of 12$/).waitFor();
+  const moved = await page.evaluate(() => globalThis.moved);
+  assert.ok(moved.reduce((sum, [value]) => sum + value, 0) < 0.05, JSON.stringify(moved));
+});
+
+test("a path that is not there is told with what to do", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  const page = await open(t, server, { at: "#/knowledge" });
+  await page.getByRole("button", { name: "Server path…" }).click();
+  await page.getByRole("dialog").getByLabel("Path").fill("/no/such/folder");
+  await page.keyboard.press("Enter");
+  const job = page.locator(".job", { hasText: "/no/such/folder" });
+  await until(async () => /failed|not found|Check/i.test(await job.innerText()), "the job says so");
+});
+
+test("the table is sorted and filtered, and a document is removed after a question", async (t) => {
+  const server = await filled(t);
+  const page = await open(t, server, { at: "#/knowledge/documents" });
+  await listed(page);
+  const table = page.getByRole("table", { name: "Documents" });
+  assert.equal(await table.getAttribute("aria-rowcount"), "7");
+  await table.getByRole("button", { name: "Name" }).click();
+  await until(async () => (await names(page)).join() === Object.keys(OBSERVATORY).sort().join(), "sorted by name");
+  await table.getByRole("button", { name: "Name" }).click();
+  await until(async () => (await names(page))[0] === "visitors.txt", "sorted the other way");
+  assert.equal(await table.getByRole("columnheader", { name: "Name" }).getAttribute("aria-sort"), "descending");
+  await table.getByRole("button", { name: "Size" }).click();
+  await until(async () => (await names(page))[0] === "holidays.md", "the largest first");
+  const filter = page.getByLabel("Filter by name");
+  await filter.fill("HOLI");
+  await until(async () => (await names(page)).join() === "holidays.md", "one is left");
+  await filter.fill("nothing like that");
+  await page.getByText("No document is like that").waitFor();
+  await page.getByRole("button", { name: "Show all documents" }).click();
+  await page.getByLabel("All formats").selectOption("csv");
+  await until(async () => (await names(page)).join() === "instruments.csv", "those of one format");
+  await page.getByLabel("All formats").selectOption("");
+  await table.getByRole("button", { name: "Remove visitors.txt" }).click();
+  const box = page.getByRole("dialog");
+  await box.getByText("visitors.txt").waitFor();
+  await page.keyboard.press("Escape");
+  assert.equal((await server.call("knowledge-status")).knowledge_base.document_count, 6);
+  await table.getByRole("button", { name: "Remove visitors.txt" }).click();
+  await box.getByRole("button", { name: "Remove" }).click();
+  await until(async () => (await names(page)).length === 5, "it is gone");
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "table", "the keyboard stays at the table");
+  await page.getByText("1–5 of 5").waitFor();
+});
+
+test("an older server, which lists no tasks and tells no places of passages, is of use too", async (t) => {
+  const server = await filled(t);
+  const page = await open(t, server, { at: "#/knowledge/documents" });
+  await page.route("**/mcp", async (route) => {
+    if (route.request().postDataJSON().method !== "tools/list") return route.continue();
+    const response = await route.fetch();
+    const answer = await response.json();
+    answer.result.tools = answer.result.tools.filter((tool) => tool.name !== "knowledge-tasks");
+    const takes = (name) => answer.result.tools.find((tool) => tool.name === name).inputSchema.properties;
+    for (const name of ["filter", "format", "status"]) delete takes("knowledge-show")[name];
+    delete takes("knowledge-get").chunks;
+    return route.fulfill({ response, json: answer });
+  });
+  await page.reload();
+  await page.getByText("cannot filter its list").waitFor();
+  assert.ok(await page.getByLabel("Filter by name").isDisabled());
+  await files(page).setInputFiles({ name: "late.md", mimeType: "text/markdown", buffer: Buffer.from("# Late\n\nThe last bus leaves the observatory at half past eleven.") });
+  await page.locator('.job[data-state="completed"]').getByText("Added").waitFor();
+  await page.evaluate(() => (location.hash = "#/knowledge/search/last%20bus"));
+  await page.locator(".passage a", { hasText: "late.md" }).click();
+  await page.locator("mark.found", { hasText: "half past eleven" }).waitFor();
+});
+
+test("a document that could not be read says why and what to do", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  const broken = join(server.home, "broken.pdf");
+  await writeFile(broken, "%PDF-1.4 and then nothing of use");
+  await server.call("knowledge-add", { file_path: broken });
+  const page = await open(t, server, { at: "#/knowledge" });
+  await page.getByRole("button", { name: /^Failed: why/ }).click();
+  const box = page.getByRole("dialog");
+  await box.getByText("The file is broken").waitFor();
+  await accessible(page);
+  await box.getByRole("button", { name: "Remove from the list" }).click();
+  await page.getByText("No documents yet").waitFor();
+});
+
+test("ten thousand documents scroll smoothly with few rows in the page", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  const page = await open(t, server, { at: "#/knowledge/documents" });
+  const TOTAL = 10_000;
+  await page.route("**/mcp", async (route) => {
+    const { id, params } = route.request().postDataJSON();
+    if (params?.name !== "knowledge-show") return route.continue();
+    const { offset = 0, limit = 100 } = params.arguments;
+    const documents = Array.from({ length: Math.min(limit, TOTAL - offset) }, (_, at) => ({
+      id: `id-${offset + at}`, filename: `report-${offset + at + 1}.pdf`, format: "pdf", size_bytes: 1000 + at, date_added: "2026-03-01T10:00:00Z", chunk_count: 3, processing_status: "completed",
+    }));
+    const structuredContent = { success: true, documents, total_count: TOTAL, limit, offset };
+    return route.fulfill({ json: { jsonrpc: "2.0", id, result: { content: [], structuredContent, isError: false } } });
+  });
+  await page.reload();
+  await page.getByText("report-1.pdf", { exact: true }).waitFor();
+  const table = page.getByRole("table", { name: "Documents" });
+  assert.equal(await table.getAttribute("aria-rowcount"), String(TOTAL + 1));
+
+  const frames = await table.evaluate(async (element) => {
+    const deltas = [];
+    let last = performance.now();
+    for (let round = 0; round < 90; round++) {
+      element.scrollTop += 1_700;
+      await new Promise(requestAnimationFrame);
+      deltas.push(performance.now() - last);
+      last = performance.now();
+    }
+    return deltas;
+  });
+  const slow = frames.filter((delta) => delta > 50).length;
+  assert.ok(slow < frames.length / 2, `${slow} of ${frames.length} frames took more than 50 ms`);
+  assert.ok((await page.locator(".rows .vrow").count()) < 60);
+
+  await table.evaluate((element) => (element.scrollTop = element.scrollHeight));
+  await page.getByText(`report-${TOTAL}.pdf`, { exact: true }).waitFor();
+  assert.ok((await page.locator(".rows .vrow").count()) < 60);
+  assert.equal(await page.locator(".rows .vrow", { hasText: `report-${TOTAL}.pdf` }).getAttribute("aria-rowindex"), String(TOTAL + 1));
+  await page.getByText(/–10,000 of 10,000/).waitFor();
+
+  await table.focus();
+  await page.keyboard.press("Home");
+  await page.waitForFunction(() => document.activeElement?.textContent === "report-1.pdf");
+  await page.keyboard.press("ArrowDown");
+  await page.waitForFunction(() => document.activeElement?.textContent === "report-2.pdf");
+  await page.keyboard.press("End");
+  await page.waitForFunction(() => document.activeElement?.textContent === "report-10000.pdf");
+  await page.keyboard.press("PageUp");
+  await page.waitForFunction(() => /^report-99\d\d\.pdf$/.test(document.activeElement?.textContent));
+  await accessible(page);
+});
+
+test("the keyboard alone searches, opens a result and comes back to it", async (t) => {
+  const server = await filled(t);
+  const page = await open(t, server, { at: "#/knowledge/search" });
+  await page.getByText("Search by what you mean").waitFor();
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("/");
+  await page.keyboard.type("when is the dome opened");
+  await page.keyboard.press("Enter");
+  const link = page.locator(".passage").first().getByRole("link", { name: "dome-rules.md" });
+  await link.waitFor();
+  await picture(page, "console-search");
+  for (let presses = 0; presses < 15; presses++) {
+    await page.keyboard.press("Tab");
+    if (await link.evaluate((element) => element === document.activeElement)) break;
+  }
+  await page.keyboard.press("Enter");
+  await page.locator("mark.found", { hasText: "humidity" }).waitFor();
+  await page.keyboard.press("Shift+Tab");
+  for (let presses = 0; presses < 10 && !(await page.evaluate(() => document.activeElement.textContent.includes("Back"))); presses++) await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.activeElement?.textContent === "dome-rules.md");
+});
+
+test("a search is narrowed, and one that finds nothing says what to do", async (t) => {
+  const server = await filled(t);
+  const page = await open(t, server, { at: "#/knowledge" });
+  await page.getByLabel("Tags for what you add").fill("repairs, 2026");
+  await files(page).setInputFiles({ name: "mirror.md", mimeType: "text/markdown", buffer: Buffer.from("# The mirror\n\nThe mirror of the small telescope is cleaned in June.") });
+  await page.locator('.job[data-state="completed"]').waitFor();
+  await page.goto(`${server.url}/#/knowledge/search/${encodeURIComponent("small telescope")}`);
+  await page.locator(".passage", { hasText: "visitors.txt" }).waitFor();
+  await page.getByLabel("Format").selectOption("csv");
+  await until(async () => (await page.locator(".passage h2").allInnerTexts()).join() === "instruments.csv", "only the table is left");
+  await page.getByLabel("Format").selectOption("");
+  await page.getByLabel("Tags").fill("repairs, something");
+  await page.keyboard.press("Enter");
+  await until(async () => (await page.locator(".passage h2").allInnerTexts()).join() === "mirror.md", "only what has the tag is left");
+  await page.getByLabel("Tags").fill("no-such-tag");
+  await page.keyboard.press("Enter");
+  await page.getByText("Nothing found").waitFor();
+  await page.getByRole("button", { name: "Search without filters" }).click();
+  await page.locator(".passage", { hasText: "visitors.txt" }).waitFor();
+  await page.getByLabel("Added until").fill("2001-01-01");
+  await page.getByText("Nothing found").waitFor();
+});
+
+test("an answer cites passages that can be opened", async (t) => {
+  const server = await filled(t);
+  const page = await open(t, server, { at: "#/knowledge/ask" });
+  await page.getByText("Answers with their sources").waitFor();
+  await accessible(page);
+  // The mock says back what it was asked, the number in it too.
+  await page.getByLabel("Question").fill("Who is paid more at night [1]?");
+  await page.keyboard.press("Enter");
+  await page.getByText("mock/mock").waitFor();
+  await accessible(page);
+  await page.locator(".answer").getByRole("link", { name: /^Source 1: / }).click();
+  await page.locator("mark.found", { hasText: "paid a quarter more" }).waitFor();
+  await page.getByRole("link", { name: "Back to the answer" }).click();
+  await page.getByText("mock/mock").waitFor();
+});
+
+test("without a provider the passages are shown, with what to do", async (t) => {
+  const server = await filled(t, { "holidays.md": OBSERVATORY["holidays.md"] }, SILENT);
+  const page = await open(t, server, { at: "#/knowledge/ask" });
+  await page.getByLabel("Question").fill("how many days of holiday");
+  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  await page.getByText("No provider is configured").waitFor();
+  await page.getByText("OPENAI_API_KEY=").first().waitFor();
+  await page.locator(".passage", { hasText: "26 days" }).waitFor();
+});
+
+test("names and texts that look like markup are shown as text", async (t) => {
+  const hostile = "<img src=x onerror=alert(1)>";
+  const turned = "invoice\u202Efdp.md";
+  const long = `${"very-long-name-".repeat(14)}.md`;
+  const server = await filled(t, {
+    [`${hostile}.txt`]: `The zebra said <script>alert(1)</script> and ${hostile} and went home.\n`,
+    [turned]: "# Turned\n\nA name that reads backwards.\n",
+    [long]: `# Long\n\n${"unbroken".repeat(400)}\n`,
+  });
+  for (const look of [{}, { viewport: PHONE }]) {
+    const page = await open(t, server, { at: "#/knowledge", ...look });
+    page.on("dialog", () => assert.fail("something of a document was run"));
+    await page.locator(".rows").getByText(hostile).waitFor();
+    // What turns the direction of writing is shown as a sign of its own, so the name does not pass for another.
+    assert.ok((await names(page)).includes("invoice\uFFFDfdp.md"));
+    await fits(page);
+    await accessible(page);
+    await page.goto(`${server.url}/#/knowledge/search/zebra`);
+    await page.locator(".passage", { hasText: "<script>alert(1)</script>" }).waitFor();
+    await page.goto(`${server.url}/#/knowledge/search/unbroken`);
+    await fits(page);
+    await page.goto(`${server.url}/#/knowledge/search/zebra`);
+    await page.locator(".passage a").first().click();
+    await page.locator("mark.found", { hasText: hostile }).waitFor();
+    await fits(page);
+    assert.equal(await page.locator("main img, main script").count(), 0);
+  }
+});
+
+test("a long document is read page after page, and any page is reached at once", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  const file = join(server.home, "logbook.pdf");
+  await writeFile(file, pdf(...Array.from({ length: 25 }, (_, at) => `Entry of night ${at + 1}: the sky was clear until the moon rose, and plate ${at + 101} was exposed.`)));
+  const { document_id: id } = await server.call("knowledge-add", { file_path: file, async: false });
+  const page = await open(t, server, { at: `#/knowledge/document/${id}` });
+  const shown = async () => (await page.locator(".page").evaluateAll((pages) => pages.map((one) => Number(one.dataset.page)))).join();
+  const numbers = (from, to) => Array.from({ length: to - from + 1 }, (_, at) => from + at).join();
+  await page.getByText("plate 101").waitFor();
+  assert.equal(await shown(), numbers(1, 10));
+  assert.ok((await page.locator(".begins").count()) > 0, "it is shown where passages begin");
+  await page.getByRole("button", { name: "Further pages" }).click();
+  await until(async () => (await shown()) === numbers(1, 20), "twenty pages are shown");
+  await page.getByLabel("Page", { exact: true }).fill("25");
+  await page.keyboard.press("Enter");
+  await until(async () => (await shown()) === "25", "the last page is shown");
+  await page.getByText("plate 125").waitFor();
+  await page.getByRole("button", { name: "Earlier pages" }).click();
+  await until(async () => (await shown()) === numbers(15, 25), "those before it are shown too");
+  await accessible(page);
+});
+
+test("a document that is not there is said to be missing", async (t) => {
+  const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge/document/de10cedb-5a91-476d-8b75-529827686d28" });
+  await page.getByText("This document is not there.").waitFor();
+  await page.getByRole("link", { name: "See all documents" }).click();
+  await page.getByText("No documents yet").waitFor();
+});
+
+test("every part fits a phone, is accessible, light and dark", async (t) => {
+  const model = await answering("New colleagues have 26 days of holiday in their first year and 30 days from the second year on [1]. Five of them can be carried over and are taken by the end of March [1]. Whoever has worked three nights in a row has a free day besides [2].");
+  t.after(() => model.close());
+  const server = await filled(t, OBSERVATORY, SILENT.replace("detect_ports: []", `detect_ports: [], lab: { base_url: "http://127.0.0.1:${model.address().port}/v1" }`));
+  for (const look of [{ viewport: PHONE }, { viewport: PHONE, dark: true }, { dark: true }, {}]) {
+    const page = await open(t, server, { at: "#/knowledge", ...look });
+    await page.locator(".rows").getByText("visitors.txt").waitFor();
+    await check(page);
+    if (!look.viewport) {
+      const kind = look.dark ? "dark" : "light";
+      await files(page).setInputFiles([`opening-${kind}.md`, `library-${kind}.md`].map((name) => ({ name, mimeType: "text/markdown", buffer: Buffer.from(`# ${name}\n\nDecided on a ${kind} evening by those who keep the instruments.\n`) })));
+      await page.getByText("2 of 2 done").waitFor();
+      await until(async () => (await names(page)).filter((name) => name.endsWith(`-${kind}.md`)).length === 2, "both are listed");
+      await picture(page, look.dark ? "console-knowledge-dark" : "console-knowledge");
+    }
+    await page.goto(`${server.url}/#/knowledge/search/${encodeURIComponent("holidays and free days")}`);
+    await page.locator(".passage a", { hasText: "holidays.md" }).waitFor();
+    await check(page);
+    await page.locator(".passage a", { hasText: "holidays.md" }).click();
+    await page.locator("mark.found").first().waitFor();
+    await check(page);
+    await page.goto(`${server.url}/#/knowledge/ask`);
+    await page.getByLabel("Question").fill("How many holidays do I get, and what about nights?");
+    await page.keyboard.press("Enter");
+    await page.locator(".answer a.cite").first().waitFor();
+    await page.getByText("lab/larkfield-7b").waitFor();
+    await check(page);
+    if (!look.dark && !look.viewport) await picture(page, "console-ask");
+  }
+});
+
+async function check(page) {
+  await fits(page);
+  await accessible(page);
+}
+
+/** A model server that always answers the same. */
+async function answering(text) {
+  const server = createServer((request, response) => {
+    const said = request.url.endsWith("/models")
+      ? { object: "list", data: [{ id: "larkfield-7b", object: "model" }] }
+      : { id: "1", object: "chat.completion", created: 1, model: "larkfield-7b", choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "stop" }], usage: { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 } };
+    request.resume().on("end", () => response.setHeader("content-type", "application/json").end(JSON.stringify(said)));
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  return server;
+}
