@@ -15,12 +15,10 @@ use crate::connect::file::Readers;
 use crate::connect::{self, Change, Client, Connection, Place, Places, diff};
 
 const EXAMPLES: &str = "Examples:
-  corbie connect                                which clients are there, and which know corbie
-  corbie connect claude-desktop                 what to paste, and where
-  corbie connect claude-desktop --write         write it there, after a backup
-  corbie connect vscode --project --write       into .vscode/mcp.json of this folder
-  corbie connect cursor --url --write           use the server that `corbie serve` runs
-  corbie connect codex --remove                 take it out again";
+  corbie connect                                # which clients are there, and which know corbie
+  corbie connect claude-desktop                 # what to paste, and where
+  corbie connect claude-desktop --write         # write it there, after a backup
+  corbie connect codex --remove                 # take it out again";
 
 /// Where `corbie serve` listens unless the settings say otherwise.
 const SERVED: &str = "http://localhost:8090/mcp";

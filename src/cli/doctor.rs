@@ -12,9 +12,9 @@ use crate::config::Sources;
 use crate::doctor::{self, Check, Report, State, Subject};
 
 const EXAMPLES: &str = "Examples:
-  corbie doctor             look at everything on this machine; nothing leaves it
-  corbie doctor --online    ask providers elsewhere as well
-  corbie doctor --json      the same for scripts
+  corbie doctor             # look at everything on this machine; nothing leaves it
+  corbie doctor --online    # ask providers elsewhere as well
+  corbie doctor --json      # the same for scripts
 
 Exits with 0 when there is no problem, and with 1 otherwise.";
 

@@ -27,9 +27,9 @@ const EXAMPLES: &str = "\
 Exits with 0 where the server is ready, and with 1 where it does not answer or is about to stop.
 
 Examples:
-  corbie health                          the server of these settings
-  corbie health http://127.0.0.1:3000    another one
-  corbie health --json                   what it says of itself";
+  corbie health                          # the server of these settings
+  corbie health http://127.0.0.1:3000    # another one
+  corbie health --json                   # what it says of itself";
 
 /// A server that is well answers in milliseconds.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -63,7 +63,7 @@ fn every_help_has_one_to_four_examples_that_can_be_typed() {
             // What other programs do before and after is theirs.
             let from = example.find("corbie ").unwrap_or_else(|| panic!("{line}: {example}"));
             let ours = example[from..].trim_end_matches(')');
-            let is_end = |word: &&String| ["|", ">", ">>", "<"].contains(&word.as_str());
+            let is_end = |word: &&String| ["|", ">", ">>", "<", "#"].contains(&word.as_str());
             let typed: Vec<String> = words(ours).iter().take_while(|word| !is_end(word)).cloned().collect();
             assert!(typed.join(" ").starts_with(&line) || line == "corbie", "{line}: {example} is of another command");
             let parsed = corbie::cli::command().try_get_matches_from(&typed);

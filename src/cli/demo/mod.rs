@@ -41,9 +41,9 @@ pub(super) struct Demo {
 
 const EXAMPLES: &str = "\
 Examples:
-  corbie demo                 shows what corbie does, in a few seconds
-  corbie demo --serve         and leaves a console open to try more
-  corbie demo --json          the same for programs";
+  corbie demo                 # shows what corbie does, in a few seconds
+  corbie demo --serve         # and leaves a console open to try more
+  corbie demo --json          # the same for programs";
 
 /// What is said in the end to whoever liked it.
 const NEXT: [(&str, &str); 3] = [

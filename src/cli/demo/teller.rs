@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use super::screenplay::Report;
 use crate::cli::screen::{BOLD, DIM, PLAIN};
+use crate::colour;
 
 pub(super) struct Teller<'a> {
     out: &'a mut dyn Write,
@@ -16,9 +17,7 @@ pub(super) struct Teller<'a> {
 
 impl Teller<'_> {
     pub(super) fn new(out: &mut dyn Write, json: bool) -> Teller<'_> {
-        // See no-color.org.
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Teller { out, json, marks: wanted && io::stdout().is_terminal(), steps: 0, at: 0 }
+        Teller { out, json, marks: colour::suits(io::stdout().is_terminal()), steps: 0, at: 0 }
     }
 
     pub(super) fn begin(&mut self, steps: usize) -> io::Result<()> {

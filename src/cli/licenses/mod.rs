@@ -33,10 +33,10 @@ pub(super) struct Licenses {
 
 const EXAMPLES: &str = "\
 Examples:
-  corbie licenses                 every part with its licence
-  corbie licenses --full tokio    the texts for one of them
+  corbie licenses                 # every part with its licence
+  corbie licenses --full tokio    # the texts for one of them
   corbie licenses --full > THIRD-PARTY.txt
-  corbie licenses --json          the same for programs";
+  corbie licenses --json          # the same for programs";
 
 /// Something of others that is inside, with every feature and on any system.
 #[derive(Debug, Clone, Deserialize, Serialize)]

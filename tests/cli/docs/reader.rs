@@ -5,7 +5,6 @@
 //! | comment | what it means |
 //! |---|---|
 //! | `not run: WHY` | commands that cannot run here; they are counted |
-//! | `coming: COMMAND` | run once there is such a command |
 //! | `fails` | its commands end with an error, as the page shows |
 //! | `numbers vary` | other numbers may stand in the output |
 //! | `with: PATH…` | these files and folders of the repository are in the working folder; of `FOLDER/`, what is in it |
@@ -135,8 +134,7 @@ impl<'a> Reader<'a> {
 
     fn console(&mut self, block: &Block) {
         let needs_curl = block.text.contains("$ curl ") && !has_curl();
-        let is_coming = block.mark("coming").is_some_and(|name| !self.has_command(name));
-        if block.mark("not run").is_some() || needs_curl || is_coming {
+        if block.mark("not run").is_some() || needs_curl {
             self.report.not_run += 1;
             return;
         }
@@ -147,10 +145,6 @@ impl<'a> Reader<'a> {
                 None => self.step(block, &step),
             }
         }
-    }
-
-    fn has_command(&self, name: &str) -> bool {
-        matches!(self.run(&format!("corbie {name} --help")), Ok((Some(0), _)))
     }
 
     fn step(&mut self, block: &Block, step: &Step) {

@@ -6,9 +6,6 @@ use corbie::cli::Cli;
 
 use super::page::{blocks, prose};
 
-/// Commands that are made elsewhere and come later. Take out what is there.
-const COMING: [&str; 3] = ["connect", "doctor", "demo"];
-
 /// Every command of ours that a page has in its text and in blocks `sh`, with its line.
 pub(super) fn commands(page: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
@@ -26,9 +23,6 @@ pub(super) fn commands(page: &str) -> Vec<(usize, String)> {
 /// What is wrong with a command: it or one of its options is not there. Values stand for those of a reader.
 pub(super) fn mistake(command: &str) -> Option<String> {
     let words: Vec<String> = words(command).into_iter().filter(|word| word != "…").collect();
-    if words.get(1).is_some_and(|name| COMING.contains(&name.as_str())) {
-        return None;
-    }
     let error = Cli::command().try_get_matches_from(words).err()?;
     let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
     is_unknown.then(|| error.to_string().lines().next().unwrap_or_default().to_owned())
