@@ -1,8 +1,6 @@
 //! Tells cargo that the folder of the web console belongs to the program: the macro that takes its files in tells of
 //! those that are there, and not that one was added.
 
-#![expect(clippy::print_stdout, reason = "this is how cargo is told things")]
-
 fn main() {
     println!("cargo::rerun-if-changed=console");
 }

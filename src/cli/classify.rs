@@ -82,7 +82,7 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
         loop {
             let texts = lines.next(1)?;
             let [text] = texts.as_slice() else { break };
-            if lines.read() % SHOWN_EVERY == 0 {
+            if lines.read().is_multiple_of(SHOWN_EVERY) {
                 progress.tell(&format!("{} texts", lines.read()));
             }
             one(text)?;

@@ -47,7 +47,7 @@ fn look(storage: &Path) -> Findings {
             ..NOTHING => {
                 findings.problem(told, "free some space, or set `knowledge.storage_path` to a folder on another disk")
             }
-            ..LITTLE => findings.note(told, "free some space before you add many documents"),
+            NOTHING..LITTLE => findings.note(told, "free some space before you add many documents"),
             _ => findings.ok(told),
         }
     }

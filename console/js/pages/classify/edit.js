@@ -83,8 +83,14 @@ export async function show(place) {
   async function keep() {
     if (!isChanged()) return toast("Nothing has changed since it was saved.");
     if (!server.writable) return unwritable(server.why_not);
-    const checked = await check();
-    if (!checked) return;
+    // A question of its own: the one about what was typed is given up as soon as more is typed.
+    let checked;
+    try {
+      checked = await call("check_taxonomy", { text: draft.text });
+    } catch (error) {
+      return tellFailure(error);
+    }
+    tell(checked);
     if (!checked.valid) {
       toast("It has mistakes and cannot be saved yet. Mend them first.");
       findings.querySelector("button")?.focus();
