@@ -13,6 +13,8 @@ const NUMBERS = 5_000;
 const PARTS = 15_000;
 /** Ten minutes, in the samples that the server keeps. */
 const SAMPLES = 120;
+/** How many of them are drawn at least. */
+const LEAST = 12;
 
 export function show(place) {
   const lead = h("p", "\u00a0");
@@ -39,8 +41,10 @@ export function show(place) {
 const stat = (name) => h("div.card.stat", { dataset: { stat: name } }, h("h2.quiet.small", name), h("p.number", "–"), h("p.quiet.small.of", "\u00a0"), sparkline([]));
 
 function drawNumbers(place, seen) {
-  const samples = seen.history?.samples ?? [];
   const span = seen.history?.seconds ?? 5;
+  // Before it was started there is nothing to draw; a minute at least, so that a line is one.
+  const since = Math.max(Math.ceil(seen.uptime_seconds / span) + 1, LEAST);
+  const samples = (seen.history?.samples ?? []).slice(-since);
   const requests = samples.map((sample) => sample.requests);
   const errors = samples.map((sample) => sample.errors);
   const sum = (values) => values.reduce((total, value) => total + value, 0);
@@ -112,9 +116,13 @@ function drawParts(place, setup, seen) {
         h("ul.plain", list.map((provider) => h("li.row", h(`span.dot.${{ up: "good", failing: "bad", resting: "warn" }[provider.status] ?? "none"}`, { "aria-hidden": "true" }), h("span.break", provider.name), h("span.quiet.small", provider.status, provider.default_model ? ` · ${provider.default_model}` : "")))),
         seen.providers.default_model ? h("p.quiet.small.break", `by default ${seen.providers.default_model}`) : null];
     }),
-    part("Models inside", null, seen.health, () => ["good", "offline",
-      h("p", "Sorting, meaning and reading pictures need no network: their models are inside the program."),
-      h("p.quiet.small", seen.health.device ? `running on ${seen.health.device}` : "", seen.health.index_size ? `, ${number(seen.health.index_size)} examples learned` : "")]),
+    part("Models inside", null, seen.health, () => {
+      const looked = (seen.setup?.checks ?? []).filter(({ name }) => name === "models" || name === "ocr");
+      const bad = looked.some(({ state }) => state === "problem");
+      return [bad ? "bad" : "good", bad ? "not whole" : "offline",
+        looked.length ? h("ul.plain", looked.map(({ found }) => h("li.break", found))) : h("p", "Sorting, meaning and reading pictures need no network: their models are inside the program."),
+        h("p.quiet.small", seen.health.device ? `running on ${seen.health.device}` : "", seen.health.index_size ? `, ${number(seen.health.index_size)} examples learned` : "")];
+    }),
   );
   drawSetup(setup, seen);
 }
