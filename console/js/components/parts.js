@@ -2,6 +2,7 @@
 
 import { h, icon } from "../dom.js";
 import { percent } from "../format.js";
+import { ticked } from "./said.js";
 
 /** Shares as bars, largest first if `sort`. items: [{ name, value (0..1), text?, colour? }] */
 export function bars(items, { sort = false } = {}) {
@@ -54,7 +55,7 @@ export const empty = (title, ...rest) => h("div.empty", h("h2", title), rest.map
 
 /** A failure where the content would be, with what to do. */
 export const problem = (error, again) =>
-  h("div.problem", { role: "alert" }, error.message ?? String(error), again ? [" ", h("button.plain", { onclick: again }, "Try again")] : null);
+  h("div.problem", { role: "alert" }, ticked(error.message ?? String(error)), again ? [" ", h("button.plain", { onclick: again }, "Try again")] : null);
 
 export const badge = (text, kind = "") => h(kind ? `span.badge.${kind}` : "span.badge", text);
 

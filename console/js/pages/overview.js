@@ -4,6 +4,7 @@ import { h, fill, icon } from "../dom.js";
 import { call, Failure } from "../mcp.js";
 import { poll, server } from "../connection.js";
 import { badge, problem, sparkline, copyable } from "../components/parts.js";
+import { sentence, ticked } from "../components/said.js";
 import { bytes, milliseconds, number, percent, plural, seconds, when } from "../format.js";
 
 export const title = "Overview";
@@ -11,6 +12,8 @@ export const title = "Overview";
 /** How often numbers and parts are asked for, in milliseconds. */
 const NUMBERS = 5_000;
 const PARTS = 15_000;
+/** A look at the whole setup reads a picture and starts a process, and little changes. */
+const SETUP = 300_000;
 /** Ten minutes, in the samples that the server keeps. */
 const SAMPLES = 120;
 /** How many of them are drawn at least. */
@@ -24,6 +27,7 @@ export function show(place) {
   const setup = h("section.card.setup", h("h2", "What to do next"), h("div.stack", h("p.quiet", "Looking…")));
   place.append(h("header.head", h("h1", title), lead), failed, h("div.stack", numbers, parts, setup));
 
+  const known = {};
   const ends = [
     poll(async () => {
       const seen = await call("inspect_server", { history: SAMPLES }, { quiet: true });
@@ -31,7 +35,15 @@ export function show(place) {
       fill(lead, `Up for ${seconds(seen.uptime_seconds)} · ${plural(seen.tools_count, "tool")} · ${plural(seen.queues?.connections ?? 0, "connection")} · this page is ${seen.trust?.toLowerCase()}`);
       drawNumbers(numbers, seen);
     }, NUMBERS, (error) => fill(failed, problem(error))),
-    poll(async () => drawParts(parts, setup, await look()), PARTS, (error) => fill(failed, problem(error))),
+    poll(async () => {
+      Object.assign(known, await look());
+      drawParts(parts, known);
+    }, PARTS, (error) => fill(failed, problem(error))),
+    poll(async () => {
+      known.setup = await ask("check_setup");
+      drawSetup(setup, known);
+      if (parts.childElementCount) drawParts(parts, known);
+    }, SETUP, (error) => fill(failed, problem(error))),
   ];
   return () => ends.forEach((end) => end());
 }
@@ -66,21 +78,20 @@ function draw(place, name, value, of, values, bad = false) {
 
 // What there is
 
-/** Asks every part. One that this caller may not ask is left out, one that fails says so in its card. */
+/** Asks a part. One that is not there is undefined, one that fails gives its failure, for its card to tell. */
+async function ask(tool) {
+  if (!server()?.tools?.[tool]) return undefined;
+  try {
+    return await call(tool, {}, { quiet: true });
+  } catch (error) {
+    if (["offline", "token", "cancelled"].includes(error.kind)) throw error;
+    return error instanceof Failure ? error : new Failure("failed", String(error));
+  }
+}
+
 async function look() {
-  const ask = async (tool, args = {}) => {
-    if (!server()?.tools?.[tool]) return undefined;
-    try {
-      return await call(tool, args, { quiet: true });
-    } catch (error) {
-      if (["offline", "token", "cancelled"].includes(error.kind)) throw error;
-      return error instanceof Failure ? error : new Failure("failed", String(error));
-    }
-  };
-  const [knowledge, providers, categories, setup, health] = await Promise.all([
-    ask("knowledge-status"), ask("list_providers"), ask("list_categories"), ask("check_setup"), healthPage(),
-  ]);
-  return { knowledge, providers, categories, setup, health };
+  const [knowledge, providers, categories, health] = await Promise.all([ask("knowledge-status"), ask("list_providers"), ask("list_categories"), healthPage()]);
+  return { knowledge, providers, categories, health };
 }
 
 /** The page for operators tells of the classifier in use; strangers get one word of it. */
@@ -92,7 +103,7 @@ async function healthPage() {
   }
 }
 
-function drawParts(place, setup, seen) {
+function drawParts(place, seen) {
   fill(place,
     part("Classifier", "#/classify", seen.categories, () => {
       const names = seen.categories.categories ?? [];
@@ -120,11 +131,10 @@ function drawParts(place, setup, seen) {
       const looked = (seen.setup?.checks ?? []).filter(({ name }) => name === "models" || name === "ocr");
       const bad = looked.some(({ state }) => state === "problem");
       return [bad ? "bad" : "good", bad ? "not whole" : "offline",
-        looked.length ? h("ul.plain", looked.map(({ found }) => h("li.break", found))) : h("p", "Sorting, meaning and reading pictures need no network: their models are inside the program."),
+        looked.length ? h("ul.plain", looked.map(({ found }) => h("li.break", ticked(sentence(found))))) : h("p", "Sorting, meaning and reading pictures need no network: their models are inside the program."),
         h("p.quiet.small", seen.health.device ? `running on ${seen.health.device}` : "", seen.health.index_size ? `, ${number(seen.health.index_size)} examples learned` : "")];
     }),
   );
-  drawSetup(setup, seen);
 }
 
 /** One part: its name, its state in a word, and what is said of it. */
@@ -143,10 +153,10 @@ function drawSetup(place, seen) {
   const open = checks.filter((check) => check.state !== "ok");
   const list = place.querySelector(".stack");
   if (seen.setup instanceof Failure) return void fill(list, h("p.quiet", seen.setup.message));
-  if (!checks.length) return void fill(list, h("p.quiet", "`corbie doctor` looks at the whole setup and says what to do."));
+  if (!checks.length) return void fill(list, h("p.quiet", ticked("`corbie doctor` looks at the whole setup and says what to do.")));
   fill(list,
     open.length ? h("ul.plain.checks", open.map(checked)) : h("p.row", icon("check"), "Everything that was looked at is in order."),
     h("details", h("summary", `All ${checks.length} checks`), h("ul.plain.checks", checks.map(checked))));
 }
 
-const checked = (check) => h("li", h("div.row", badge(check.state, { ok: "good", problem: "bad", note: "accent" }[check.state] ?? "warn"), h("strong", check.name)), h("p.break", check.found), check.advice ? h("p.quiet.break", check.advice) : null);
+const checked = (check) => h("li", h("div.row", badge(check.state, { ok: "good", problem: "bad", note: "accent" }[check.state] ?? "warn"), h("strong", check.name)), h("p.break", ticked(sentence(check.found))), check.advice ? h("p.quiet.break", ticked(sentence(check.advice))) : null);

@@ -1,7 +1,5 @@
-// How the parts of this page ask the server and tell what it says: the newest question counts, only tools that are there
-// are asked for, and reasons become sentences.
+// How the parts of this page ask the server: the newest question counts, and only tools that are there are asked for.
 
-import { h } from "../../dom.js";
 import { all } from "../../mcp.js";
 import { empty } from "../../components/parts.js";
 
@@ -27,11 +25,6 @@ export async function offered(...names) {
 /** Said where a tool is missing. `what` ends the sentence. */
 export const missing = (what) =>
   empty("This server does not offer that", `It has no tool to ${what}. It may be older than this page, or its settings keep the tool from you: a newer corbie, or a token with more trust, has it.`);
-
-export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? "" : ".");
-
-/** What stands between backticks, as something to type. */
-export const ticked = (text) => text.split("`").map((part, at) => (at % 2 ? h("code", part) : part));
 
 /** The last part of a path; the whole of it is long and stands in a title. */
 export const fileName = (path) => path.split(/[\\/]/).pop();

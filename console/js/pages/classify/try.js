@@ -5,7 +5,8 @@ import { call } from "../../mcp.js";
 import { bars, moveBars, badge } from "../../components/parts.js";
 import { percent, plural } from "../../format.js";
 import { onReturn } from "../../connection.js";
-import { newest, sentence, ticked } from "./asking.js";
+import { newest } from "./asking.js";
+import { sentence, ticked } from "../../components/said.js";
 
 /** How long the typing may pause before the text is asked about, in milliseconds. */
 const PAUSE = 80;
