@@ -118,6 +118,15 @@ impl At {
             At::Socket(_) => self.to_string(),
         }
     }
+
+    /// Where a browser finds the console; it opens no socket files.
+    pub(super) fn page(&self, encrypted: bool) -> Option<String> {
+        match self {
+            At::Port(..) => self.url(encrypted).strip_suffix("mcp").map(str::to_owned),
+            #[cfg(unix)]
+            At::Socket(_) => None,
+        }
+    }
 }
 
 impl Display for At {

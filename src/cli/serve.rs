@@ -52,6 +52,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     server.audit().event(AuditEvent::new("start").detail(format!("corbie {}", server.version())));
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), http_options);
+    let first = listeners.iter().find_map(|listening| listening.at.page(tls.is_some()));
     for Listening { at, auth } in listeners {
         let local = at.is_of_this_machine();
         if let Some(knowledge) = knowledge.as_ref().filter(|_| at.is_open_to_others()) {
@@ -70,6 +71,9 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
             #[cfg(unix)]
             (At::Socket(socket), _) => serving.spawn(async move { http.serve_file(socket).await }),
         };
+    }
+    if let Some(url) = first.filter(|_| config.server.console) {
+        tracing::info!(%url, "the web console is there");
     }
     if with != With::Http {
         let (server, standing, trust) = (server.clone(), access.stdio.clone(), config.trust.level(Via::Stdio).as_str());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corbie_mcp::{Arguments, Effect, Json, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError, TrustLevel};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +94,7 @@ pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
         .input::<Input>()
         .output::<Json<Output>>()
         // It changes nothing, but costs work that not everyone may ask for.
-        .effect(Effect::Changes)
+        .least_trust(TrustLevel::Verified)
         .idempotent(true)
         .dialect(dialect)
         .run(move |_, arguments: Arguments| {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use corbie_mcp::{Arguments, Context, Effect, Json, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError, TrustLevel};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +104,7 @@ pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
         .input::<Input>()
         .output::<Json<Output>>()
         // It changes nothing, but costs work that not everyone may ask for, and shows examples.
-        .effect(Effect::Changes)
+        .least_trust(TrustLevel::Verified)
         .idempotent(true)
         .timeout(PATIENCE)
         .dialect(dialect)
