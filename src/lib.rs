@@ -22,6 +22,7 @@ pub mod inference;
 pub mod knowledge;
 mod locked;
 pub mod openai_api;
+mod owner;
 pub mod providers;
 pub mod reload;
 pub mod route;

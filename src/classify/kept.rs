@@ -2,15 +2,20 @@
 //!
 //! Everything here waits for disks; callers do it aside.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
+use crate::owner;
+
 /// The largest text that is shown, checked or saved through the server. Larger taxonomies are changed in their files.
 pub(super) const MOST_BYTES: usize = 1 << 20;
+
+/// How many former texts are kept beside the file.
+const MOST_COPIES: u64 = 20;
 
 /// How many digits tell a version from others.
 const DIGITS: usize = 16;
@@ -19,7 +24,8 @@ const DIGITS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Replaced {
     pub(super) version: String,
-    pub(super) backup: PathBuf,
+    /// None where it said the same already.
+    pub(super) backup: Option<PathBuf>,
 }
 
 /// Why a file was not replaced.
@@ -76,7 +82,7 @@ pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result
         let place = place.display().to_string();
         move |error: std::io::Error| NotReplaced::Unwritable(format!("`{place}` cannot be written: {error}"))
     };
-    let permissions = std::fs::metadata(&target).map_err(unwritable(&target))?.permissions();
+    let metadata = std::fs::metadata(&target).map_err(unwritable(&target))?;
     let before = read(&target).map_err(NotReplaced::Unwritable)?;
     let before = before.ok_or_else(|| {
         NotReplaced::Unwritable(format!("`{}` is larger than what can be saved here; edit the file", path.display()))
@@ -84,18 +90,23 @@ pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result
     if expected.is_some_and(|expected| expected != version(&before)) {
         return Err(NotReplaced::Changed);
     }
-    let backup = beside(&target);
-    let put = |place: &Path, text: &str| -> std::io::Result<()> {
-        let file = prepared(place, text, permissions.clone())?;
-        file.persist(place).map(drop).map_err(|failed| failed.error)
-    };
-    put(&backup, &before).map_err(unwritable(&backup))?;
-    put(&target, text).map_err(unwritable(&target))?;
+    // Who asks again must not lose what was there before the first time.
+    if before == text {
+        return Ok(Replaced { version: version(text), backup: None });
+    }
+    let backup = put_aside(&target, &before, &metadata).map_err(unwritable(&target))?;
+    let file = prepared(&target, text, &metadata).map_err(unwritable(&target))?;
+    // Somebody may have written meanwhile: disks take their time.
+    if read(&target).ok().flatten().as_deref() != Some(&*before) {
+        let _ = std::fs::remove_file(&backup);
+        return Err(NotReplaced::Changed);
+    }
+    file.persist(&target).map_err(|failed| unwritable(&target)(failed.error))?;
     // The names are safe only when the folder is; where it cannot be opened, the files are there all the same.
     if let Some(folder) = target.parent().and_then(|folder| File::open(folder).ok()) {
         let _ = folder.sync_all();
     }
-    Ok(Replaced { version: version(text), backup })
+    Ok(Replaced { version: version(text), backup: Some(backup) })
 }
 
 /// The file at the end of all links.
@@ -103,19 +114,42 @@ fn target(path: &Path) -> Result<PathBuf, String> {
     path.canonicalize().map_err(|error| format!("`{}` cannot be found: {error}", path.display()))
 }
 
-/// `taxonomy.yaml.bak` for `taxonomy.yaml`.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".bak");
-    path.with_file_name(name)
+/// Keeps a text beside its file, under a number that no copy had, and lets the oldest copies go.
+fn put_aside(target: &Path, text: &str, metadata: &Metadata) -> std::io::Result<PathBuf> {
+    let newest = copies(target).into_iter().max().unwrap_or_default();
+    let path = copy(target, newest + 1);
+    prepared(&path, text, metadata)?.persist_noclobber(&path).map_err(|failed| failed.error)?;
+    for old in copies(target).into_iter().filter(|number| number + MOST_COPIES <= newest + 1) {
+        let _ = std::fs::remove_file(copy(target, old));
+    }
+    Ok(path)
+}
+
+/// The numbers of the copies there are.
+fn copies(target: &Path) -> Vec<u64> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Ok(entries) = std::fs::read_dir(target.parent().unwrap_or(Path::new("/"))) else { return Vec::new() };
+    let number = |entry: std::fs::DirEntry| {
+        let found = entry.file_name();
+        found.to_str()?.strip_prefix(&name)?.strip_prefix(".bak-")?.parse().ok()
+    };
+    entries.flatten().filter_map(number).collect()
+}
+
+/// `taxonomy.yaml.bak-1` for `taxonomy.yaml`: what people call their own copies is left alone.
+fn copy(target: &Path, number: u64) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".bak-{number}"));
+    target.with_file_name(name)
 }
 
 /// A file in the same folder, so that it can be renamed; it goes away unless it is.
-fn prepared(path: &Path, text: &str, permissions: std::fs::Permissions) -> std::io::Result<NamedTempFile> {
+fn prepared(path: &Path, text: &str, before: &Metadata) -> std::io::Result<NamedTempFile> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new().prefix(".corbie-").tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(permissions)?;
+    owner::keep(file.as_file(), before)?;
+    file.as_file().set_permissions(before.permissions())?;
     file.as_file().sync_all()?;
     Ok(file)
 }
@@ -145,9 +179,29 @@ mod tests {
         let replaced = replace(&path, "second", Some(&version("first"))).unwrap();
         assert_eq!(replaced.version, version("second"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "second");
-        assert_eq!(std::fs::read_to_string(&replaced.backup).unwrap(), "first");
-        assert!(replaced.backup.ends_with("t.yaml.bak"));
+        let backup = replaced.backup.unwrap();
+        assert_eq!(std::fs::read_to_string(&backup).unwrap(), "first");
+        assert!(backup.ends_with("t.yaml.bak-1"));
         assert_eq!(folder.path().read_dir().unwrap().count(), 2);
+    }
+
+    #[test]
+    fn the_same_again_costs_no_copy_and_of_many_copies_the_last_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.yaml");
+        std::fs::write(&path, "0").unwrap();
+        let own = folder.path().join("t.yaml.bak");
+        std::fs::write(&own, "somebody's own").unwrap();
+        for number in 1..=MOST_COPIES + 2 {
+            let text = number.to_string();
+            assert!(replace(&path, &text, None).unwrap().backup.is_some());
+            assert!(replace(&path, &text, None).unwrap().backup.is_none());
+        }
+        let mut kept = copies(&path);
+        kept.sort_unstable();
+        assert_eq!(kept, (3..=MOST_COPIES + 2).collect::<Vec<_>>());
+        assert_eq!(std::fs::read_to_string(copy(&path, 3)).unwrap(), "2");
+        assert_eq!(std::fs::read_to_string(own).unwrap(), "somebody's own");
     }
 
     #[test]
@@ -170,15 +224,15 @@ mod tests {
         std::fs::write(&file, "first").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        // A backup that is a link is replaced and not followed: nothing else is written through it.
+        // A name that somebody has taken, be it by a link, is passed over: nothing is written through it.
         let bystander = folder.path().join("bystander");
         std::fs::write(&bystander, "untouched").unwrap();
-        std::os::unix::fs::symlink(&bystander, elsewhere.path().join("real.yaml.bak")).unwrap();
+        std::os::unix::fs::symlink(&bystander, elsewhere.path().join("real.yaml.bak-1")).unwrap();
         let replaced = replace(&link, "second", None).unwrap();
         assert!(link.symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "second");
         assert_eq!(std::fs::read_to_string(&bystander).unwrap(), "untouched");
-        assert_eq!(std::fs::read_to_string(replaced.backup).unwrap(), "first");
+        assert_eq!(std::fs::read_to_string(replaced.backup.unwrap()).unwrap(), "first");
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
     }
 

@@ -4,6 +4,8 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::owner;
+
 /// How large a client's file may be. Some keep more than settings in it, but none comes near this.
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
 /// How many copies are kept beside one file before somebody has to tidy up.
@@ -100,9 +102,23 @@ impl Opened {
             return Err(Error::ReadOnly { path: path.clone() });
         }
         let backup = metadata.as_ref().map(|metadata| self.put_aside(metadata)).transpose()?;
+        let written = self.write(text, readers, metadata.as_ref());
+        if let (Err(_), Some(backup)) = (&written, &backup) {
+            // Nothing was changed, so there is nothing to go back to; it may hold secrets.
+            let _ = fs::remove_file(backup);
+        }
+        written.map(|()| backup)
+    }
+
+    /// Writes `text` in the file's place, as a whole or not at all.
+    fn write(&self, text: &str, readers: Readers, metadata: Option<&Metadata>) -> Result<(), Error> {
+        let path = &self.path;
+        let unwritable = |error| Error::Unwritable { path: path.clone(), error };
+        let folder = folder_of(path);
         let mut file = options(readers).tempfile_in(folder).map_err(unwritable)?;
         file.write_all(text.as_bytes()).map_err(unwritable)?;
-        if let Some(metadata) = &metadata {
+        if let Some(metadata) = metadata {
+            owner::keep(file.as_file(), metadata).map_err(unwritable)?;
             file.as_file().set_permissions(metadata.permissions()).map_err(unwritable)?;
         }
         file.as_file().sync_all().map_err(unwritable)?;
@@ -119,7 +135,7 @@ impl Opened {
         if let Ok(folder) = File::open(folder) {
             let _ = folder.sync_all();
         }
-        Ok(backup)
+        Ok(())
     }
 
     /// A copy beside the file, under a name that nothing has yet, for the same readers.
@@ -137,6 +153,7 @@ impl Opened {
                 Err(error) => return Err(unwritable(error)),
             };
             copy.write_all(self.text().as_bytes()).map_err(unwritable)?;
+            owner::keep(&copy, metadata).map_err(unwritable)?;
             copy.set_permissions(metadata.permissions()).map_err(unwritable)?;
             copy.sync_all().map_err(unwritable)?;
             return Ok(path);

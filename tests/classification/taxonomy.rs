@@ -169,7 +169,7 @@ async fn what_is_saved_is_in_use_when_the_answer_comes() {
     assert_eq!((&saved["saved"], &saved["categories"]), (&json!(true), &json!(4)), "{saved}");
     assert_eq!(desk.text(), with_birds());
     let backup = saved["backup"].as_str().unwrap();
-    assert!(backup.ends_with("t.yaml.bak"));
+    assert!(backup.ends_with("t.yaml.bak-1"));
     assert_eq!(std::fs::read_to_string(backup).unwrap(), SMALL);
     assert_eq!(classify(&desk.app, "raven").await["category"], "birds");
     assert_eq!(classify(&desk.app, "the owl hunts at night").await["category"], "birds");

@@ -7,7 +7,7 @@ use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError, T
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{dialect, short};
+use super::{dialect, may_see_examples, short};
 use crate::classify::desk::Desk;
 use crate::classify::measure::{Measured, NotMeasured};
 use crate::evaluate::{Judged, Matrix, Report};
@@ -111,8 +111,13 @@ pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
         .run(move |context: Context, arguments: Arguments| {
             let desk = desk.clone();
             async move {
+                let caller = context.caller().clone();
                 let measured = measure(&desk, context, arguments.parse()?).await?;
-                Ok::<_, ToolError>(Json(Output::of(&measured, desk.elsewhere())))
+                // What callers brought they know already.
+                let shown = !measured.held_out || may_see_examples(&caller, &measured.published.taxonomy);
+                let mut told = Output::of(&measured, desk.elsewhere());
+                told.mistakes.iter_mut().filter(|_| !shown).for_each(|mistake| mistake.text.clear());
+                Ok::<_, ToolError>(Json(told))
             }
         })
 }

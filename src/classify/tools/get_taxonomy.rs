@@ -111,12 +111,12 @@ impl Shown {
 
     fn file(file: &std::path::Path, trusted: bool) -> Shown {
         let read = kept::read(file);
-        let version = read.as_ref().ok().and_then(|text| text.as_deref()).map(kept::version);
         if !trusted {
             let why_not = "only callers with trust `trusted` may see or change it; the operator can raise yours";
             let problem = read.is_err().then(|| "the file cannot be read".to_owned());
-            return Shown { text: None, path: None, version, why_not: Some(why_not.into()), problem };
+            return Shown { text: None, path: None, version: None, why_not: Some(why_not.into()), problem };
         }
+        let version = read.as_ref().ok().and_then(|text| text.as_deref()).map(kept::version);
         let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let (text, problem) = match read {
             Ok(text) => (text, None),

@@ -47,7 +47,7 @@ fn categories(classification: Classification) -> Resource {
 
 /// Whether a caller may see examples and rules of a taxonomy: people's own may be private, those inside corbie are not.
 fn may_see_examples(caller: &Caller, taxonomy: &Taxonomy) -> bool {
-    taxonomy.path.is_none() || caller.trust >= TrustLevel::Verified
+    taxonomy.path.is_none() || caller.trust >= TrustLevel::Trusted
 }
 
 /// Failures as spec 000 writes them: `{"error":"…"}`. Requests in its own styles see no `isError`, all others do.

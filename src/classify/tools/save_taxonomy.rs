@@ -14,7 +14,7 @@ use crate::classify::kept::{NotReplaced, Replaced};
 
 // No word here has the stem that clients look for (Z-5).
 const DESCRIPTION: &str = "Replaces the file of the taxonomy with this text and has it used at once; what the file said \
-is kept beside it as .bak. The text is checked first: with mistakes, or where the file was changed since the version you \
+is kept beside it, with a number. The text is checked first: with mistakes, or where the file was changed since the version you \
 name, nothing is written. Answers when the new categories are in use.";
 
 /// Learning many examples takes longer than other tools may.
@@ -48,7 +48,7 @@ pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
                 "saved": { "type": "boolean" },
                 "path": { "type": "string", "description": "The file" },
                 "version": { "type": "string", "description": "What get_taxonomy tells from now on" },
-                "backup": { "type": "string", "description": "Where the former content is" },
+                "backup": { "type": ["string", "null"], "description": "Where the former content is; null where it was the same" },
                 "categories": { "type": "integer", "description": "How many are in use" },
                 "warnings": { "type": "array", "items": { "type": "object" }, "description": "What deserves a second look" },
                 "reason": {
@@ -107,7 +107,7 @@ fn told(file: PathBuf, replaced: Replaced, categories: usize, warnings: &[Findin
         "saved": true,
         "path": path.display().to_string(),
         "version": replaced.version,
-        "backup": replaced.backup.display().to_string(),
+        "backup": replaced.backup.map(|path| path.display().to_string()),
         "categories": categories,
         "warnings": warnings,
     })

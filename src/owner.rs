@@ -1,0 +1,48 @@
+//! A file that takes another's place belongs to whom that one belonged to.
+
+use std::fs::{File, Metadata};
+use std::io;
+
+/// Gives a new file the owner and the group of the one it will replace. Asked of the system only where they differ:
+/// most may not do it, and need not.
+#[cfg(unix)]
+pub(crate) fn keep(new: &File, before: &Metadata) -> io::Result<()> {
+    use rustix::fs::{Gid, Uid, fchown};
+    use std::os::unix::fs::MetadataExt;
+    let made = new.metadata()?;
+    let user = (made.uid() != before.uid()).then(|| Uid::from_raw(before.uid()));
+    let group = (made.gid() != before.gid()).then(|| Gid::from_raw(before.gid()));
+    if user.is_some() || group.is_some() {
+        fchown(new, user, group)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn keep(_new: &File, _before: &Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn the_owner_stays_where_we_may_say_so() {
+        let (before, new) = (tempfile::NamedTempFile::new().unwrap(), tempfile::tempfile().unwrap());
+        let wanted = 54_321;
+        match std::os::unix::fs::chown(before.path(), Some(wanted), Some(wanted)) {
+            Ok(()) => {
+                keep(&new, &before.as_file().metadata().unwrap()).unwrap();
+                let kept = new.metadata().unwrap();
+                assert_eq!((kept.uid(), kept.gid()), (wanted, wanted));
+            }
+            // Who may not give files away has none that belong to others.
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+                keep(&new, &before.as_file().metadata().unwrap()).unwrap();
+            }
+        }
+    }
+}
