@@ -90,8 +90,6 @@ fn k80_k81_k82_pages_and_orders() {
             (json!({ "sort_by": "size" }), &["a.txt", "c.txt", "b.txt"]),
             (json!({ "sort_by": "size", "sort_order": "asc", "limit": 2 }), &["b.txt", "c.txt"]),
             (json!({ "sort_by": "size", "sort_order": "asc", "limit": 2, "offset": 2 }), &["a.txt"]),
-            (json!({ "sort_by": "chunks", "sort_order": "asc" }), &["b.txt", "a.txt", "c.txt"]),
-            (json!({ "sort_by": "pages" }), &["c.txt", "a.txt", "b.txt"]),
             (json!({ "offset": 3 }), &[]),
         ] {
             let shown = corbie.call(SHOW, arguments.clone());
@@ -180,7 +178,7 @@ fn k07_k11_schemas_have_bounds_and_descriptions_begin_as_the_specification_has_t
     assert_eq!((&least["default"], &least["minimum"], &least["maximum"]), (&json!(0.0), &json!(0.0), &json!(1.0)));
     let limit = argument(SHOW, "limit");
     assert_eq!((&limit["default"], &limit["minimum"], &limit["maximum"]), (&json!(100), &json!(1), &json!(1000)));
-    assert_eq!(argument(SHOW, "sort_by")["enum"], json!(["date_added", "filename", "size", "pages", "chunks"]));
+    assert_eq!(argument(SHOW, "sort_by")["enum"], json!(["date_added", "filename", "size"]));
     assert_eq!(argument(SHOW, "sort_order")["default"], "desc");
     let required = |name: &str| &tool(name)["inputSchema"]["required"];
     assert_eq!(required("knowledge-add"), &json!(["file_path"]));

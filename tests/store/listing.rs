@@ -23,9 +23,7 @@ async fn k81_lists_are_sorted_by_date_name_or_size() {
     assert_eq!(names(&store, Listing::default()).await, ["a.pdf", "C.pdf", "b.pdf"]);
     assert_eq!(names(&store, by(Sort::DateAdded, Order::Ascending)).await, ["b.pdf", "C.pdf", "a.pdf"]);
     assert_eq!(names(&store, by(Sort::Filename, Order::Ascending)).await, ["a.pdf", "b.pdf", "C.pdf"]);
-    for sort in [Sort::Size, Sort::Pages, Sort::Chunks] {
-        assert_eq!(names(&store, by(sort, Order::Descending)).await, ["C.pdf", "b.pdf", "a.pdf"], "{sort:?}");
-    }
+    assert_eq!(names(&store, by(Sort::Size, Order::Descending)).await, ["C.pdf", "b.pdf", "a.pdf"]);
 }
 
 #[tokio::test]

@@ -35,8 +35,6 @@ pub enum Sort {
     DateAdded,
     Filename,
     Size,
-    Pages,
-    Chunks,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -181,6 +179,13 @@ fn listed() -> String {
 const COMING: &str = "CASE t.state WHEN 'queued' THEN 'pending' WHEN 'running' THEN 'processing' ELSE 'failed' END";
 
 fn total(connection: &Connection, base: i64, only: &Only) -> Result<u64, Error> {
+    // Nothing is looked at where everything counts.
+    if only.is_all() {
+        let sql = "SELECT (SELECT count(*) FROM documents WHERE base = ?1) + (SELECT count(*) FROM tasks AS t \
+                   WHERE t.base = ?1 AND t.state IN ('queued', 'running', 'failed') AND t.document IS NOT NULL \
+                   AND NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.id = t.document))";
+        return Ok(connection.prepare_cached(sql)?.query_row([base], |row| row.get(0))?);
+    }
     let sql = format!("SELECT count(*) FROM ({})", listed());
     let wanted = params![base, only.part(), only.format, only.status];
     Ok(connection.prepare_cached(&sql)?.query_row(wanted, |row| row.get(0))?)
@@ -191,8 +196,6 @@ fn page(connection: &Connection, base: i64, listing: &Listing) -> Result<Vec<Lis
         Sort::DateAdded => "date_added",
         Sort::Filename => "filename COLLATE NOCASE",
         Sort::Size => "size_bytes",
-        Sort::Pages => "page_count",
-        Sort::Chunks => "chunk_count",
     };
     let order = match listing.order {
         Order::Ascending => "ASC",

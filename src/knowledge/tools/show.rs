@@ -36,8 +36,6 @@ enum SortBy {
     DateAdded,
     Filename,
     Size,
-    Pages,
-    Chunks,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -72,9 +70,9 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 },
                 "sort_by": {
                     "type": "string",
-                    "description": "Sort field (date_added, filename, size, pages, chunks)",
+                    "description": "Sort field (date_added, filename, size)",
                     "default": "date_added",
-                    "enum": ["date_added", "filename", "size", "pages", "chunks"],
+                    "enum": ["date_added", "filename", "size"],
                 },
                 "sort_order": {
                     "type": "string",
@@ -133,8 +131,6 @@ async fn show(knowledge: &Knowledge, context: &Context, input: &Input) -> Result
             SortBy::DateAdded => Sort::DateAdded,
             SortBy::Filename => Sort::Filename,
             SortBy::Size => Sort::Size,
-            SortBy::Pages => Sort::Pages,
-            SortBy::Chunks => Sort::Chunks,
         },
         order: match input.sort_order {
             SortOrder::Asc => Order::Ascending,

@@ -1,6 +1,6 @@
 //! `knowledge-tasks`: what is being added, and what became of what was.
 
-use corbie_mcp::{Arguments, CallResult, Caller, Context, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, CallResult, Caller, Context, RegistrationError, Tool, ToolError, TrustLevel};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::task_status::members;
 use super::{MODULE, base, base_schema, dialect, whole};
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::{Store, TaskList};
-use crate::knowledge::task::{Outcome, Task};
+use crate::knowledge::task::{Outcome, Task, TaskKind};
 use crate::knowledge::work::Job;
 use crate::knowledge::{Error, Knowledge, date};
 
@@ -144,7 +144,7 @@ fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller
     let about = json!({
         "kind": task.kind,
         "knowledge_base": task.base,
-        "filename": task.filename,
+        "filename": task.filename.as_deref().map(|name| named(name, task.kind, task.owner == *caller.identity, caller.trust)),
         "format": task.format,
         "size_bytes": task.size_bytes,
         "created": date::shown(task.created),
@@ -159,6 +159,32 @@ fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller
     Value::Object(entry)
 }
 
+/// What an import is of, without the folders it lies in for those whose import it is not: they say how the machine is
+/// arranged.
+fn named(name: &str, kind: TaskKind, is_own: bool, trust: TrustLevel) -> &str {
+    match kind {
+        TaskKind::Import if trust < TrustLevel::Trusted && !is_own => {
+            name.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(name)
+        }
+        _ => name,
+    }
+}
+
 fn fifty() -> u32 {
     50
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_for_whose_import_it_is_and_for_trusted_callers() {
+        let told = |is_own, trust| named("/srv/papers/of-2026/", TaskKind::Import, is_own, trust);
+        assert_eq!(told(false, TrustLevel::Untrusted), "of-2026");
+        assert_eq!(told(false, TrustLevel::Verified), "of-2026");
+        assert_eq!(told(false, TrustLevel::Trusted), "/srv/papers/of-2026/");
+        assert_eq!(told(true, TrustLevel::Verified), "/srv/papers/of-2026/");
+        assert_eq!(named("a.pdf", TaskKind::Add, false, TrustLevel::Untrusted), "a.pdf");
+    }
 }
