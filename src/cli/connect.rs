@@ -290,6 +290,10 @@ fn name(name: &str) -> Result<String, String> {
 
 fn url(text: &str) -> Result<String, String> {
     match url::Url::parse(text) {
+        // A server is meant; where it speaks the protocol is known.
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() && url.path() == "/" => {
+            Ok(format!("{}/mcp", text.trim_end_matches('/')))
+        }
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
         _ => Err(format!("use a URL such as {SERVED}, or none")),
     }

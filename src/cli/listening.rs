@@ -66,7 +66,10 @@ pub(super) async fn open(loaded: &Loaded, ports: &[u16], access: &Access) -> Res
         match opened {
             Ok(opened) => open.extend(opened),
             Err(error) => {
-                let advice = "stop what uses it or choose another port";
+                let advice = match error.kind() {
+                    io::ErrorKind::PermissionDenied => "ports below 1024 are for the system; choose another port",
+                    _ => "stop what uses it or choose another port",
+                };
                 let failure = loaded.mistake(key, format!("cannot listen on {address}: {error}; {advice}"));
                 if explicit {
                     return Err(failure);

@@ -227,13 +227,18 @@ fn shown(token: &TokenRecord) -> Value {
 fn allows(token: &TokenRecord) -> String {
     let trust = match token.trust {
         Some(trust) => format!("is {} wherever it comes from", trust.as_str()),
-        None => "is trusted as any caller who comes the same way".to_owned(),
+        None => "is trusted as far as the settings trust where it comes from".to_owned(),
     };
+    let only = |what: &str, names: &Option<Vec<String>>| match names {
+        Some(names) => format!(", for the {what} {} alone", names.join(", ")),
+        None => String::new(),
+    };
+    let (tools, bases) = (only("tools", &token.tools), only("knowledge bases", &token.knowledge_bases));
     let expires = match token.expires {
         Some(expires) => format!("until {}", humantime::format_rfc3339_seconds(expires)),
         None => "until it is revoked".to_owned(),
     };
-    format!("{trust}, {expires}")
+    format!("{trust}{tools}{bases}, {expires}")
 }
 
 fn expiry(token: &TokenRecord) -> String {

@@ -4,6 +4,7 @@
 //! Nothing leaves this machine unless it is asked to, and nothing that is kept is changed. A check that hangs or panics
 //! is one more thing to tell.
 
+mod access;
 mod certificate;
 mod clients;
 mod configuration;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::classify::Classification;
 use crate::config::{Config, ConfigError, Loaded, Sources};
@@ -103,9 +105,10 @@ const SHORT: Duration = Duration::from_secs(10);
 /// For what works or waits for others; also where many programs share few processors.
 const LONG: Duration = Duration::from_secs(60);
 
-const CHECKS: [Item; 10] = [
+const CHECKS: [Item; 11] = [
     Item { name: "configuration", limit: SHORT, needs: Needs::Nothing, run: |it| Box::pin(configuration::check(it)) },
     Item { name: "ports", limit: SHORT, needs: Needs::Both, run: |it| Box::pin(ports::check(it)) },
+    Item { name: "access", limit: SHORT, needs: Needs::Settings, run: |it| Box::pin(access::check(it)) },
     Item { name: "certificate", limit: SHORT, needs: Needs::Settings, run: |it| Box::pin(certificate::check(it)) },
     Item { name: "models", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(models::check(it)) },
     Item { name: "documents", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(workers::check(it)) },
@@ -130,7 +133,8 @@ pub async fn examine(subject: Subject, mut tell: impl FnMut(&str)) -> Report {
 
 /// Runs one check, whatever it does.
 async fn bounded(item: &Item, subject: Arc<Subject>) -> Option<Check> {
-    let mut task = tokio::spawn((item.run)(subject));
+    // Who asked may go away; nobody waits for the check then.
+    let mut task = AbortOnDropHandle::new(tokio::spawn((item.run)(subject)));
     let failed = |found: String| {
         let advice = "try again; if it stays so, report it with what `corbie doctor --json` prints".to_owned();
         Some(Check { name: item.name, state: State::Problem, found, advice: Some(advice) })

@@ -17,7 +17,7 @@ disk, certificate. Tells what was found and what to do about problems. Changes n
 machine. For trusted callers, as it shows paths.";
 
 /// Long enough for every check to take all its time.
-const LIMIT: Duration = Duration::from_secs(5 * 60);
+const LIMIT: Duration = Duration::from_secs(6 * 60);
 /// Whoever asks again within this gets the same answer: the checks start processes and run models.
 const FRESH: Duration = Duration::from_secs(10);
 

@@ -44,9 +44,20 @@ fn a_healthy_setup_has_no_problems_and_is_left_as_it_is() {
     assert_eq!(report["problems"], 0, "{report:#}");
     let names: Vec<&str> =
         report["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
-    let all = ["configuration", "ports", "models", "documents", "ocr", "providers", "permissions", "disk", "clients"];
+    let all = [
+        "configuration",
+        "ports",
+        "access",
+        "models",
+        "documents",
+        "ocr",
+        "providers",
+        "permissions",
+        "disk",
+        "clients",
+    ];
     assert_eq!(names, all);
-    for name in ["configuration", "ports", "models", "ocr", "providers", "permissions"] {
+    for name in ["configuration", "ports", "access", "models", "ocr", "providers", "permissions"] {
         assert_eq!(check(&report, name)["state"], "ok", "{report:#}");
     }
     for check in report["checks"].as_array().unwrap() {
@@ -54,6 +65,16 @@ fn a_healthy_setup_has_no_problems_and_is_left_as_it_is() {
         assert_eq!(check.get("advice").is_some(), check["state"] != "ok", "{check}");
     }
     assert_eq!(kept.path().read_dir().unwrap().count(), 0, "looking makes no files");
+}
+
+#[test]
+fn what_would_keep_the_server_from_starting_is_told() {
+    let open = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("0.0.0.0:{}", free_port()));
+    problem(&report(&open.run(""), 1), "access", "nothing would be served on 0.0.0.0", "corbie tokens create");
+    let setup = doctor("--json").file("tokens.json", "junk");
+    let path = setup.folder().join("tokens.json").display().to_string();
+    let report = report(&setup.variable("CORBIE_SERVER__TOKENS_FILE", &path).run(""), 1);
+    problem(&report, "access", &path, "make tokens anew");
 }
 
 #[test]

@@ -67,8 +67,15 @@ fn the_image_names_settings_commands_and_files_that_exist() {
     let check = dockerfile.split("HEALTHCHECK").nth(1).unwrap().lines().next().unwrap();
     assert!(check.ends_with("CMD [\"/usr/local/bin/corbie\", \"health\"]"), "{check}");
     assert_a_command(&["health"]);
-    for kept in lines(&read("Dockerfile.dockerignore"), "!") {
-        assert!(root().join(kept).exists(), "{kept} is not there to be copied");
+    let ignored = read("Dockerfile.dockerignore");
+    let kept = lines(&ignored, "!");
+    for name in &kept {
+        assert!(root().join(name).exists(), "{name} is not there to be copied");
+    }
+    // Whatever the program is made of is let in: what the manifest of the package has, and what the sources take in.
+    let needed = ["Cargo.toml", "Cargo.lock", "LICENSE", "build.rs", "src", "crates", "console", "schema", "examples"];
+    for name in needed {
+        assert!(kept.contains(&name), "{name} is kept out of the image");
     }
 }
 

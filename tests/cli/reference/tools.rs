@@ -20,7 +20,7 @@ fn page(tools: &[Value]) -> String {
     tools.sort_by_key(|tool| tool["name"].as_str().unwrap_or_default().to_owned());
     let mut page = String::from("# Tools\n\n");
     page += "What `tools/list` of the server says. `corbie tools call NAME JSON` calls one without a client; names may be written with `-` or `_`.\n";
-    page += "What a tool does to the world decides how far a caller must be trusted ([Access](../access.md)).\n\n";
+    page += "What a tool does to the world decides how far a caller must be trusted ([Access](../access.md)); a few ask for more, for what they cost or show.\n\n";
     page += "| tool | effect | trust needed | what it does |\n|---|---|---|---|\n";
     for tool in &tools {
         let (effect, trust) = effect(tool);
@@ -40,7 +40,11 @@ fn section(tool: &Value) -> String {
     let (effect, trust) = effect(tool);
     let mut section = format!("\n## `{}`\n\n{}\n\n", text(tool, "name"), prose(text(tool, "description")));
     section += &format!("It {effect}: callers must be {trust}");
-    section += if trust == "untrusted" { " or better, which all are.\n" } else { ".\n" };
+    section += match trust {
+        "untrusted" => " or better, which all are.\n",
+        "trusted" => ".\n",
+        _ => " or better.\n",
+    };
     if let Some(release) = tool["metadata"]["deprecated_in"].as_str() {
         section += &format!("Deprecated in {release}.\n");
     }
@@ -72,13 +76,14 @@ fn collect(before: &str, schema: &Value, rows: &mut Vec<String>) {
     }
 }
 
-/// What it does to the world, and who may therefore call it.
-fn effect(tool: &Value) -> (&'static str, &'static str) {
-    match (&tool["annotations"]["readOnlyHint"], &tool["annotations"]["destructiveHint"]) {
+/// What it does to the world, and who may therefore call it; some ask for more trust than that.
+fn effect(tool: &Value) -> (&'static str, &str) {
+    let (effect, level) = match (&tool["annotations"]["readOnlyHint"], &tool["annotations"]["destructiveHint"]) {
         (Value::Bool(true), _) => ("only reads", "untrusted"),
         (_, Value::Bool(true)) => ("destroys data", "trusted"),
         _ => ("changes state or costs money", "verified"),
-    }
+    };
+    (effect, tool["metadata"]["trust"].as_str().unwrap_or(level))
 }
 
 fn text<'a>(tool: &'a Value, member: &str) -> &'a str {
