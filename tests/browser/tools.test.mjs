@@ -24,7 +24,7 @@ test("what is missing or wrong is told beside its field, before anything is sent
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools/call/knowledge-search" });
   await page.getByRole("button", { name: "Call", exact: true }).click();
-  await page.getByText("`query` is needed.").waitFor();
+  await page.getByText("query is needed.").waitFor();
   await page.getByLabel("query (required)").fill("holidays");
   await page.getByLabel("filters").fill("{not json");
   await page.getByRole("button", { name: "Call", exact: true }).click();
@@ -75,9 +75,13 @@ test("tools are filtered by the keyboard and every one has a form", async (t) =>
 
 test("trust and the audit log", async (t) => {
   const server = await corbie(t);
+  await server.call("batch_categorize", { texts: ["What is 2 + 2?"] });
   await server.call("list_categories");
   const page = await open(t, server, { at: "#/tools/audit", viewport: PHONE });
   await page.getByText("may call every tool").waitFor();
+  await page.getByRole("cell", { name: "batch_categorize" }).first().waitFor();
+  assert.equal(await page.getByRole("cell", { name: "list_categories" }).count(), 0);
+  await page.getByLabel("also what only looks").check();
   await page.getByRole("cell", { name: "list_categories" }).first().waitFor();
   await fits(page);
   await accessible(page);

@@ -41,10 +41,11 @@ function rows(record, open) {
     button.setAttribute("aria-expanded", String(!more.hidden));
     more.hidden ? open.delete(record.id) : open.add(record.id);
   };
-  const button = h("button.plain", { "aria-expanded": String(open.has(record.id)), onclick: turn }, when(record.at_ms));
+  // The whole row opens it for a pointer; for the keyboard it is the button.
+  const button = h("button.plain.opens", { "aria-expanded": String(open.has(record.id)), title: "Show why" }, when(record.at_ms));
   const good = record.outcome === "answered";
   return [
-    h("tr", h("td", button),
+    h("tr.opens", { onclick: turn }, h("td", button),
       h("td", classified ? [classified.category, h("div.quiet.small", `${percent(classified.confidence)} · ${classified.method}`)] : h("span.quiet", "not looked at")),
       h("td.break", record.model ? `${record.provider}/${record.model}` : "–", h("div.quiet.small", record.rule ? `rule ${record.rule}` : WHY[record.why] ?? record.why)),
       h("td", badge(record.outcome ?? "running", good ? "good" : record.outcome ? "bad" : "accent"), attempts.length > 1 ? h("div.quiet.small", `${attempts.length} asked`) : null),

@@ -41,7 +41,7 @@ async function listModels(place) {
         h("tbody", models.map((model) => h("tr", h("td.break", model.id), h("td", model.provider), h("td", model.context ? number(model.context) : "–"),
           h("td", Object.entries(model.capabilities ?? {}).filter(([, can]) => can === true).map(([name]) => h("span.badge", name.replaceAll("_", " ")))))))) ) : null);
   } catch (error) {
-    fill(place, h("h2", "Models"), problem(error, () => listModels(place)));
+    fill(place, h("h2", "Models"), problem(error, () => listModels(place), { alone: true }));
   }
 }
 

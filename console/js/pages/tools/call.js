@@ -6,6 +6,7 @@ import { badge, json, problem } from "../../components/parts.js";
 import { dialog } from "../../components/dialog.js";
 import { milliseconds } from "../../format.js";
 import { fields } from "./fields.js";
+import { ticked } from "../../components/said.js";
 
 export function form(place, tool) {
   const { annotations = {}, inputSchema = {} } = tool;
@@ -35,12 +36,12 @@ export function form(place, tool) {
 
   async function submit(event) {
     event.preventDefault();
-    wrong.textContent = "";
+    fill(wrong);
     let args;
     try {
       args = written.checked ? JSON.parse(raw.value || "{}") : inputs.read();
     } catch (error) {
-      wrong.textContent = error.message;
+      fill(wrong, ticked(error.message));
       return;
     }
     if (annotations.destructiveHint && !(await dialog({ title: `Call ${tool.name}?`, body: [h("p", "It may change or remove things, and that cannot be undone."), json(args)], confirm: "Call it", danger: true }))) return;

@@ -26,7 +26,7 @@ function field(name, property, required) {
   if (required) input.setAttribute("aria-required", "true");
   const standard = property.default === undefined || kind === "boolean" ? "" : ` Left empty: ${JSON.stringify(property.default)}.`;
   const hint = [property.description, range(property)].filter(Boolean).join("; ") + (standard && `.${standard}`);
-  const label = kind === "boolean" ? h("label.inline", { for: id }, input, h("span", name, " ", h("span.hint", hint))) : h("label", { for: id }, h("span", h("code", name), required ? " (required)" : ""), hint ? h("span.hint", hint) : null, input);
+  const label = kind === "boolean" ? h("label.inline", { for: id }, input, h("span", h("code", name), required ? " (required) " : " ", h("span.hint", hint))) : h("label", { for: id }, h("span", h("code", name), required ? " (required)" : ""), hint ? h("span.hint", hint) : null, input);
   const read = (strict) => {
     input.removeAttribute("aria-invalid");
     try {

@@ -14,7 +14,7 @@ export async function list(place, chosen) {
   try {
     tools = await all("tools/list", "tools");
   } catch (error) {
-    fill(place, problem(error, () => list(place, chosen)));
+    fill(place, problem(error, () => list(place, chosen), { alone: true }));
     return;
   }
   const draw = () => {
@@ -27,6 +27,9 @@ export async function list(place, chosen) {
   const current = tools.find(({ name }) => name === chosen) ?? tools.find(({ name }) => name === "classify_text") ?? tools[0];
   search.addEventListener("input", debounce(draw, 60));
   draw();
+  // Only the list scrolls, where it is one that does.
+  const marked = names.querySelector("[aria-current]");
+  if (marked && names.scrollHeight > names.clientHeight) names.scrollTop = marked.offsetTop - names.offsetTop - names.clientHeight / 3;
   if (chosen && current?.name !== chosen) fill(tool, problem({ message: `There is no tool \`${chosen}\` here, or this page may not use it.` }));
   else if (current) form(tool, current);
 }
