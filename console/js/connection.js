@@ -21,27 +21,36 @@ export const isOnline = () => state.online;
 export const onReturn = (listener) => (back.add(listener), () => back.delete(listener));
 
 /** Asks who we are to the server; asks the reader for a token where one is needed. Does not end before it is let in. */
-export async function enter() {
+export function enter() {
+  // Several parts may be refused at the same moment; the reader is asked once.
+  entering ??= letIn().finally(() => (entering = undefined));
+  return entering;
+}
+
+let entering;
+async function letIn() {
   for (;;) {
     try {
       state.server = await call("inspect_server", {}, { quiet: true });
       beat ??= poll(alive, BEAT);
       return state.server;
     } catch (error) {
-      if (error.kind === "token") await askForToken(token.get() ? error.message : undefined);
-      else if (error.kind === "offline") await returned();
+      if (error.kind === "token") {
+        const why = token.get() ? error.message : undefined;
+        token.set(null);
+        await askForToken({ why });
+      } else if (error.kind === "offline") await returned();
       else if (error.kind === "rate") await pause(2_000);
       else throw error;
     }
   }
 }
 
-/** Asks for a token; `why` is said when one was refused. */
-export async function askForToken(why) {
-  token.set(null);
+/** Asks for a token and says whether one was given; `why` is said when one was refused. */
+export async function askForToken({ why, dismissible = false } = {}) {
   const input = h("input", { type: "password", name: "token", autocomplete: "off", required: true, "aria-describedby": "token-why", spellcheck: "false" });
   const given = await dialog({
-    title: "This server needs a token",
+    title: dismissible ? "Use another token" : "This server needs a token",
     body: [
       why ? h("p.problem", { id: "token-why" }, why) : h("p.quiet", { id: "token-why" }, "It keeps this page from being used by others. The person who runs the server has it, or makes one:"),
       why ? null : h("pre", "corbie tokens create console"),
@@ -49,10 +58,11 @@ export async function askForToken(why) {
       h("p.quiet.small", "It stays in this tab, and goes when the tab is closed."),
     ],
     confirm: "Continue",
-    dismissible: false,
+    dismissible,
     value: () => input.value.trim(),
   });
-  token.set(given);
+  if (given) token.set(given);
+  return Boolean(given);
 }
 
 let beat;

@@ -54,13 +54,15 @@ export function icon(name, label) {
   return drawing;
 }
 
-/** Calls `work` at most every `wait` milliseconds, the last time with the last arguments. */
+/** Calls `work` at most every `wait` milliseconds, the last time with the last arguments; `cancel()` drops that one. */
 export function debounce(work, wait = 150) {
   let timer;
-  return (...args) => {
+  const soon = (...args) => {
     clearTimeout(timer);
     timer = setTimeout(() => work(...args), wait);
   };
+  soon.cancel = () => clearTimeout(timer);
+  return soon;
 }
 
 /** The text with what was searched for marked, as nodes. `ranges` are [from, to) in UTF-16 units, sorted. */

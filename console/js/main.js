@@ -49,7 +49,7 @@ async function show({ focus = true } = {}) {
     if (focus && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
     if (focus) scrollTo(0, 0);
   } catch (error) {
-    if (turn === showing) fill(main, problem(error, () => show()));
+    if (turn === showing) fill(main, problem(error, () => show(), { alone: true }));
   }
 }
 
@@ -64,7 +64,7 @@ function standing(server) {
   }
   const draw = () => fill(theme, icon(dark() ? "light" : "dark"));
   draw();
-  const key = h("button.plain", { "aria-label": "Token", title: "Use another token", onclick: async () => { await askForToken(); location.reload(); } }, icon("key"));
+  const key = h("button.plain", { "aria-label": "Token", title: "Use another token", onclick: async () => (await askForToken({ dismissible: true })) && location.reload() }, icon("key"));
   fill(document.getElementById("standing"),
     h("span.who", { title: "How far this server trusts this page" }, h("span.badge", { class: server.trust === "TRUSTED" ? "good" : "" }, server.trust?.toLowerCase() ?? "")),
     h("span.version", `${server.name} ${server.version}`),
@@ -83,10 +83,10 @@ async function start() {
   addEventListener("hashchange", () => show());
   await show({ focus: false });
   // A server that was away may be another one now, with another idea of who we are. What the reader was writing stays;
-  // what could not be shown meanwhile is asked for again.
+  // what could not be shown meanwhile is asked for again, and only that: a question to a model costs money.
   onReturn(async () => {
     standing(await enter());
-    for (const again of main.querySelectorAll(".problem button")) again.click();
+    for (const again of main.querySelectorAll(".problem button[data-again]")) again.click();
   });
 }
 

@@ -107,6 +107,8 @@ export async function all(method, member) {
 /** Sends a file; gives its path for `knowledge-add`. `onprogress` gets shares from 0 to 1. */
 export function upload(file, name = file.name, { onprogress, signal } = {}) {
   return new Promise((resolve, reject) => {
+    // No event comes for what was cancelled before.
+    if (signal?.aborted) return reject(new Failure("cancelled", "It was cancelled."));
     const sending = new XMLHttpRequest();
     sending.open("POST", `/files?filename=${encodeURIComponent(name)}`);
     for (const [key, value] of Object.entries(bearer({ "Content-Type": "application/octet-stream" }))) sending.setRequestHeader(key, value);

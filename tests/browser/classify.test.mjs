@@ -196,6 +196,61 @@ test("what is written survives a lost server, another page and a reload", async 
   assert.deepEqual(asked, ["beforeunload"]);
 });
 
+test("a file with the line ends of Windows keeps them, and only what was typed is a change", async (t) => {
+  const windows = desk.replaceAll("\n", "\r\n");
+  const server = await helpDesk(t, { files: { "taxonomy.yaml": windows } });
+  const page = await edit(t, server);
+  await page.getByText("as in the file").waitFor();
+  await written(page).focus();
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("# the end\n");
+  await page.keyboard.press("Control+s");
+  const box = page.getByRole("dialog");
+  await box.getByText("1 line added, 0 removed").waitFor();
+  await box.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved and in use").waitFor();
+  await page.getByText("as in the file").waitFor();
+  assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), `${windows}# the end\r\n`);
+});
+
+test("saving is asked about once, however often the keys are pressed", async (t) => {
+  const page = await edit(t, await helpDesk(t));
+  await written(page).fill(`${desk}# the end\n`);
+  await page.getByText("not saved", { exact: true }).waitFor();
+  let checks = 0;
+  // What was typed is checked too, after a pause; only the question before saving comes at once.
+  page.on("request", (request) => (checks += Number(request.postData()?.includes('"check_taxonomy"') ?? false)));
+  await page.evaluate(() => {
+    for (let press = 0; press < 3; press++) document.dispatchEvent(new KeyboardEvent("keydown", { key: "s", ctrlKey: true, bubbles: true, cancelable: true }));
+  });
+  await page.getByRole("dialog").waitFor();
+  assert.ok(checks <= 2, `${checks} checks`);
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.keyboard.press("Control+s");
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved and in use").waitFor();
+});
+
+test("a page that was left asks no more, even of a server that is busy", async (t) => {
+  const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
+  page.expectErrors();
+  let asked = 0;
+  await page.route("**/mcp", (route) => {
+    const { id, params } = route.request().postDataJSON();
+    if (params?.name !== "classify_text") return route.continue();
+    asked++;
+    return route.fulfill({ status: 429, json: { jsonrpc: "2.0", id, error: { code: -32000, message: "too many requests" } } });
+  });
+  await text(page).fill("where is my parcel");
+  await until(() => asked >= 2, "it is tried again while the page is shown");
+  await page.getByRole("link", { name: "Categories" }).click();
+  await page.getByRole("heading", { name: "billing" }).waitFor();
+  const before = asked;
+  await page.waitForTimeout(2_500);
+  assert.equal(asked, before);
+});
+
 test("the taxonomy inside cannot be saved; that is said with what to do, and the text can be downloaded", async (t) => {
   const page = await edit(t, await corbie(t));
   await page.getByText("corbie taxonomy new --out").waitFor();
@@ -389,10 +444,31 @@ test("an evaluation can be stopped, and a dropped file is read", async (t) => {
   await page.getByRole("progressbar").waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByText("It was stopped.").waitFor();
-  await page.locator(".labelled").evaluate((area, lines) => {
-    const dataTransfer = new DataTransfer();
-    dataTransfer.items.add(new File([lines], "unseen.jsonl"));
-    area.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
-  }, unseen);
+  await drop(page);
   await page.getByText("32 texts judged.").waitFor();
 });
+
+test("a file that is dropped while an evaluation runs takes its place", async (t) => {
+  const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
+  const held = [];
+  await page.route("**/mcp", (route) => (/"evaluate_/.test(route.request().postData()) ? void held.push(route) : route.continue()));
+  let given = 0;
+  page.on("requestfailed", () => given++);
+  await page.getByRole("button", { name: "Evaluate its own examples" }).click();
+  await until(() => held.length === 1, "the first one runs");
+  await drop(page);
+  await until(() => held.length === 2 && given === 1, "the second one runs, and the first was given up");
+  await page.getByText("Sorting 32 texts…").waitFor();
+  assert.ok(await page.getByRole("button", { name: "Stop" }).isVisible());
+  assert.ok(await page.getByRole("button", { name: "Evaluate these" }).isDisabled());
+  await held[1].continue();
+  await page.getByText("32 texts judged.").waitFor();
+  await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+});
+
+/** Drops a file with labelled texts. */
+const drop = (page) => page.locator(".labelled").evaluate((area, lines) => {
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File([lines], "unseen.jsonl"));
+  area.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+}, unseen);

@@ -386,6 +386,54 @@ test("without a provider the passages are shown, with what to do", async (t) => 
   await page.locator(".passage", { hasText: "26 days" }).waitFor();
 });
 
+test("when a lost server returns, what only reads is asked for again, and a model is not", async (t) => {
+  const server = await filled(t);
+  const asking = await open(t, server, { at: "#/knowledge/ask" });
+  const searching = await open(t, server, { at: "#/knowledge/search" });
+  let sent = 0;
+  asking.on("request", (request) => (sent += Number(request.postData()?.includes('"knowledge-ask"') ?? false)));
+  for (const page of [asking, searching]) page.expectErrors();
+  await asking.getByLabel("Question").fill("Who is paid more at night?");
+  await searching.getByText("Search by what you mean").waitFor();
+  await server.stop();
+  await searching.keyboard.type("when is the dome opened");
+  await searching.keyboard.press("Enter");
+  await searching.locator(".problem").waitFor();
+  await asking.keyboard.press("Enter");
+  await asking.getByRole("button", { name: "Try again" }).waitFor();
+  await server.start();
+  await searching.locator(".passage", { hasText: "dome-rules.md" }).waitFor();
+  await asking.getByText("The server is there again.").waitFor();
+  await asking.locator("#connection").waitFor({ state: "hidden" });
+  assert.equal(sent, 1);
+  await asking.getByRole("button", { name: "Try again" }).click();
+  await asking.getByText("mock/mock").waitFor();
+});
+
+test("of thousands of tasks that have ended some hundred are kept, and all are counted", async (t) => {
+  const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
+  await page.getByText("Nothing is being added right now").waitFor();
+  await page.evaluate(async () => {
+    const { begin, change } = await import("/console/js/pages/knowledge/tasks.js");
+    for (let at = 0; at < 1_000; at++) change(begin(`note-${at}.md`), at ? { state: "completed", message: "Added" } : { state: "failed", message: "It is broken." });
+  });
+  await page.getByText("1,000 of 1,000 done").waitFor();
+  assert.equal(await page.evaluate(async () => (await import("/console/js/pages/knowledge/tasks.js")).allJobs().length), 300);
+  await page.getByText("It is broken.").waitFor();
+});
+
+test("a file whose sending was cancelled is not sent", async (t) => {
+  const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
+  let sent = 0;
+  page.on("request", (request) => (sent += Number(request.url().includes("/files"))));
+  const kind = await page.evaluate(async () => {
+    const { upload } = await import("/console/js/mcp.js");
+    return upload(new File(["a"], "a.txt"), "a.txt", { signal: AbortSignal.abort() }).then(() => "sent", (error) => error.kind);
+  });
+  assert.equal(kind, "cancelled");
+  assert.equal(sent, 0);
+});
+
 test("names and texts that look like markup are shown as text", async (t) => {
   const hostile = "<img src=x onerror=alert(1)>";
   const turned = "invoice\u202Efdp.md";
@@ -426,8 +474,10 @@ test("a long document is read page after page, and any page is reached at once",
   await page.getByText("plate 101").waitFor();
   assert.equal(await shown(), numbers(1, 10));
   assert.ok((await page.locator(".begins").count()) > 0, "it is shown where passages begin");
-  await page.getByRole("button", { name: "Further pages" }).click();
+  // Two clicks at once, as impatient people click: nothing is shown twice.
+  await page.getByRole("button", { name: "Further pages" }).evaluate((button) => (button.focus(), button.click(), button.click()));
   await until(async () => (await shown()) === numbers(1, 20), "twenty pages are shown");
+  await page.waitForFunction(() => document.activeElement.textContent === "Further pages");
   await page.getByLabel("Page", { exact: true }).fill("25");
   await page.keyboard.press("Enter");
   await until(async () => (await shown()) === "25", "the last page is shown");
@@ -435,6 +485,30 @@ test("a long document is read page after page, and any page is reached at once",
   await page.getByRole("button", { name: "Earlier pages" }).click();
   await until(async () => (await shown()) === numbers(15, 25), "those before it are shown too");
   await accessible(page);
+
+  // Dense pages: an answer has room for two or three, and pages are cut in the middle.
+  let asked = 0;
+  await page.route("**/mcp", (route) => {
+    const body = route.request().postDataJSON();
+    if (body.params?.name !== "knowledge-get") return route.continue();
+    asked++;
+    body.params.arguments.max_characters = 200;
+    return route.continue({ postData: JSON.stringify(body) });
+  });
+  await page.goto(`${server.url}/#/knowledge/document/${id}/24`);
+  await page.getByText("plate 124").waitFor();
+  asked = 0;
+  await page.getByRole("button", { name: "Earlier pages" }).evaluate((button) => (button.click(), button.click()));
+  const inOrder = async () => [...new Set((await shown()).split(","))].join();
+  await until(async () => (await inOrder()).startsWith(numbers(14, 24)), "no page is left out");
+  assert.ok(asked > 3, `it took ${asked} questions`);
+  assert.equal(await page.locator(".page h3").evaluateAll((heads) => heads.filter((head) => head.textContent === "Page 14").length), 1);
+  const text = await page.locator(".pages").evaluate((all) => [...all.querySelectorAll(".page-text")].map((one) => {
+    const copy = one.cloneNode(true);
+    copy.querySelectorAll(".begins").forEach((sign) => sign.remove());
+    return copy.textContent;
+  }).join(""));
+  for (let plate = 114; plate <= 124; plate++) assert.ok(text.includes(`plate ${plate} was`), `plate ${plate}`);
 });
 
 test("a document that is not there is said to be missing", async (t) => {

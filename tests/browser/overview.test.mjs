@@ -31,6 +31,13 @@ test("failures are counted and providers told of", async (t) => {
   await page.locator(".part").getByText("1 set up").waitFor();
 });
 
+test("where a token is needed, model and device are told all the same", async (t) => {
+  const token = "a-long-token-of-the-operator-0123456789";
+  const page = await open(t, await corbie(t, { config: `server: { auth: bearer, token: ${token} }\n` }), { token });
+  await page.locator(".part").getByText(/^decided by /).waitFor();
+  await page.locator(".part").getByText(/^running on /).waitFor();
+});
+
 test("nothing moves while it is drawn, and it is drawn at once", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools" });

@@ -88,3 +88,31 @@ test("where a token is needed it is asked for, kept in the tab, and never in an 
   assert.ok(!page.url().includes(secret));
   assert.equal(await page.evaluate((held) => Object.values(localStorage).includes(held), secret), false);
 });
+
+test("one dialog asks for a token, however many are refused, and another token is chosen without losing the one in use", async (t) => {
+  const secret = "a-long-token-of-the-operator-0123456789";
+  const server = await corbie(t, { config: `server: { auth: bearer, token: ${secret} }\n` });
+  const page = await open(t, server);
+  page.expectErrors();
+  const box = page.getByRole("dialog");
+  const held = () => page.evaluate(() => sessionStorage.getItem("corbie.token"));
+  await box.getByLabel("Token").fill(secret);
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Token" }).click();
+  await box.getByText("Use another token").waitFor();
+  assert.equal(await held(), secret);
+  await page.keyboard.press("Escape");
+  await box.waitFor({ state: "detached" });
+  assert.equal(await held(), secret);
+
+  await page.evaluate(async () => {
+    const { enter } = await import("/console/js/connection.js");
+    sessionStorage.setItem("corbie.token", "one-that-was-taken-back");
+    globalThis.entered = Promise.all([enter(), enter(), enter()]).then((all) => all.length);
+  });
+  await box.locator(".problem").waitFor();
+  await box.getByLabel("Token").fill(secret);
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => globalThis.entered), 3);
+  assert.equal(await box.count(), 0);
+});

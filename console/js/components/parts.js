@@ -53,9 +53,12 @@ export function sparkline(values, { label, bad = false } = {}) {
 /** Nothing there yet: what would be, and how to get it. */
 export const empty = (title, ...rest) => h("div.empty", h("h2", title), rest.map((part) => (typeof part === "string" ? h("p", part) : part)));
 
-/** A failure where the content would be, with what to do. */
-export const problem = (error, again) =>
-  h("div.problem", { role: "alert" }, ticked(error.message ?? String(error)), again ? [" ", h("button.plain", { onclick: again }, "Try again")] : null);
+/**
+ * A failure where the content would be, with what to do. With `alone`, it is tried again by itself when a lost server
+ * returns: only for what reads, since what costs money or changes something is for the reader to send again.
+ */
+export const problem = (error, again, { alone = false } = {}) =>
+  h("div.problem", { role: "alert" }, ticked(error.message ?? String(error)), again ? [" ", h("button.plain", { onclick: again, dataset: alone ? { again: "" } : {} }, "Try again")] : null);
 
 export const badge = (text, kind = "") => h(kind ? `span.badge.${kind}` : "span.badge", text);
 

@@ -1,7 +1,7 @@
 // How everything is doing, what there is, and what is missing.
 
 import { h, fill, icon } from "../dom.js";
-import { call, Failure } from "../mcp.js";
+import { bearer, call, Failure } from "../mcp.js";
 import { poll, server } from "../connection.js";
 import { badge, problem, sparkline, copyable } from "../components/parts.js";
 import { sentence, ticked } from "../components/said.js";
@@ -97,7 +97,7 @@ async function look() {
 /** The page for operators tells of the classifier in use; strangers get one word of it. */
 async function healthPage() {
   try {
-    return await (await fetch("/health", { cache: "no-store" })).json();
+    return await (await fetch("/health", { cache: "no-store", credentials: "omit", headers: bearer() })).json();
   } catch {
     return {};
   }

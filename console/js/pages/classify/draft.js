@@ -7,16 +7,23 @@ const KEY = "corbie.taxonomy.draft";
 /** How long the typing may pause before it is kept for a reload, in milliseconds: long texts take a moment. */
 const PAUSE = 300;
 
-/** `base` is what the server had when the writing began, `version` its name for that; `text` is what is written now. */
-export const draft = { base: undefined, version: undefined, text: undefined };
+/** `base` is what the server had when the writing began, `version` its name for that; `text` is what is written now.
+ *  Both have the line ends of a field for text; `isWindows` remembers that the file has those of Windows. */
+export const draft = { base: undefined, version: undefined, text: undefined, isWindows: false };
 
 export const isChanged = () => draft.text !== undefined && draft.text !== draft.base;
 
+/** A text as the file has it: saving one changed line must not change the end of every other. */
+export const asInFile = (text) => (draft.isWindows ? text.replaceAll("\n", "\r\n") : text);
+
 /** Takes over what the server has. With `keep`, what is written stays and is compared with that from now on. */
 export function begin({ text, version }, keep = false) {
-  draft.base = text;
+  const count = (pattern) => text.match(pattern)?.length ?? 0;
+  // Where both kinds of line ends are mixed, the more frequent one is kept.
+  draft.isWindows = count(/\r\n/g) * 2 > count(/\n/g);
+  draft.base = text.replace(/\r\n?/g, "\n");
   draft.version = version;
-  if (!keep) draft.text = text;
+  if (!keep) draft.text = draft.base;
   store();
 }
 

@@ -10,7 +10,7 @@ import { plural } from "../../format.js";
 import { onReturn } from "../../connection.js";
 import { fileName, missing, newest, offered } from "./asking.js";
 import { sentence, ticked } from "../../components/said.js";
-import { begin, draft, isChanged, write } from "./draft.js";
+import { asInFile, begin, draft, isChanged, write } from "./draft.js";
 import { difference } from "./difference.js";
 import { editor } from "./editor.js";
 import { tryBefore } from "./before.js";
@@ -39,9 +39,11 @@ export async function show(place) {
   const again = h("button", { type: "button", onclick: reload }, "Reload");
   const copy = h("button", { type: "button", onclick: download }, "Download");
   const writing = editor(draft.text, { label: "Taxonomy", oninput: (text) => (write(text), standing(), soon()) });
-  const trying = tryBefore({ text: () => draft.text, refused: tell });
+  const trying = tryBefore({ text: () => asInFile(draft.text), refused: tell });
   const soon = debounce(check, PAUSE);
   const later = debounce(check, LATER);
+  let ended = false;
+  let isSaving = false;
 
   function standing() {
     state.className = isChanged() ? "badge warn" : "badge";
@@ -50,9 +52,10 @@ export async function show(place) {
   }
 
   async function check() {
+    if (ended) return undefined;
     const signal = asking.signal();
     try {
-      const checked = await call("check_taxonomy", { text: draft.text }, { signal });
+      const checked = await call("check_taxonomy", { text: asInFile(draft.text) }, { signal });
       if (!signal.aborted) tell(checked);
       return checked;
     } catch (error) {
@@ -81,24 +84,36 @@ export async function show(place) {
       found.length ? h("ul", found.map(item)) : null);
   }
 
+  /** One at a time: the keys are pressed faster than the server checks, and each would ask and save. */
   async function keep() {
+    if (isSaving) return;
+    isSaving = true;
+    try {
+      await agreeAndSave();
+    } finally {
+      isSaving = false;
+    }
+  }
+
+  async function agreeAndSave() {
     if (!isChanged()) return toast("Nothing has changed since it was saved.");
     if (!server.writable) return unwritable(server.why_not);
+    const text = draft.text;
     // A question of its own: the one about what was typed is given up as soon as more is typed.
     let checked;
     try {
-      checked = await call("check_taxonomy", { text: draft.text });
+      checked = await call("check_taxonomy", { text: asInFile(text) });
     } catch (error) {
       return tellFailure(error);
     }
+    if (ended) return;
     tell(checked);
     if (!checked.valid) {
       toast("It has mistakes and cannot be saved yet. Mend them first.");
       findings.querySelector("button")?.focus();
       return;
     }
-    const { added, removed, element } = difference(draft.base, draft.text);
-    const text = draft.text;
+    const { added, removed, element } = difference(draft.base, text);
     const agreed = await dialog({
       title: "Save the taxonomy?",
       body: [h("p", `${plural(added, "line")} added, ${removed} removed. It is used at once; what the file says now is kept beside it.`), element],
@@ -108,8 +123,8 @@ export async function show(place) {
     save.disabled = true;
     fill(state, "saving and learning…");
     try {
-      const saved = await call("save_taxonomy", { text, version: draft.version });
-      begin({ text, version: saved.version }, draft.text !== text);
+      const saved = await call("save_taxonomy", { text: asInFile(text), version: draft.version });
+      begin({ text: asInFile(text), version: saved.version }, draft.text !== text);
       fill(notes);
       toast(`Saved and in use: ${plural(saved.categories, "category", "categories")}.${saved.backup ? ` The former text is in ${saved.backup}.` : ""}`);
     } catch (error) {
@@ -124,7 +139,6 @@ export async function show(place) {
     writing.field.focus();
   }
 
-  // Buttons stand beside the sentence, not in it: those in a problem are pressed by themselves when a server returns.
   function changedMeanwhile(error) {
     const mine = async () => {
       server = await call("get_taxonomy");
@@ -159,7 +173,7 @@ export async function show(place) {
   }
 
   function download() {
-    const address = URL.createObjectURL(new Blob([draft.text], { type: "application/yaml" }));
+    const address = URL.createObjectURL(new Blob([asInFile(draft.text)], { type: "application/yaml" }));
     h("a", { href: address, download: server.path ? fileName(server.path) : "taxonomy.yaml" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
@@ -192,6 +206,8 @@ export async function show(place) {
   return () => {
     document.removeEventListener("keydown", press);
     forget();
+    ended = true;
+    for (const timer of [soon, later]) timer.cancel();
     asking.end();
     trying.end();
     if (isChanged()) toast("Your changes to the taxonomy are not saved. They stay in this tab, under Classify, Edit.");

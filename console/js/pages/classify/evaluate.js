@@ -17,7 +17,7 @@ const MOST_BYTES = 3_500_000;
 const kept = { text: "", reply: undefined };
 
 export async function show(place) {
-  const tool = await offered("evaluate_categories", "evaluate_classifier");
+  const tool = await offered("evaluate_categories");
   if (!tool) return void place.append(missing("measure how good the categories are"));
   const asking = newest();
   const field = h("textarea.code", { rows: 6, value: kept.text, spellcheck: "false", placeholder: '{"text": "I was charged twice", "category": "billing"}\n{"text": "Where is my parcel?", "category": "delivery"}', oninput: () => (kept.text = field.value) });
@@ -46,6 +46,7 @@ export async function show(place) {
     if (is) progress.removeAttribute("value");
   }
 
+  let begun = 0;
   async function measure(itself) {
     let read = { note: "" };
     try {
@@ -56,18 +57,24 @@ export async function show(place) {
       return;
     }
     const signal = asking.signal();
+    const turn = ++begun;
+    // A newer one has ended this one and has the buttons now.
+    const isOld = () => turn !== begun;
     working(true);
     say(itself ? "Learning it several times, each time without some of the examples…" : `Sorting ${plural(read.examples.length, "text")}…`);
     try {
-      const onprogress = ({ progress: done, total }) => total && set(done / total);
-      kept.reply = await call(tool, itself ? {} : { examples: read.examples }, { signal, onprogress });
+      const onprogress = ({ progress: done, total }) => total && !isOld() && set(done / total);
+      const reply = await call(tool, itself ? {} : { examples: read.examples }, { signal, onprogress });
+      if (isOld()) return;
+      kept.reply = reply;
       if (!signal.aborted) say(`${plural(kept.reply.count, "text")} judged.${read.note ? ` Of the lines, ${read.note}.` : ""}`);
       fill(results, drawn(kept.reply));
     } catch (error) {
+      if (isOld()) return;
       if (error.kind === "cancelled") say("It was stopped.");
       else say(new Error(unknown(error, read.examples)));
     } finally {
-      working(false);
+      if (!isOld()) working(false);
     }
   }
   const set = (share) => (progress.value = share);

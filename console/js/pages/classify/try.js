@@ -91,7 +91,7 @@ export async function show(place) {
 
   place.append(h("div.trying",
     h("section.card.stack", { "aria-label": "Text" },
-      h("div", h("label", "Text", field), h("p.quiet.small.flat", { id: "classify-hint" }, "It goes to this server and nowhere else.")),
+      h("div", h("label", "Text", field), h("p.quiet.small.flat", { id: "classify-hint" }, "This server keeps no word of it.")),
       h("div.row.samples", { role: "group", "aria-label": "Texts to begin with" }, SAMPLES.map(sample))),
     h("section.card.stack", { "aria-label": "Distribution" }, verdict, distribution, others, h("div.gauges", entropy.element, strange.element), spoken),
     h("section.card", h("h2", "Why, and what next"), facts),
@@ -102,6 +102,8 @@ export async function show(place) {
   return () => {
     forget();
     asking.end();
+    // A server that is busy would be asked again and again for a page that is gone.
+    for (const timer of [soon, later, say]) timer.cancel();
   };
 }
 

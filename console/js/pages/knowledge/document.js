@@ -28,35 +28,50 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
   let first = Math.max(1, Number(page) || 1);
   let next;
   let ended = false;
+  /** Counts what was opened, so that an answer for what was shown before is not put among what is shown now. */
+  let opened = 0;
   let passageText;
 
   const get = async (args) => call("knowledge-get", { document_id: id, pages: PAGES, max_characters: CHARACTERS, ...((await abilities()).chunks ? { chunks: true } : {}), ...args });
 
   async function open() {
+    const turn = ++opened;
+    const stale = () => ended || turn !== opened;
     fill(pages, h("div.page.card.waiting", { "aria-busy": "true" }));
     try {
       const reply = await get({ page: first });
       // Servers that do not tell where passages stand tell what they say, and that can be looked for.
       if (wanted && !reply.chunks?.some((chunk) => chunk.chunk_id === wanted && chunk.start !== undefined)) passageText = await said(wanted);
-      if (ended) return;
+      if (stale()) return;
       describe(reply);
       fill(pages, reply.pages.map((shown) => drawPage(shown, reply.chunks, 0)));
       moreAfter(reply);
       before.hidden = first <= 1;
       arrive();
     } catch (error) {
-      if (ended) return;
+      if (stale()) return;
       fill(pages, error.structured?.error === "document_not_found" || error.structured?.error === "invalid_document_id"
         ? h("div.problem", { role: "alert" }, "This document is not there. It may have been removed, or is still being read. ", h("a", { href: "#/knowledge/documents" }, "See all documents"))
-        : problem(error, open));
+        : problem(error, open, { alone: true }));
     }
   }
 
   async function earlier() {
     const start = Math.max(1, first - PAGES);
-    const reply = await guarded(() => get({ page: start, pages: first - start }));
-    if (!reply) return;
-    pages.prepend(...reply.pages.map((shown) => drawPage(shown, reply.chunks, 0)));
+    const [end, turn] = [first, opened];
+    const drawn = await guarded(async () => {
+      const found = [];
+      // Dense pages do not all come at once: without the rest there would be a gap that nothing leads to.
+      for (let at = { page: start, offset: 0 }; at && at.page < end && !ended && turn === opened; ) {
+        const { page: from, offset } = at;
+        const reply = await get({ page: from, offset, pages: end - from });
+        found.push(...reply.pages.map((shown, place) => drawPage(shown, reply.chunks, place ? 0 : offset)));
+        at = following(reply);
+      }
+      return found;
+    });
+    if (!drawn) return;
+    pages.prepend(...drawn);
     first = start;
     before.hidden = first <= 1;
   }
@@ -69,17 +84,30 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
     moreAfter(reply);
   }
 
+  /** Does one thing at a time: a second click would show the same pages twice. */
   async function guarded(work) {
+    const turn = opened;
+    const stale = () => ended || turn !== opened;
+    const pressed = document.activeElement;
+    before.disabled = after.disabled = true;
+    pages.querySelector(".problem")?.remove();
     try {
-      return await work();
+      const found = await work();
+      return stale() ? undefined : found;
     } catch (error) {
-      if (!ended) pages.append(problem(error));
+      if (!stale()) pages.append(problem(error));
       return undefined;
+    } finally {
+      before.disabled = after.disabled = false;
+      // A button that is disabled loses the keyboard; who reads on with it presses again.
+      if (!stale() && [pressed, document.body].includes(document.activeElement)) pressed.focus({ preventScroll: true });
     }
   }
 
+  const following = (reply) => (reply.next_page ? { page: reply.next_page, offset: reply.next_offset ?? 0 } : undefined);
+
   function moreAfter(reply) {
-    next = reply.next_page ? { page: reply.next_page, offset: reply.next_offset ?? 0 } : undefined;
+    next = following(reply);
     after.hidden = !next;
   }
 

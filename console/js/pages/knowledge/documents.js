@@ -82,11 +82,11 @@ export function showDocuments(place) {
       onfailure(error) {
         if (error.kind === "offline") return;
         stage.querySelector(".problem")?.remove();
-        stage.prepend(problem(error, () => table.refresh()));
+        stage.prepend(problem(error, () => table.refresh(), { alone: true }));
       },
     });
     fill(stage, table.element, nothing);
-  }).catch((error) => ended || fill(stage, problem(error, start)));
+  }).catch((error) => ended || fill(stage, problem(error, start, { alone: true })));
   start();
 
   function all() {

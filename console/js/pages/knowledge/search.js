@@ -53,7 +53,7 @@ export function showSearch(place, [query]) {
     } catch (error) {
       if (error.kind === "cancelled") return;
       fill(count);
-      fill(results, error.structured?.error === "empty_knowledge_base" ? noDocuments() : problem(error, find));
+      fill(results, error.structured?.error === "empty_knowledge_base" ? noDocuments() : problem(error, find, { alone: true }));
     }
     results.removeAttribute("aria-busy");
   }

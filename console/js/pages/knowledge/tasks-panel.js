@@ -4,7 +4,7 @@ import { h, fill, icon } from "../../dom.js";
 import { tell } from "../../components/dialog.js";
 import { tellFailure } from "../../components/toast.js";
 import { number, seconds } from "../../format.js";
-import { allJobs, cancel, forgetEnded, isOver, onJobs } from "./tasks.js";
+import { allJobs, cancel, forgetEnded, goneJobs, isOver, onJobs } from "./tasks.js";
 
 /** How many are drawn; the rest is counted. */
 const DRAWN = 40;
@@ -25,7 +25,7 @@ export function showTasks(place, changed) {
     const drawn = [...jobs].sort((a, b) => ORDER[a.state] - ORDER[b.state] || (isOver(a) ? b.key - a.key : a.key - b.key)).slice(0, DRAWN);
     all.hidden = jobs.length - over.length < 2;
     clear.hidden = !over.length;
-    fill(summary, jobs.length ? `${number(over.length)} of ${number(jobs.length)} done` : "");
+    fill(summary, jobs.length ? `${number(over.length + goneJobs())} of ${number(jobs.length + goneJobs())} done` : "");
     const keys = new Set(drawn.map((job) => job.key));
     for (const [key, row] of rows) if (!keys.has(key)) (row.element.remove(), rows.delete(key));
     list.querySelector(".job-none")?.remove();
@@ -36,7 +36,7 @@ export function showTasks(place, changed) {
       if (list.children[at] !== row.element) list.insertBefore(row.element, list.children[at] ?? null);
     });
     if (!jobs.length) list.append(h("li.job-none", "Nothing is being added right now. What you drop here is read in the background; you can go on working."));
-    else if (jobs.length > DRAWN) list.append(h("li.job-none", `And ${number(jobs.length - DRAWN)} more.`));
+    else if (jobs.length > DRAWN) list.append(h("li.job-none", `And ${number(jobs.length + goneJobs() - DRAWN)} more.`));
   };
   draw();
   return onJobs((ended) => {

@@ -11,6 +11,8 @@ const IDLE = 2_000;
 /** How many tasks are asked about one by one in a round. */
 const ASKED = 10;
 const LISTED = 200;
+/** How many that have ended are kept: imports and folders have thousands, and a tab stays open for weeks. */
+const KEPT = 300;
 
 /** By key, oldest first: { key, name, state, share, step, message, task, stop } with state one of
  *  waiting, sending, queued, running, completed, failed, cancelled. */
@@ -20,9 +22,12 @@ let next = 1;
 let ending;
 let shown = 0;
 let told = false;
+let gone = 0;
 
 export const isOver = (job) => ["completed", "failed", "cancelled"].includes(job.state);
 export const allJobs = () => [...jobs.values()];
+/** How many have ended and are no longer kept. */
+export const goneJobs = () => gone;
 export const activeJobs = () => allJobs().filter((job) => !isOver(job));
 
 /** A new piece of work. */
@@ -45,7 +50,18 @@ export function change(job, values) {
 /** Takes what has ended off the list. */
 export function forgetEnded() {
   for (const job of allJobs()) if (isOver(job)) jobs.delete(job.key);
+  gone = 0;
   tell(false);
+}
+
+/** Takes the oldest that have ended off the list where there are too many; what failed goes last, it is looked for. */
+function dropOldest() {
+  const over = allJobs().filter(isOver);
+  if (over.length <= KEPT) return;
+  const isGood = (job) => job.state === "completed";
+  const order = [...over.filter(isGood), ...over.filter((job) => !isGood(job))];
+  for (const job of order.slice(0, over.length - KEPT)) jobs.delete(job.key);
+  gone += over.length - KEPT;
 }
 
 /** Ends a piece of work, wherever it is. */
@@ -84,6 +100,7 @@ function tell(ended) {
     told = false;
     const said = endedSince;
     endedSince = false;
+    dropOldest();
     for (const listener of listeners) listener(said);
   }, 30);
 }
