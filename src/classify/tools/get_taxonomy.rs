@@ -11,15 +11,24 @@ use crate::classify::{Taxonomy, kept};
 // No word here has the stem that clients look for (Z-5).
 const DESCRIPTION: &str = "Tells the taxonomy as it is written: its text, where it lies, which version it is, and \
 whether save_taxonomy could change it. The text and the path of a file are for callers with trust `trusted`; others get \
-null for both, and the text only of the taxonomy inside corbie.";
+neither, and the text only of the taxonomy inside corbie.";
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Output {
-    /// What the file says, or what is inside corbie written as a file; null where it may not or cannot be shown
+    /// What the file says, or what is inside corbie written as a file; left out where it may not or cannot be shown
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    #[schemars(default)]
     text: Option<String>,
-    /// Where the file is; null for the one inside corbie
+    /// Where the file is; left out for the one inside corbie
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    #[schemars(default)]
     path: Option<String>,
     /// It changes whenever the text does; give it to save_taxonomy
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    #[schemars(default)]
     version: Option<String>,
     /// Whether this caller could save another text
     writable: bool,
