@@ -58,11 +58,12 @@ async fn rules_alone_have_no_vectors_and_so_no_examples() {
 #[tokio::test]
 async fn untrusted_callers_see_no_examples_but_those_inside() {
     let (own, _folder) = small(Method::Hybrid);
-    let verdict = explained(&own, TrustLevel::Untrusted, "where is my parcel").await;
-    assert_eq!((&verdict["examples"], &verdict["rules"]), (&json!([]), &json!([])));
-    assert!(
-        !explained(&own, TrustLevel::Verified, "where is my parcel").await["examples"].as_array().unwrap().is_empty()
-    );
+    for trust in [TrustLevel::Untrusted, TrustLevel::Verified] {
+        let verdict = explained(&own, trust, "where is my parcel").await;
+        assert_eq!((&verdict["examples"], &verdict["rules"]), (&json!([]), &json!([])));
+    }
+    let trusted = explained(&own, TrustLevel::Trusted, "where is my parcel").await;
+    assert!(!trusted["examples"].as_array().unwrap().is_empty(), "{trusted}");
     let inside = explained(&app(), TrustLevel::Untrusted, "who was the first pharaoh of egypt").await;
     assert!(!inside["examples"].as_array().unwrap().is_empty(), "{inside}");
 }
