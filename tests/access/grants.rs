@@ -77,10 +77,8 @@ fn a_token_may_use_its_knowledge_bases_and_learns_nothing_of_others() {
     add(client, &narrow, &file, "public");
 
     let query = json!({ "query": "unkind people", "knowledge_base": "public" });
-    wait_for("the document to be found", || {
-        let found = call(client, &narrow, "knowledge-search", &query).json();
-        (found["structuredContent"]["results"].as_array().map(Vec::len) == Some(1)).then_some(())
-    });
+    let found = call(client, &narrow, "knowledge-search", &query).json();
+    assert_eq!(found["structuredContent"]["results"].as_array().map(Vec::len), Some(1), "{found}");
     let id = json!("00000000-0000-4000-8000-000000000000");
     for (tool, arguments) in [
         ("knowledge-search", json!({ "query": "unkind people" })),

@@ -22,7 +22,9 @@ export function showTasks(place, changed) {
   const draw = () => {
     const jobs = allJobs();
     const over = jobs.filter(isOver);
-    const drawn = [...jobs].sort((a, b) => ORDER[a.state] - ORDER[b.state] || (isOver(a) ? b.key - a.key : a.key - b.key)).slice(0, DRAWN);
+    // Of many, those that matter most; each in the place it came to, so that no row moves when its state does.
+    const chosen = [...jobs].sort((a, b) => ORDER[a.state] - ORDER[b.state] || (isOver(a) ? b.key - a.key : a.key - b.key)).slice(0, DRAWN);
+    const drawn = chosen.sort((a, b) => a.key - b.key);
     all.hidden = jobs.length - over.length < 2;
     clear.hidden = !over.length;
     fill(summary, jobs.length ? `${number(over.length + goneJobs())} of ${number(jobs.length + goneJobs())} done` : "");
