@@ -4,7 +4,7 @@ import test from "node:test";
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { accessible, corbie, fits, open, picture, until, PHONE } from "./harness.mjs";
+import { accessible, corbie, fits, open, picture, until, PHONE, visit } from "./harness.mjs";
 
 const desk = await readFile(new URL("../../docs/help-desk/finished.yaml", import.meta.url), "utf8");
 const unseen = await readFile(new URL("../../docs/help-desk/unseen.jsonl", import.meta.url), "utf8");
@@ -315,11 +315,11 @@ test("names and texts of strangers are shown as text", async (t) => {
   await text(page).fill("<i>one</i> two");
   await page.locator(".verdict").getByText(name).waitFor();
   await page.locator(".near").getByText("<i>one</i> two").waitFor();
-  await page.goto(`${server.url}/#/classify/categories`);
+  await visit(page, "#/classify/categories");
   await page.getByRole("heading", { name }).waitFor();
   await page.getByText("<script>alert(2)</script>").waitFor();
   await page.getByRole("heading", { name: "constructor" }).waitFor();
-  await page.goto(`${server.url}/#/classify/evaluate`);
+  await visit(page, "#/classify/evaluate");
   await page.getByRole("textbox").fill(JSON.stringify({ text: "<i>one</i> two", category: "constructor" }));
   await page.getByRole("button", { name: "Evaluate these" }).click();
   await page.getByRole("region", { name: "Mistakes" }).getByText("<i>one</i> two").waitFor();
@@ -367,7 +367,7 @@ test("every part fits a phone, is accessible, and is there in the dark", async (
   for (const look of [{ viewport: PHONE }, { dark: true }]) {
     const page = await open(t, server, { at: "#/classify", ...look });
     for (const tab of TABS) {
-      await page.goto(`${server.url}/#/classify/${tab}`);
+      await visit(page, `#/classify/${tab}`);
       if (tab === "try") {
         await text(page).fill("the courier charged me twice and the box was empty");
         await verdict(page, "delivery").waitFor();
@@ -395,7 +395,7 @@ test("many categories keep the page in shape", async (t) => {
   assert.equal(await page.locator(".trying .bars .bar").count(), 12);
   await page.getByText("and 28 others, together").waitFor();
   await fits(page);
-  await page.goto(`${server.url}/#/classify/evaluate`);
+  await visit(page, "#/classify/evaluate");
   await page.getByRole("textbox").fill('{"text": "apples number 7", "category": "a-rather-long-name-of-a-category-7"}');
   await page.getByRole("button", { name: "Evaluate these" }).click();
   const matrix = page.getByRole("region", { name: "Confusion matrix" });
@@ -410,13 +410,13 @@ test("who is not trusted sees why the taxonomy is not shown, and what is missing
   await page.getByText("The text of the taxonomy is not shown here").waitFor();
   await page.locator(".empty").getByText("the operator can raise yours").waitFor();
   assert.equal(await written(page).count(), 0);
-  await page.goto(`${server.url}/#/classify/try`);
+  await visit(page, "#/classify/try");
   await text(page).fill("where is my parcel");
   await verdict(page, "delivery").waitFor();
   await page.locator(".near").getByText("only shown to callers with more trust").waitFor();
-  await page.goto(`${server.url}/#/classify/categories`);
+  await visit(page, "#/classify/categories");
   await page.getByRole("heading", { name: "billing" }).waitFor();
-  await page.goto(`${server.url}/#/classify/evaluate`);
+  await visit(page, "#/classify/evaluate");
   await page.getByRole("button", { name: "Evaluate its own examples" }).click();
   await page.locator(".said .problem").getByText("needs trust").waitFor();
   await page.route("**/mcp", async (route) => {
@@ -427,7 +427,7 @@ test("who is not trusted sees why the taxonomy is not shown, and what is missing
     await route.fulfill({ response: reply, json: body });
   });
   for (const tab of ["edit", "evaluate"]) {
-    await page.goto(`${server.url}/#/classify/${tab}`);
+    await visit(page, `#/classify/${tab}`);
     await page.getByText("This server does not offer that").waitFor();
     await accessible(page);
   }

@@ -137,6 +137,12 @@ export async function open(t, server, { at = "", viewport = DESK, dark = false, 
   return page;
 }
 
+/** Goes to another place of the console, `#/classify/edit`, and waits until it is drawn: until then the old one is there. */
+export async function visit(page, at) {
+  await page.evaluate((hash) => (location.hash = hash), at);
+  await page.waitForFunction(() => document.getElementById("main").dataset.shown === location.hash);
+}
+
 /** No serious problem, as axe-core sees it, on the page as it is now. */
 export async function accessible(page) {
   const source = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { accessible, corbie, fits, open, picture, until, PHONE } from "./harness.mjs";
+import { accessible, corbie, fits, open, picture, until, PHONE, visit } from "./harness.mjs";
 
 /** No other process of this machine may be found and answer instead. */
 const CONFIG = "providers: { mock: {}, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
@@ -343,7 +343,7 @@ test("a search is narrowed, and one that finds nothing says what to do", async (
   await page.getByLabel("Tags for what you add").fill("repairs, 2026");
   await files(page).setInputFiles({ name: "mirror.md", mimeType: "text/markdown", buffer: Buffer.from("# The mirror\n\nThe mirror of the small telescope is cleaned in June.") });
   await page.locator('.job[data-state="completed"]').waitFor();
-  await page.goto(`${server.url}/#/knowledge/search/${encodeURIComponent("small telescope")}`);
+  await visit(page, `#/knowledge/search/${encodeURIComponent("small telescope")}`);
   await page.locator(".passage", { hasText: "visitors.txt" }).waitFor();
   await page.getByLabel("Format").selectOption("csv");
   await until(async () => (await page.locator(".passage h2").allInnerTexts()).join() === "instruments.csv", "only the table is left");
@@ -451,11 +451,11 @@ test("names and texts that look like markup are shown as text", async (t) => {
     assert.ok((await names(page)).includes("invoice\uFFFDfdp.md"));
     await fits(page);
     await accessible(page);
-    await page.goto(`${server.url}/#/knowledge/search/zebra`);
+    await visit(page, "#/knowledge/search/zebra");
     await page.locator(".passage", { hasText: "<script>alert(1)</script>" }).waitFor();
-    await page.goto(`${server.url}/#/knowledge/search/unbroken`);
+    await visit(page, "#/knowledge/search/unbroken");
     await fits(page);
-    await page.goto(`${server.url}/#/knowledge/search/zebra`);
+    await visit(page, "#/knowledge/search/zebra");
     await page.locator(".passage a").first().click();
     await page.locator("mark.found", { hasText: hostile }).waitFor();
     await fits(page);
@@ -495,7 +495,7 @@ test("a long document is read page after page, and any page is reached at once",
     body.params.arguments.max_characters = 200;
     return route.continue({ postData: JSON.stringify(body) });
   });
-  await page.goto(`${server.url}/#/knowledge/document/${id}/24`);
+  await visit(page, `#/knowledge/document/${id}/24`);
   await page.getByText("plate 124").waitFor();
   asked = 0;
   await page.getByRole("button", { name: "Earlier pages" }).evaluate((button) => (button.click(), button.click()));
@@ -533,13 +533,13 @@ test("every part fits a phone, is accessible, light and dark", async (t) => {
       await until(async () => (await names(page)).filter((name) => name.endsWith(`-${kind}.md`)).length === 2, "both are listed");
       await picture(page, look.dark ? "console-knowledge-dark" : "console-knowledge");
     }
-    await page.goto(`${server.url}/#/knowledge/search/${encodeURIComponent("holidays and free days")}`);
+    await visit(page, `#/knowledge/search/${encodeURIComponent("holidays and free days")}`);
     await page.locator(".passage a", { hasText: "holidays.md" }).waitFor();
     await check(page);
     await page.locator(".passage a", { hasText: "holidays.md" }).click();
     await page.locator("mark.found").first().waitFor();
     await check(page);
-    await page.goto(`${server.url}/#/knowledge/ask`);
+    await visit(page, "#/knowledge/ask");
     await page.getByLabel("Question").fill("How many holidays do I get, and what about nights?");
     await page.keyboard.press("Enter");
     await page.locator(".answer a.cite").first().waitFor();
