@@ -8,11 +8,18 @@ use std::time::Instant as Clock;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::{Contender, Documents, Error, Journey, Outcome, Plan, Record, Router, Why, Wish, goes_on, hope, today};
+use super::answer::{goes_on, hope};
+use super::{Contender, Plan, Router, today};
 use crate::config::providers::Price;
-use crate::providers::call;
+use crate::providers::call::{self, Outcome};
 use crate::providers::catalog::By;
 use crate::providers::embeddings::{Embed, Embedded};
+use crate::route::decide::Why;
+use crate::route::error::Error;
+use crate::route::ground::Documents;
+use crate::route::journey::Journey;
+use crate::route::record::Record;
+use crate::route::wish::Wish;
 
 /// Vectors, and how they came about.
 #[derive(Debug, Clone)]
