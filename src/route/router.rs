@@ -4,6 +4,7 @@ mod answer;
 mod embed;
 mod plan;
 mod see;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -179,6 +180,12 @@ impl Router {
             ..Record::default()
         };
         Journey::begin(self.0.clone(), record, caller)
+    }
+
+    /// Whether a caller may spend more today.
+    fn check_budget(&self, caller: &str) -> Result<(), Error> {
+        let today = today();
+        self.0.budgets.check(caller, today).map_err(|used_up| Error::OverBudget { used_up, left: today.left })
     }
 }
 
