@@ -189,8 +189,7 @@ fn open(path: &Path) -> Option<std::io::Take<File>> {
 /// The categories that texts can be sorted into, in the order of their names. Classes have this order, so that what
 /// was learned does not depend on where a category stands.
 fn active(taxonomy: &Taxonomy) -> impl Iterator<Item = (usize, &Category)> {
-    let mut active: Vec<(usize, &Category)> =
-        taxonomy.categories.iter().enumerate().filter(|(_, category)| !category.retired).collect();
+    let mut active: Vec<(usize, &Category)> = taxonomy.in_use().collect();
     active.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
     active.into_iter()
 }

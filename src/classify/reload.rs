@@ -68,6 +68,8 @@ fn summary(error: &ConfigError) -> String {
 
 /// Listens for the signal from this call on; the future follows it, and the file, until it is dropped.
 pub fn follow(classification: Classification, server: Server) -> impl Future<Output = ()> + Send {
+    // Not `Changes`, which waits with what was read before it began: saving reads the file meanwhile, and then there is
+    // nothing to read again.
     let mut hangups = Hangups::listen();
     async move {
         let path = classification.settings().taxonomy.clone();

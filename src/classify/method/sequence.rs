@@ -45,10 +45,7 @@ impl Sequence {
             place.ok_or_else(|| Mismatch::NoCategory { label: label.clone() })
         };
         let category_of: Vec<usize> = model.labels().iter().map(place).collect::<Result<_, _>>()?;
-        let categories = taxonomy.categories.iter().enumerate();
-        if let Some((_, missing)) =
-            categories.filter(|(_, category)| !category.retired).find(|(place, _)| !category_of.contains(place))
-        {
+        if let Some((_, missing)) = taxonomy.in_use().find(|(place, _)| !category_of.contains(place)) {
             return Err(Mismatch::NoLabel { category: missing.name.clone() });
         }
         Ok(Sequence {

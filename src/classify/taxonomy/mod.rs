@@ -107,6 +107,11 @@ impl Taxonomy {
         self.categories.iter().map(|category| category.name.as_str())
     }
 
+    /// The categories that are not retired, with their places.
+    pub fn in_use(&self) -> impl Iterator<Item = (usize, &Category)> {
+        self.categories.iter().enumerate().filter(|(_, category)| !category.retired)
+    }
+
     /// How many examples were written, not counting what stands in for missing ones.
     pub fn example_count(&self) -> usize {
         self.categories.iter().map(|category| category.examples.len()).sum()

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError, TrustLevel};
+use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{dialect, short};
-use crate::classify::candidate::{self, Candidate, Finding, Tried};
+use super::{costly, short, warnings};
+use crate::classify::candidate::{Candidate, Finding, Tried};
 use crate::classify::desk::Desk;
 use crate::classify::taxonomy::Category;
 
@@ -87,20 +87,10 @@ struct Said {
 }
 
 pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
-    Tool::builder("check_taxonomy")
-        .title("Check a taxonomy")
-        .description(DESCRIPTION)
-        .module("corbie::categories")
-        .input::<Input>()
-        .output::<Json<Output>>()
-        // It changes nothing, but costs work that not everyone may ask for.
-        .least_trust(TrustLevel::Verified)
-        .idempotent(true)
-        .dialect(dialect)
-        .run(move |_, arguments: Arguments| {
-            let desk = desk.clone();
-            async move { Ok::<_, ToolError>(Json(check(&desk, arguments.parse()?).await?)) }
-        })
+    costly::<Input, Output>("check_taxonomy", "Check a taxonomy", DESCRIPTION).run(move |_, arguments: Arguments| {
+        let desk = desk.clone();
+        async move { Ok::<_, ToolError>(Json(check(&desk, arguments.parse()?).await?)) }
+    })
 }
 
 async fn check(desk: &Desk, input: Input) -> Result<Output, ToolError> {
@@ -109,8 +99,7 @@ async fn check(desk: &Desk, input: Input) -> Result<Output, ToolError> {
         Ok(taxonomy) => taxonomy,
         Err(problems) => return Ok(Output { problems: Some(problems), ..Output::default() }),
     };
-    let mut warnings = candidate::remarks(&taxonomy);
-    warnings.extend(desk.elsewhere().map(|why| Finding::remark(why.to_owned())));
+    let mut warnings = warnings(&taxonomy, desk);
     let categories = taxonomy.categories.iter().map(counted).collect();
     let tried = match texts.is_empty() {
         true => Vec::new(),

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError, TrustLevel};
+use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{dialect, may_see_examples, short};
+use super::{costly, may_see_examples, short};
 use crate::classify::desk::Desk;
 use crate::classify::measure::{Measured, NotMeasured};
 use crate::evaluate::{Judged, Matrix, Report};
@@ -97,36 +97,27 @@ struct Mistake {
 }
 
 pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
-    Tool::builder("evaluate_categories")
-        .title("Evaluate the categories")
-        .description(DESCRIPTION)
-        .module("corbie::categories")
-        .input::<Input>()
-        .output::<Json<Output>>()
-        // It changes nothing, but costs work that not everyone may ask for, and shows examples.
-        .least_trust(TrustLevel::Verified)
-        .idempotent(true)
-        .timeout(PATIENCE)
-        .dialect(dialect)
-        .run(move |context: Context, arguments: Arguments| {
-            let desk = desk.clone();
-            async move {
-                let caller = context.caller().clone();
-                let measured = measure(&desk, context, arguments.parse()?).await?;
-                // What callers brought they know already.
-                let shown = !measured.held_out || may_see_examples(&caller, &measured.published.taxonomy);
-                let mut told = Output::of(&measured, desk.elsewhere());
-                told.mistakes.iter_mut().filter(|_| !shown).for_each(|mistake| mistake.text.clear());
-                Ok::<_, ToolError>(Json(told))
-            }
-        })
+    // It shows examples, too, which is one more reason not to let everyone ask for it.
+    let tool = costly::<Input, Output>("evaluate_categories", "Evaluate the categories", DESCRIPTION);
+    tool.timeout(PATIENCE).run(move |context: Context, arguments: Arguments| {
+        let desk = desk.clone();
+        async move {
+            let caller = context.caller().clone();
+            let measured = measure(&desk, context, arguments.parse()?).await?;
+            // What callers brought they know already.
+            let shown = !measured.held_out || may_see_examples(&caller, &measured.published.taxonomy);
+            let mut told = Output::of(&measured, desk.elsewhere());
+            told.mistakes.iter_mut().filter(|_| !shown).for_each(|mistake| mistake.text.clear());
+            Ok::<_, ToolError>(Json(told))
+        }
+    })
 }
 
 async fn measure(desk: &Desk, context: Context, input: Input) -> Result<Measured, ToolError> {
     let tell = move |done: usize, all: usize| context.progress(done as f64, Some(all as f64), None);
     let Some(examples) = input.examples else { return Ok(desk.measure_own(tell).await?) };
     let published = desk.classification().published();
-    let categories = published.taxonomy.categories.iter().enumerate().filter(|(_, category)| !category.retired);
+    let categories = published.taxonomy.in_use();
     let places: HashMap<&str, usize> = categories.map(|(place, category)| (category.name.as_str(), place)).collect();
     let mut placed = Vec::with_capacity(examples.len());
     for (index, Labelled { text, category }) in examples.into_iter().enumerate() {
@@ -144,8 +135,7 @@ impl Output {
     fn of(measured: &Measured, elsewhere: Option<&'static str>) -> Output {
         let Measured { published, texts, judged, held_out, of } = measured;
         let names: Vec<String> = published.taxonomy.names().map(str::to_owned).collect();
-        let categories = published.taxonomy.categories.iter().enumerate();
-        let active: Vec<usize> = categories.filter(|(_, category)| !category.retired).map(|(place, _)| place).collect();
+        let active: Vec<usize> = published.taxonomy.in_use().map(|(place, _)| place).collect();
         let report = Report::of(judged, &names);
         let matrix = Matrix::of(judged, &active);
         let confidence: f64 = judged.iter().map(|text| f64::from(text.confidence)).sum();

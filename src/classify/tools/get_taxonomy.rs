@@ -99,7 +99,7 @@ async fn get(desk: &Desk, caller: &Caller) -> Result<Output, ToolError> {
         version,
         writable: why_not.is_none(),
         why_not,
-        categories: published.taxonomy.categories.iter().filter(|category| !category.retired).count(),
+        categories: published.taxonomy.in_use().count(),
         examples: published.taxonomy.example_count(),
         problem,
         elsewhere: desk.elsewhere(),

@@ -9,12 +9,16 @@ mod list_categories;
 mod save_taxonomy;
 
 use corbie_mcp::{
-    CallResult, Caller, Cause, Error, Failure, Resource, ResourceContents, ServerBuilder, Style, ToolError, TrustLevel,
+    CallResult, Caller, Cause, Error, Failure, Json, Resource, ResourceContents, ServerBuilder, Style, Tool,
+    ToolBuilder, ToolError, TrustLevel,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
 pub use classify_text::{Chosen, Output, Scored, short};
 
+use super::candidate::{self, Finding};
 use super::desk::{Around, Desk};
 use super::{Classification, Taxonomy, reload};
 
@@ -43,6 +47,29 @@ fn categories(classification: Classification) -> Resource {
         std::future::ready(Ok(vec![ResourceContents::text(reload::RESOURCE, "application/json", listing)]))
     };
     Resource::new(reload::RESOURCE, "categories", read).mime_type("application/json")
+}
+
+/// A tool that changes nothing, but costs work that not everyone may ask for.
+fn costly<Input: JsonSchema, Output: Serialize + JsonSchema>(
+    name: &str,
+    title: &str,
+    description: &str,
+) -> ToolBuilder {
+    Tool::builder(name)
+        .title(title)
+        .description(description)
+        .module("corbie::categories")
+        .input::<Input>()
+        .output::<Json<Output>>()
+        .least_trust(TrustLevel::Verified)
+        .idempotent(true)
+        .dialect(dialect)
+}
+
+/// What deserves a second look in a taxonomy without mistakes.
+fn warnings(taxonomy: &Taxonomy, desk: &Desk) -> Vec<Finding> {
+    let elsewhere = desk.elsewhere().map(|why| Finding::remark(why.to_owned()));
+    candidate::remarks(taxonomy).into_iter().chain(elsewhere).collect()
 }
 
 /// Whether a caller may see examples and rules of a taxonomy: people's own may be private, those inside corbie are not.

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{NO_FILE, dialect};
-use crate::classify::candidate::{self, Finding};
+use super::{NO_FILE, dialect, warnings};
+use crate::classify::candidate::Finding;
 use crate::classify::desk::Desk;
 use crate::classify::kept::{NotReplaced, Replaced};
 
@@ -90,15 +90,13 @@ async fn save(desk: &Desk, server: &Server, input: Input) -> Result<Result<Value
         Err(why @ NotReplaced::Changed) => return Ok(Err(Refusal::new("changed", why.to_string()))),
         Err(why @ NotReplaced::Unwritable(_)) => return Ok(Err(Refusal::new("unwritable", why.to_string()))),
     };
-    let mut warnings = candidate::remarks(&taxonomy);
-    warnings.extend(desk.elsewhere().map(|why| Finding::remark(why.to_owned())));
+    let mut warnings = warnings(&taxonomy, desk);
     let published = desk.take_up(server).await.map_err(|error| {
         let message = format!("the file was saved, but is not in use: {error}");
         ToolError::new("not_taken_up", message)
     })?;
     warnings.extend(published.impairment().map(Finding::remark));
-    let categories = published.taxonomy.categories.iter().filter(|category| !category.retired).count();
-    Ok(Ok(told(file, replaced, categories, &warnings)))
+    Ok(Ok(told(file, replaced, published.taxonomy.in_use().count(), &warnings)))
 }
 
 fn told(file: PathBuf, replaced: Replaced, categories: usize, warnings: &[Finding]) -> Value {

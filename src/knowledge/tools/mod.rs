@@ -127,6 +127,15 @@ fn base(context: &Context, name: Option<&str>) -> Result<BaseName, Error> {
     }
 }
 
+/// The members of objects, as those of one.
+fn joined<const N: usize>(objects: [Value; N]) -> Map<String, Value> {
+    let members = objects.into_iter().filter_map(|object| match object {
+        Value::Object(members) => Some(members),
+        _ => None,
+    });
+    members.flatten().collect()
+}
+
 /// A whole number, also one that is written as `5.0`: JSON knows one kind of numbers, and so do schemas.
 fn whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(deserializer: D) -> Result<N, D::Error> {
     let number = serde_json::Number::deserialize(deserializer)?;

@@ -4,7 +4,7 @@ use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolEr
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{MODULE, dialect};
+use super::{MODULE, dialect, joined};
 use crate::knowledge::task::{Outcome, Task, TaskId, TaskState};
 use crate::knowledge::work::Job;
 use crate::knowledge::{Error, Knowledge, date, far};
@@ -39,19 +39,18 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         }))
         .output_schema(json!({
             "type": "object",
-            "properties": {
-                "success": { "type": "boolean" },
-                "task_id": { "type": "string" },
-                "status": { "type": "string" },
-                "progress": { "type": "number", "minimum": 0, "maximum": 1 },
-                "current_step": { "type": "string" },
-                "completed_steps": { "type": "integer" },
-                "total_steps": { "type": "integer" },
-                "elapsed_time_seconds": { "type": "number" },
-                "estimated_remaining_seconds": { "type": "number" },
-                "result": { "type": "object" },
-                "total_time_seconds": { "type": "number" },
-            },
+            "properties": joined([
+                json!({
+                    "success": { "type": "boolean" },
+                    "task_id": { "type": "string" },
+                    "status": { "type": "string" },
+                }),
+                progress_schema(),
+                json!({
+                    "result": { "type": "object" },
+                    "total_time_seconds": { "type": "number" },
+                }),
+            ]),
             "required": ["success", "task_id", "status"],
         }))
         .dialect(dialect)
@@ -64,6 +63,18 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 Ok::<_, ToolError>(CallResult { is_error: failed, ..CallResult::json(Value::Object(status)) })
             }
         })
+}
+
+/// The schemas of what is told of how far a task is.
+pub(super) fn progress_schema() -> Value {
+    json!({
+        "progress": { "type": "number", "minimum": 0, "maximum": 1 },
+        "current_step": { "type": "string" },
+        "completed_steps": { "type": "integer" },
+        "total_steps": { "type": "integer" },
+        "elapsed_time_seconds": { "type": "number" },
+        "estimated_remaining_seconds": { "type": "number" },
+    })
 }
 
 async fn status(knowledge: &Knowledge, context: &Context, id: &str) -> Result<Map<String, Value>, Error> {
@@ -99,7 +110,7 @@ pub(super) fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) ->
     let between = |from: Option<i64>, to: i64| far::rounded((to - from.unwrap_or(to)) as f64 / 1000.0);
     // A task that was never begun took no time, however long it waited.
     let took = between(task.started, task.ended.unwrap_or(now));
-    let mut members = json!({
+    let first = json!({
         "success": !matches!(state, TaskState::Failed { .. }),
         "task_id": task.id,
         "status": state.name(),
@@ -151,13 +162,7 @@ pub(super) fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) ->
         }
         TaskState::Cancelled => json!({ "message": "The task was cancelled", "elapsed_time_seconds": took }),
     };
-    if let (Some(members), Value::Object(more)) = (members.as_object_mut(), more) {
-        members.extend(more);
-    }
-    match members {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
+    joined([first, more])
 }
 
 #[cfg(test)]

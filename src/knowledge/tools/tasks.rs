@@ -4,8 +4,8 @@ use corbie_mcp::{Arguments, CallResult, Caller, Context, RegistrationError, Tool
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::task_status::members;
-use super::{MODULE, base, base_schema, dialect, whole};
+use super::task_status::{members, progress_schema};
+use super::{MODULE, base, base_schema, dialect, joined, whole};
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::{Store, TaskList};
 use crate::knowledge::task::{Outcome, Task, TaskKind};
@@ -64,27 +64,26 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                     "type": "array",
                     "items": {
                         "type": "object",
-                        "properties": {
-                            "task_id": { "type": "string" },
-                            "status": { "type": "string" },
-                            "kind": { "type": "string", "enum": ["add", "import"] },
-                            "knowledge_base": { "type": "string" },
-                            "filename": { "type": ["string", "null"] },
-                            "created": { "type": "string" },
-                            "started": { "type": ["string", "null"] },
-                            "ended": { "type": ["string", "null"] },
-                            "can_cancel": { "type": "boolean" },
-                            "progress": { "type": "number", "minimum": 0, "maximum": 1 },
-                            "current_step": { "type": "string" },
-                            "completed_steps": { "type": "integer" },
-                            "total_steps": { "type": "integer" },
-                            "elapsed_time_seconds": { "type": "number" },
-                            "estimated_remaining_seconds": { "type": "number" },
-                            "total_time_seconds": { "type": "number" },
-                            "result": { "type": "object" },
-                            "error": { "type": "string" },
-                            "message": { "type": "string" },
-                        },
+                        "properties": joined([
+                            json!({
+                                "task_id": { "type": "string" },
+                                "status": { "type": "string" },
+                                "kind": { "type": "string", "enum": ["add", "import"] },
+                                "knowledge_base": { "type": "string" },
+                                "filename": { "type": ["string", "null"] },
+                                "created": { "type": "string" },
+                                "started": { "type": ["string", "null"] },
+                                "ended": { "type": ["string", "null"] },
+                                "can_cancel": { "type": "boolean" },
+                            }),
+                            progress_schema(),
+                            json!({
+                                "total_time_seconds": { "type": "number" },
+                                "result": { "type": "object" },
+                                "error": { "type": "string" },
+                                "message": { "type": "string" },
+                            }),
+                        ]),
                         "required": ["task_id", "status", "kind", "knowledge_base", "filename", "created", "can_cancel"],
                     },
                 },
@@ -158,10 +157,7 @@ fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller
         // As `tools/cancel` has it: a task is its owner's to stop.
         "can_cancel": !is_over && task.owner == *caller.identity,
     });
-    if let Value::Object(about) = about {
-        entry.extend(about);
-    }
-    Value::Object(entry)
+    Value::Object(joined([Value::Object(entry), about]))
 }
 
 /// What an import is of, without the folders it lies in for those whose import it is not: they say how the machine is

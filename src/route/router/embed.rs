@@ -8,11 +8,18 @@ use std::time::Instant as Clock;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::{Contender, Documents, Error, Journey, Outcome, Plan, Record, Router, Why, Wish, goes_on, hope, today};
+use super::walk::Walk;
+use super::{Contender, Plan, Router};
 use crate::config::providers::Price;
 use crate::providers::call;
 use crate::providers::catalog::By;
 use crate::providers::embeddings::{Embed, Embedded};
+use crate::route::decide::Why;
+use crate::route::error::Error;
+use crate::route::ground::Documents;
+use crate::route::journey::Journey;
+use crate::route::record::Record;
+use crate::route::wish::Wish;
 
 /// Vectors, and how they came about.
 #[derive(Debug, Clone)]
@@ -43,33 +50,20 @@ impl Router {
         journey: &mut Journey,
     ) -> Result<(Embedded, Option<Price>), Error> {
         let deadline = Instant::now() + self.0.settings.timeout.get();
-        let today = today();
-        self.0.budgets.check(caller, today).map_err(|used_up| Error::OverBudget { used_up, left: today.left })?;
+        self.check_budget(caller)?;
         let plan = self.embedding(&embed.model, deadline).await?;
         journey.planned(&plan);
-        let failover = self.0.settings.failover;
-        let mut worst: Option<Error> = None;
-        for (place, Contender { provider, candidate, price }) in plan.candidates.iter().enumerate() {
+        let mut walk = Walk::along(&plan.candidates, self.0.settings.failover, deadline);
+        while let Some((contender, hope)) = walk.step() {
+            let Contender { provider, candidate, price } = contender;
             embed.model.clone_from(&candidate.model);
-            let hope = hope(failover, candidate, plan.candidates.get(place + 1).map(|next| &next.candidate));
             let started = Clock::now();
-            let Outcome { result, attempts } = call::embed(provider, candidate.key, &embed, deadline, hope).await;
-            journey.attempted(provider, candidate, attempts, started, result.as_ref().err());
-            let error = match result {
-                Ok(embedded) => {
-                    journey.chosen(provider, candidate);
-                    return Ok((embedded, *price));
-                }
-                Err(error) => error,
-            };
-            let go_on = goes_on(failover, &error, candidate) && Instant::now() < deadline;
-            let (provider, model, asked) = (provider.name.clone(), candidate.model.clone(), place + 1);
-            worst = Some(Error::Provider { provider, model, error, asked }.unless(worst));
-            if !go_on {
-                break;
+            let outcome = call::embed(provider, candidate.key, &embed, deadline, hope).await;
+            if let Some(embedded) = walk.attempted(contender, outcome, started, journey) {
+                return Ok((embedded, *price));
             }
         }
-        Err(worst.expect("a plan that was resolved has somebody to ask"))
+        Err(walk.failed())
     }
 
     /// A plan with at least one to ask who makes vectors.
