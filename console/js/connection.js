@@ -3,6 +3,7 @@
 import { call, observe, token, Failure } from "./mcp.js";
 import { fill, h } from "./dom.js";
 import { dialog } from "./components/dialog.js";
+import { sentence, ticked } from "./components/said.js";
 
 /** How often it is asked whether the server is there, where nothing else asks it anything, in milliseconds. */
 const BEAT = 4_000;
@@ -48,12 +49,14 @@ async function letIn() {
 
 /** Asks for a token and says whether one was given; `why` is said when one was refused. */
 export async function askForToken({ why, dismissible = false } = {}) {
-  const input = h("input", { type: "password", name: "token", autocomplete: "off", required: true, "aria-describedby": "token-why", spellcheck: "false" });
+  const input = h("input", { type: "password", name: "token", autocomplete: "off", required: true, "aria-describedby": why ? "token-refused token-why" : "token-why", spellcheck: "false" });
   const given = await dialog({
     title: dismissible ? "Use another token" : "This server needs a token",
     body: [
-      why ? h("p.problem", { id: "token-why" }, why) : h("p.quiet", { id: "token-why" }, "It keeps this page from being used by others. The person who runs the server has it, or makes one:"),
-      why ? null : h("pre", "corbie tokens create console"),
+      why ? h("p.problem", { id: "token-refused", role: "alert" }, ticked(sentence(why))) : null,
+      // Said also after a wrong one: that is when it is needed most.
+      h("p.quiet", { id: "token-why" }, "It keeps this page from being used by others. The person who runs the server has it, or makes one:"),
+      h("pre", "corbie tokens create console"),
       h("label", "Token", input),
       h("p.quiet.small", "It stays in this tab, and goes when the tab is closed."),
     ],

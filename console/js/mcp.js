@@ -6,14 +6,32 @@ const VERSION = "2026-07-28";
 const PATH = "/mcp";
 /** A request without an answer by then is given up; the server ends tools long before. */
 const PATIENCE = 330_000;
+/** How many pages of a listing are asked for: a server whose last page never comes must not be asked for ever. */
+const MOST_PAGES = 100;
 
-/** Something went wrong. `kind` is one of: offline, token, refused, rate, failed, cancelled. */
+/** What the server calls failures that pass by themselves. */
+const PASSING = new Set(["TransportError", "TimeoutError", "ShuttingDown", "RateLimited", "InternalError", "ProviderUnavailable", "NetworkError", "busy",
+  "too_many_tasks", "too_many_uploads", "internal_error", "embedding_failed", "storage_busy", "storage_failed", "storage_io", "storage_in_use", "storage_unavailable"]);
+/** And those that stay until the operator changes something. */
+const REFUSING = new Set(["TrustDenied", "NotGranted", "NotAllowed"]);
+
+/** Something went wrong. `kind` is one of: offline, token, refused, rate, failed, cancelled; `slow`: no answer came in time. */
 export class Failure extends Error {
   constructor(kind, message, more = {}) {
     super(message);
     this.kind = kind;
     Object.assign(this, more);
   }
+}
+
+/**
+ * Whether another try may help: the server was away, busy, too slow, or failed itself. A refusal stays one, and so does
+ * a wrong argument. What is no failure of the server is one of the page, such as a part of it that did not load.
+ */
+export function mayPass(error) {
+  if (!(error instanceof Failure)) return true;
+  const { kind, status = 0, data, structured } = error;
+  return kind === "offline" || kind === "rate" || error.slow === true || status >= 500 || PASSING.has(data?.error_type ?? structured?.error?.type ?? structured?.error);
 }
 
 /** Who wants to hear of every exchange: (exchange) => void, with method, request, status, response, milliseconds. */
@@ -62,7 +80,7 @@ export async function request(method, params = {}, { signal, onprogress, quiet }
     message = await read(response, id, onprogress);
   } catch (error) {
     if (error.name === "AbortError") throw new Failure("cancelled", "It was cancelled.");
-    if (error.name === "TimeoutError") throw new Failure("failed", "The server did not answer in time. Try again, or look at its log.");
+    if (error.name === "TimeoutError") throw new Failure("failed", "The server did not answer in time. Try again, or look at its log.", { slow: true });
     if (error instanceof Failure) throw error;
     throw new Failure("offline", "The server cannot be reached. Is `corbie serve` still running?");
   } finally {
@@ -96,11 +114,12 @@ export async function resource(uri, options) {
 export async function all(method, member) {
   const items = [];
   let cursor;
-  do {
+  for (let pages = 0; pages < MOST_PAGES; pages++) {
     const page = await request(method, cursor ? { cursor } : {});
     items.push(...(page[member] ?? []));
     cursor = page.nextCursor;
-  } while (cursor && items.length < 10_000);
+    if (!cursor || items.length >= 10_000) break;
+  }
   return items;
 }
 
@@ -164,9 +183,9 @@ async function readEvents(response, id, onprogress) {
 /** A refusal or an error of the protocol, in a sentence. */
 function failure(status, error) {
   const said = typeof error === "string" ? error : error.message ?? sentence(error, "");
-  const kind = kindOf(status);
-  if (kind === "token") return new Failure(kind, said || "This server needs a token.", { status });
-  if (kind === "rate") return new Failure(kind, `${said || "Too many requests."} Wait a moment and try again.`, { status });
+  const kind = REFUSING.has(error.data?.error_type) ? "refused" : kindOf(status);
+  if (kind === "token") return new Failure(kind, capital(said || "This server needs a token."), { status });
+  if (kind === "rate") return new Failure(kind, `${capital(said || "Too many requests.")} Wait a moment and try again.`, { status });
   return new Failure(kind, capital(said || `The server answered with status ${status}.`), { status, code: error.code, data: error.data });
 }
 

@@ -76,6 +76,29 @@ test("the nearest examples are shown with their categories, and a stranger is ca
   await page.getByText("it probably belongs to no category").waitFor();
 });
 
+test("what is said of the strangeness follows its figure", async (t) => {
+  const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
+  let share = 0;
+  await page.route("**/mcp", async (route) => {
+    if (route.request().postDataJSON().params?.name !== "classify_text") return route.continue();
+    const response = await route.fetch();
+    const answer = await response.json();
+    answer.result.structuredContent.out_of_scope = share;
+    return route.fulfill({ response, json: answer });
+  });
+  const gauge = page.locator(".gauge").filter({ has: page.getByRole("heading", { name: "Strangeness" }) });
+  const said = [];
+  for (const [value, caption] of [[0, "nothing about it is strange"], [0.4, "most known texts are stranger"], [0.6, "stranger than half of the known texts"], [0.85, "most known texts are less strange"], [0.97, "it probably belongs to no category"]]) {
+    share = value;
+    await text(page).fill(`where is my parcel ${value}`);
+    await gauge.getByText(`${(value * 100).toFixed(1)} %`).waitFor();
+    await gauge.getByText(caption).waitFor();
+    said.push(await gauge.locator("p").innerText());
+    assert.equal(await page.getByText("probably out of scope").count(), value >= 0.95 ? 1 : 0);
+  }
+  assert.equal(new Set(said).size, said.length);
+});
+
 test("the newest text wins: an older question that is still open is given up", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
   await text(page).waitFor();
@@ -213,6 +236,44 @@ test("a file with the line ends of Windows keeps them, and only what was typed i
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), `${windows}# the end\r\n`);
 });
 
+test("a file with several kinds of line ends keeps each where nothing was changed", async (t) => {
+  const ends = ["\n", "\r\n", "\n", "\n", "\r\n"];
+  const lines = desk.split("\n");
+  const end = (at) => ends[at % ends.length];
+  const mixed = lines.map((line, at) => (at + 1 < lines.length ? line + end(at) : line)).join("");
+  const server = await helpDesk(t, { files: { "taxonomy.yaml": mixed } });
+  const page = await edit(t, server);
+  await page.getByText("as in the file").waitFor();
+  // One line is put in, one is changed, one goes, and one comes at the end.
+  const shown = [...lines];
+  const changed = shown.findIndex((line) => line.includes("Parcels, shipping"));
+  shown[changed] = shown[changed].replace("Parcels", "Boxes");
+  const gone = shown.findIndex((line, at) => at > changed && /^\s+- \w/.test(line) && /^\s+- \w/.test(lines[at + 1]));
+  shown.splice(gone, 1);
+  shown.splice(1, 0, "# put in");
+  shown.splice(shown.length - 1, 0, "# the end");
+  await written(page).fill(shown.join("\n"));
+  await page.keyboard.press("Control+s");
+  const box = page.getByRole("dialog");
+  await box.getByText("3 lines added, 2 removed").waitFor();
+  await box.getByText("Lines that you did not change keep theirs").waitFor();
+  await box.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved and in use").waitFor();
+  await page.getByText("as in the file").waitFor();
+  const kept = lines.map((line, at) => line.replace("Parcels, shipping", "Boxes, shipping") + (at + 1 < lines.length ? end(at) : ""));
+  kept.splice(gone, 1);
+  kept.splice(1, 0, "# put in\n");
+  kept.splice(kept.length - 1, 0, "# the end\n");
+  assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), kept.join(""));
+  // What was saved is the file now: a second change keeps it as well.
+  // Who saved goes on writing where they were, without reaching for the field.
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("# once more\n");
+  await save(page);
+  await page.getByText("as in the file").waitFor();
+  await until(async () => (await readFile(join(server.home, "taxonomy.yaml"), "utf8")) === `${kept.join("")}# once more\n`, "only a line has come");
+});
+
 test("saving is asked about once, however often the keys are pressed", async (t) => {
   const page = await edit(t, await helpDesk(t));
   await written(page).fill(`${desk}# the end\n`);
@@ -302,6 +363,16 @@ test("texts to evaluate are taken as JSON lines, as a table and as a file; what 
   await field.fill('text,category\n"where, oh where, is my ""parcel""",delivery\nhow do i get a refund,billing\n');
   await run();
   await told.getByText("2 texts judged.").waitFor();
+  // The hint says what else is taken, and that is so.
+  await page.locator(".labelled .hint").getByText("may be called label or class as well").waitFor();
+  for (const labelled of ['{"text": "where is my parcel", "label": "delivery"}\n{"text": "how do i get a refund", "class": "billing"}\n{"text": "invoice 4711", "category": "billing"}', "text,label\nwhere is my parcel,delivery\nhow do i get a refund,billing\ninvoice 4711,billing\n"]) {
+    await field.fill("");
+    await run();
+    await told.getByText("There is nothing to read yet").waitFor();
+    await field.fill(labelled);
+    await run();
+    await told.getByText("3 texts judged.").waitFor();
+  }
   await page.getByText("None: every text got its category.").waitFor();
   await page.locator("input[type=file]").setInputFiles({ name: "unseen.jsonl", mimeType: "application/jsonl", buffer: Buffer.from(unseen) });
   await told.getByText("32 texts judged. Of the lines, 8 that belong to no category were left out.").waitFor();
@@ -417,8 +488,9 @@ test("who is not trusted sees why the taxonomy is not shown, and what is missing
   await visit(page, "#/classify/categories");
   await page.getByRole("heading", { name: "billing" }).waitFor();
   await visit(page, "#/classify/evaluate");
-  await page.getByRole("button", { name: "Evaluate its own examples" }).click();
-  await page.locator(".said .problem").getByText("needs trust").waitFor();
+  await page.locator(".empty").getByText("needs trust verified, and this page is untrusted").waitFor();
+  assert.equal(await page.getByRole("button", { name: /^Evaluate/ }).count(), 0, "no button that would be refused");
+  await accessible(page);
   await page.route("**/mcp", async (route) => {
     if (JSON.parse(route.request().postData()).method !== "tools/list") return route.continue();
     const reply = await route.fetch();
@@ -430,6 +502,25 @@ test("who is not trusted sees why the taxonomy is not shown, and what is missing
     await visit(page, `#/classify/${tab}`);
     await page.getByText("This server does not offer that").waitFor();
     await accessible(page);
+  }
+});
+
+test("the text that may be read and not changed is shown without what would be refused", async (t) => {
+  for (const [trust, level] of [["untrusted", "verified"], ["verified", "trusted"]]) {
+    const page = await open(t, await corbie(t, { config: `trust: { all: ${trust} }\n` }), { at: "#/classify" });
+    let refusals = 0;
+    page.on("response", async (response) => (refusals += Number((await response.text().catch(() => "")).includes("TrustDenied"))));
+    await visit(page, "#/classify/categories");
+    await page.getByRole("heading", { name: "math" }).waitFor();
+    await visit(page, "#/classify/edit");
+    await page.getByText(`needs trust ${level}, and this page is ${trust}`).waitFor();
+    assert.match(await written(page).inputValue(), /categories:/);
+    assert.equal(await page.getByRole("button", { name: "Save…" }).count(), 0);
+    assert.equal(await page.getByRole("button", { name: "Try these" }).count(), trust === "verified" ? 1 : 0);
+    assert.equal(await written(page).evaluate((field) => field.readOnly), trust === "untrusted");
+    await page.keyboard.press("Control+s");
+    await accessible(page);
+    assert.equal(refusals, 0, trust);
   }
 });
 

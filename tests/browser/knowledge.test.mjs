@@ -181,6 +181,113 @@ test("nothing moves while documents come in", async (t) => {
   assert.ok(moved.reduce((sum, [value]) => sum + value, 0) < 0.05, JSON.stringify(moved));
 });
 
+test("the heading says whether something is being added, and no row is cut", async (t) => {
+  for (const viewport of [undefined, PHONE]) {
+    const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge", ...(viewport ? { viewport } : {}) });
+    await page.getByText("Nothing is being added right now").waitFor();
+    const heading = page.locator(".tasks h2");
+    const work = (states) => page.evaluate(async (wanted) => {
+      const { begin, forgetEnded } = await import("/console/js/pages/knowledge/tasks.js");
+      forgetEnded();
+      globalThis.jobs = wanted.map((state, at) => begin(`a-note-with-a-rather-long-name-${at}.md`, { state, fixed: true, step: "Being read", share: 0.4, message: state === "failed" ? "The file is broken: no pages can be found in it; open it in the program it was made with, and save it again. ".repeat(2) : "Added" }));
+    }, states);
+    const headed = (text) => until(async () => (await heading.innerText()) === text, `the heading is ${text}`);
+    await work(["completed", "running"]);
+    await headed("Being added");
+    await page.evaluate(async () => (await import("/console/js/pages/knowledge/tasks.js")).change(globalThis.jobs[1], { state: "completed", message: "Added" }));
+    await headed("Added");
+    await work(["failed"]);
+    await headed("Not added");
+    await work(["failed", "completed", "running", "failed", "completed", "queued", "failed", "completed"]);
+    await page.getByText("6 of 8 done, 3 failed").waitFor();
+    const list = page.locator(".jobs");
+    for (const by of [0, 50, 90, 130, 10_000]) {
+      await list.evaluate((element, top) => (element.scrollTop = top), by);
+      await until(() => list.evaluate((element) => {
+        const { top, bottom } = element.getBoundingClientRect();
+        const seen = [...element.children].map((row) => row.getBoundingClientRect()).map((row) => [Math.min(row.bottom, bottom) - Math.max(row.top, top), row.height]);
+        return seen.every(([shown, height]) => shown <= 1 || shown >= height - 1) && seen.filter(([shown]) => shown > 1).length >= 2;
+      }), `rows are whole after scrolling to ${by}`);
+    }
+    // Nothing of a row is cut off inside of it either, and a long message can be read as a whole.
+    const inside = await list.locator(".job").evaluateAll((rows) => rows.filter((row) => row.scrollHeight > row.clientHeight + 1).map((row) => row.innerText));
+    assert.deepEqual(inside, []);
+    await page.locator('.job[data-state="failed"]').first().getByRole("button", { name: "Whole message" }).click();
+    await page.getByRole("dialog").getByText("save it again. The file is broken").waitFor();
+    await accessible(page);
+    await page.keyboard.press("Escape");
+    await fits(page);
+  }
+});
+
+test("a file that fails is listed once, also when the list of tasks was on its way meanwhile or an answer was lost", async (t) => {
+  const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
+  page.expectErrors();
+  await page.getByText("Nothing is being added right now").waitFor();
+  const task = (id, filename) => ({ task_id: id, status: "running", progress: 0.1, current_step: "Reading", kind: "add", filename, can_cancel: true });
+  const answer = (route, told) => route.fulfill({ json: { jsonrpc: "2.0", id: route.request().postDataJSON().id, result: { content: [], structuredContent: { success: true, ...told }, isError: false } } });
+  let holding = true;
+  let held;
+  let active = [];
+  await page.route("**/mcp", (route) => {
+    const { params } = route.request().postDataJSON();
+    if (params?.name === "knowledge-tasks") return holding && !held ? void (held = route) : answer(route, { tasks: active });
+    if (params?.name === "knowledge-task-status") return answer(route, { success: false, task_id: params.arguments.task_id, status: "failed", error: "corrupted_file", message: "the file is broken" });
+    if (params?.name !== "knowledge-add") return route.continue();
+    if (!params.arguments.file_path.endsWith("lost.pdf")) return answer(route, { task_id: "task-1" });
+    active = [task("task-2", "lost.pdf")];
+    return route.abort("connectionreset");
+  });
+  const broken = (name) => ({ name, mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4 and then nothing of use") });
+  // The list is asked for before the file is sent, and told after the server has made a task of it.
+  await until(() => held, "the list is asked for");
+  await files(page).setInputFiles(broken("broken.pdf"));
+  await page.locator(".job", { hasText: "broken.pdf" }).getByText("Waiting").waitFor();
+  holding = false;
+  await answer(held, { tasks: [task("task-1", "broken.pdf")] });
+  await page.locator('.job[data-state="failed"]', { hasText: "broken.pdf" }).waitFor();
+  assert.equal(await page.locator(".job").count(), 1);
+  await page.getByText("1 of 1 done, 1 failed").waitFor();
+  // The server takes a file, and its answer is lost: the task it made is that file.
+  await files(page).setInputFiles(broken("lost.pdf"));
+  await page.locator('.job[data-state="running"]', { hasText: "lost.pdf" }).waitFor();
+  active = [];
+  await page.locator('.job[data-state="failed"]', { hasText: "lost.pdf" }).getByText("The file is broken").waitFor();
+  assert.equal(await page.locator(".job").count(), 2);
+});
+
+test("who may only read is told so instead of being refused", async (t) => {
+  const server = await filled(t, OBSERVATORY, `${CONFIG}trust: { loopback: trusted }\n`);
+  await writeFile(join(server.home, "settings.yaml"), `${CONFIG.replace("$HOME", server.home)}trust: { all: untrusted }\n`);
+  await server.stop();
+  await server.start();
+  const page = await open(t, server, { at: "#/classify" });
+  let refusals = 0;
+  page.on("response", async (response) => (refusals += Number(/TrustDenied|not_trusted/.test(await response.text().catch(() => "")))));
+  await visit(page, "#/knowledge");
+  await page.getByText("Files cannot be added from here").waitFor();
+  await page.getByText("Adding files needs trust verified, and this page is untrusted").waitFor();
+  await page.getByText("Removing a document needs trust trusted").waitFor();
+  await page.locator(".rows").getByRole("link", { name: "holidays.md" }).waitFor();
+  for (const name of ["Choose files", "Choose a folder", "Server path…"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+  assert.equal(await page.getByRole("button", { name: /^Remove / }).count(), 0);
+  await check(page);
+  await page.locator(".rows").getByRole("link", { name: "holidays.md" }).click();
+  await page.getByText("26 days of holiday").waitFor();
+  await page.getByText("Removing a document needs trust trusted").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Remove" }).count(), 0);
+  await check(page);
+  await visit(page, "#/knowledge/ask");
+  await page.getByText("Having a model answer needs trust verified").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Ask", exact: true }).count(), 0);
+  await check(page);
+  await page.getByRole("link", { name: "search them" }).click();
+  await page.getByRole("searchbox").fill("how many days of holiday");
+  await page.keyboard.press("Enter");
+  await page.locator(".passage", { hasText: "holidays.md" }).waitFor();
+  assert.equal(refusals, 0);
+});
+
 test("a path that is not there is told with what to do", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const page = await open(t, server, { at: "#/knowledge" });
@@ -360,6 +467,25 @@ test("a search is narrowed, and one that finds nothing says what to do", async (
   await page.getByText("Nothing found").waitFor();
 });
 
+test("a passage that hardly answers is not said to have a score of nothing", async (t) => {
+  const server = await filled(t);
+  const page = await open(t, server, { at: "#/knowledge" });
+  await page.route("**/mcp", async (route) => {
+    if (route.request().postDataJSON().params?.name !== "knowledge-search") return route.continue();
+    const response = await route.fetch();
+    const answer = await response.json();
+    answer.result.structuredContent.results.forEach((found, at) => (found.relevance_score = at ? 0.0031 : 0.8));
+    return route.fulfill({ response, json: answer });
+  });
+  await visit(page, `#/knowledge/search/${encodeURIComponent("small telescope")}`);
+  await page.locator(".passage").nth(1).waitFor();
+  const scores = (await page.locator(".passage .score").allInnerTexts()).map((text) => text.replace(/\s+/g, " ").replace("Relevance ", ""));
+  assert.equal(scores[0], "0.80");
+  assert.ok(scores.slice(1).every((text) => text === "< 0.01"), scores.join());
+  await page.locator(".found-count").getByText("how probable it is that it answers").waitFor();
+  await page.locator(".found-count").getByText(/below 0\.01: .* hardly answers/).waitFor();
+});
+
 test("an answer cites passages that can be opened", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/ask" });
@@ -488,11 +614,12 @@ test("a long document is read page after page, and any page is reached at once",
 
   // Dense pages: an answer has room for two or three, and pages are cut in the middle.
   let asked = 0;
+  let room = 200;
   await page.route("**/mcp", (route) => {
     const body = route.request().postDataJSON();
     if (body.params?.name !== "knowledge-get") return route.continue();
     asked++;
-    body.params.arguments.max_characters = 200;
+    body.params.arguments.max_characters = room;
     return route.continue({ postData: JSON.stringify(body) });
   });
   await visit(page, `#/knowledge/document/${id}/24`);
@@ -509,6 +636,29 @@ test("a long document is read page after page, and any page is reached at once",
     return copy.textContent;
   }).join(""));
   for (let plate = 114; plate <= 124; plate++) assert.ok(text.includes(`plate ${plate} was`), `plate ${plate}`);
+
+  // Denser still: a click asks some times and no more, and what is left is led to where it belongs.
+  room = 100;
+  await visit(page, `#/knowledge/document/${id}/23`);
+  await page.locator('.page[data-page="23"]').waitFor();
+  asked = 0;
+  await page.getByRole("button", { name: "Earlier pages" }).click();
+  const rest = page.getByRole("button", { name: "The rest up to page 22" });
+  await rest.waitFor();
+  assert.equal(asked, 8);
+  for (let clicks = 0; clicks < 10 && (await rest.count()); clicks++) {
+    asked = 0;
+    await rest.click();
+    await page.waitForFunction(() => !document.querySelector(".gap:disabled"));
+    assert.ok(asked <= 8, `${asked} questions for a click`);
+  }
+  const whole = await page.locator(".pages").evaluate((all) => [...all.querySelectorAll(".page-text")].map((one) => {
+    const copy = one.cloneNode(true);
+    copy.querySelectorAll(".begins").forEach((sign) => sign.remove());
+    return copy.textContent;
+  }).join(""));
+  let at = 0;
+  for (let plate = 113; plate <= 122; plate++) assert.ok((at = whole.indexOf(`plate ${plate} was`, at)) >= 0, `plate ${plate} is there, after those before it`);
 });
 
 test("a document that is not there is said to be missing", async (t) => {

@@ -2,7 +2,7 @@
 
 import test from "node:test";
 import assert from "node:assert/strict";
-import { accessible, corbie, fits, open, picture, PHONE } from "./harness.mjs";
+import { accessible, corbie, fits, open, picture, PHONE, visit } from "./harness.mjs";
 
 const MOCK = "providers: { mock: { type: mock } }\n";
 
@@ -21,6 +21,24 @@ test("it tells what happens, what there is, and what is missing", async (t) => {
   await page.locator(".setup li, .setup .row").first().waitFor();
   await accessible(page);
   await fits(page);
+});
+
+test("who is not trusted is told what is missing, and nothing that would be refused is asked for", async (t) => {
+  for (const [trust, asks] of [["untrusted", false], ["verified", false], ["trusted", true]]) {
+    const page = await open(t, await corbie(t, { config: `trust: { all: ${trust} }\n` }), { at: "#/tools" });
+    let asked = 0;
+    page.on("request", (request) => (asked += Number(request.postData()?.includes('"name":"check_setup"') ?? false)));
+    await visit(page, "#/overview");
+    if (asks) {
+      await page.locator(".setup li, .setup .row").first().waitFor();
+    } else {
+      await page.locator(".setup").getByText(`needs trust trusted, and this page is ${trust}`).waitFor();
+      await page.locator(".setup").getByText(`corbie tokens create console --trust trusted`).waitFor();
+      await page.locator(".part").first().waitFor();
+      await accessible(page);
+    }
+    assert.equal(asked > 0, asks, `${trust}: asked ${asked} times`);
+  }
 });
 
 test("failures are counted and providers told of", async (t) => {

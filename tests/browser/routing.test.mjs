@@ -43,6 +43,35 @@ test("a prompt is explained without being sent", async (t) => {
   assert.equal(decisions.length, 0, "nobody was asked");
 });
 
+test("another try is offered where it may help, and not after a refusal", async (t) => {
+  const page = await open(t, await corbie(t, { config: MOCK }), { at: "#/routing/explain" });
+  page.expectErrors();
+  const failures = [
+    ["an error of the server itself", true, { status: 200, error: { code: -32603, message: "something broke", data: { error_type: "InternalError" } } }],
+    ["too slow", true, { status: 200, error: { code: -31007, message: "it took too long", data: { error_type: "TimeoutError" } } }],
+    ["busy", true, { status: 429, error: { code: -32002, message: "too many requests" } }],
+    ["503", true, { status: 503, error: { code: -32012, message: "going down" } }],
+    ["too little trust", false, { status: 200, error: { code: -31010, message: "needs trust `verified`", data: { error_type: "TrustDenied" } } }],
+    ["forbidden", false, { status: 403, error: { code: -32010, message: "not allowed here" } }],
+    ["not granted", false, { status: 200, error: { code: -31010, message: "your token does not allow it", data: { error_type: "NotGranted" } } }],
+    ["a wrong argument", false, { status: 200, error: { code: -32602, message: "no such model", data: { error_type: "InvalidParams" } } }],
+  ];
+  let answer;
+  await page.route("**/mcp", (route) => {
+    const { id, params } = route.request().postDataJSON();
+    if (params?.name !== "explain_route") return route.continue();
+    if (!answer) return route.abort("connectionreset");
+    return route.fulfill({ status: answer.status, json: { jsonrpc: "2.0", id, error: answer.error } });
+  });
+  await page.getByRole("textbox", { name: "Prompt", exact: true }).fill("Why is the sky blue?");
+  for (const [name, helps, given] of [...failures, ["no answer at all", true, undefined]]) {
+    answer = given;
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await page.locator(".problem", { hasText: new RegExp(given?.error.message.replaceAll("`", "") ?? "cannot be reached", "i") }).waitFor();
+    assert.equal(await page.locator("main").getByRole("button", { name: "Try again" }).count(), helps ? 1 : 0, name);
+  }
+});
+
 test("providers show how they are doing, and no provider shows how to add one", async (t) => {
   const server = await corbie(t, { config: "providers: { mock: { type: mock }, away: { type: openai, api_key: key-of-nobody, base_url: 'http://127.0.0.1:9/v1' } }\n" });
   const page = await open(t, server, { at: "#/routing/providers", viewport: PHONE });

@@ -2,7 +2,7 @@
 
 import test from "node:test";
 import assert from "node:assert/strict";
-import { accessible, corbie, fits, open, PHONE } from "./harness.mjs";
+import { accessible, corbie, fits, open, PHONE, visit } from "./harness.mjs";
 
 const PAGES = ["overview", "knowledge", "classify", "routing", "tools"];
 
@@ -79,6 +79,14 @@ test("where a token is needed it is asked for, kept in the tab, and never in an 
   await box.getByLabel("Token").fill("not-the-one");
   await page.keyboard.press("Enter");
   await box.locator(".problem").waitFor();
+  assert.match(await box.locator(".problem").innerText(), /^[A-Z].*\.$/, "a sentence");
+  // Where one comes from is said after a wrong one too.
+  await box.getByText("corbie tokens create console").waitFor();
+  await accessible(page);
+  // Nothing may be seen without one, so going elsewhere does not close this one.
+  await page.evaluate(() => (location.hash = "#/tools"));
+  await page.waitForTimeout(300);
+  assert.equal(await box.count(), 1);
   await box.getByLabel("Token").fill(secret);
   await page.keyboard.press("Enter");
   await page.locator("main h1").waitFor();
@@ -87,6 +95,41 @@ test("where a token is needed it is asked for, kept in the tab, and never in an 
   assert.ok(addresses.length > 0 && addresses.every((address) => !address.includes(secret)));
   assert.ok(!page.url().includes(secret));
   assert.equal(await page.evaluate((held) => Object.values(localStorage).includes(held), secret), false);
+});
+
+test("a dialog goes with the page it was opened on", async (t) => {
+  const page = await open(t, await corbie(t), { at: "#/tools/call/knowledge-clear" });
+  const box = page.getByRole("dialog");
+  await page.getByLabel(/^confirm\b/).check();
+  await page.getByLabel(/^confirmation_phrase/).fill("DELETE ALL");
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await box.getByText("cannot be undone").waitFor();
+  let called = 0;
+  page.on("request", (request) => (called += Number(request.postData()?.includes('"knowledge-clear"') ?? false)));
+  await visit(page, "#/overview");
+  assert.equal(await box.count(), 0, "the question is gone");
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("?");
+  await box.getByText("Overview").waitFor();
+  await visit(page, "#/routing");
+  assert.equal(await box.count(), 0, "so is what was only to be read");
+  assert.equal(called, 0, "and nothing was done");
+});
+
+test("on a narrow screen every tab of every page is in sight", async (t) => {
+  const server = await corbie(t);
+  for (const width of [390, 320]) {
+    const page = await open(t, server, { at: "#/routing", viewport: { width, height: 844 } });
+    for (const name of ["routing", "knowledge", "classify", "tools"]) {
+      await visit(page, `#/${name}`);
+      const cut = await page.locator(".tabs a").evaluateAll((links) => links.filter((link) => {
+        const { left, right } = link.getBoundingClientRect();
+        return left < 0 || right > innerWidth;
+      }).map((link) => link.textContent));
+      assert.deepEqual(cut, [], `${name} at ${width}`);
+      await fits(page);
+    }
+  }
 });
 
 test("one dialog asks for a token, however many are refused, and another token is chosen without losing the one in use", async (t) => {

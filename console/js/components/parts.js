@@ -2,6 +2,7 @@
 
 import { h, icon } from "../dom.js";
 import { percent } from "../format.js";
+import { mayPass } from "../mcp.js";
 import { ticked } from "./said.js";
 
 /** Shares as bars, largest first if `sort`. items: [{ name, value (0..1), text?, colour? }] */
@@ -54,11 +55,12 @@ export function sparkline(values, { label, bad = false } = {}) {
 export const empty = (title, ...rest) => h("div.empty", h("h2", title), rest.map((part) => (typeof part === "string" ? h("p", part) : part)));
 
 /**
- * A failure where the content would be, with what to do. With `alone`, it is tried again by itself when a lost server
- * returns: only for what reads, since what costs money or changes something is for the reader to send again.
+ * A failure where the content would be, with what to do; another try is offered where it may help. With `alone`, it is
+ * tried again by itself when a lost server returns: only for what reads, since what costs money or changes something is
+ * for the reader to send again.
  */
 export const problem = (error, again, { alone = false } = {}) =>
-  h("div.problem", { role: "alert" }, ticked(error.message ?? String(error)), again ? [" ", h("button.plain", { onclick: again, dataset: alone ? { again: "" } : {} }, "Try again")] : null);
+  h("div.problem", { role: "alert" }, ticked(error.message ?? String(error)), again && mayPass(error) ? [" ", h("button.plain", { onclick: again, dataset: alone ? { again: "" } : {} }, "Try again")] : null);
 
 export const badge = (text, kind = "") => h(kind ? `span.badge.${kind}` : "span.badge", text);
 

@@ -3,6 +3,7 @@
 import { h, fill, icon } from "../dom.js";
 import { bearer, call, Failure } from "../mcp.js";
 import { poll, server } from "../connection.js";
+import { allowed } from "../allowed.js";
 import { badge, problem, sparkline, copyable } from "../components/parts.js";
 import { sentence, ticked } from "../components/said.js";
 import { bytes, milliseconds, number, percent, plural, seconds, when } from "../format.js";
@@ -40,7 +41,8 @@ export function show(place) {
       drawParts(parts, known);
     }, PARTS, (error) => fill(failed, problem(error))),
     poll(async () => {
-      known.setup = await ask("check_setup");
+      known.unseen = (await allowed()).lacks("check_setup", "A look at the whole setup");
+      known.setup = known.unseen ? undefined : await ask("check_setup");
       drawSetup(setup, known);
       if (parts.childElementCount) drawParts(parts, known);
     }, SETUP, (error) => fill(failed, problem(error))),
@@ -116,7 +118,7 @@ function drawParts(place, seen) {
       return [health.status === "healthy" ? "good" : "bad", health.status,
         base.document_count
           ? h("p", `${plural(base.document_count, "document")}, ${plural(base.total_chunks, "passage")}, ${bytes(base.total_size_bytes)}`)
-          : h("p", "No documents yet. ", h("a", { href: "#/knowledge" }, "Drop some files"), "."),
+          : h("p", "No documents yet. ", server()?.trust === "UNTRUSTED" ? null : [h("a", { href: "#/knowledge" }, "Drop some files"), "."]),
         h("p.quiet.small", busy ? `${plural(busy, "task")} at work` : last ? `changed ${when(last)}` : `model ${seen.knowledge.configuration?.embedding_model ?? ""}`)];
     }),
     part("Providers", "#/routing/providers", seen.providers, () => {
@@ -153,6 +155,7 @@ function drawSetup(place, seen) {
   const open = checks.filter((check) => check.state !== "ok");
   const list = place.querySelector(".stack");
   if (seen.setup instanceof Failure) return void fill(list, h("p.quiet", seen.setup.message));
+  if (seen.unseen) return void fill(list, h("p.quiet", ticked(seen.unseen)), h("p.quiet", ticked("On the machine of the server, `corbie doctor` shows the same.")));
   if (!checks.length) return void fill(list, h("p.quiet", ticked("`corbie doctor` looks at the whole setup and says what to do.")));
   fill(list,
     open.length ? h("ul.plain.checks", open.map(checked)) : h("p.row", icon("check"), "Everything that was looked at is in order."),

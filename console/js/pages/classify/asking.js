@@ -1,7 +1,8 @@
-// How the parts of this page ask the server: the newest question counts, and only tools that are there are asked for.
+// How the parts of this page ask the server: the newest question counts, and what cannot be asked for is said.
 
-import { all } from "../../mcp.js";
+import { h } from "../../dom.js";
 import { empty } from "../../components/parts.js";
+import { ticked } from "../../components/said.js";
 
 /** Signals for one request after the other: a new one ends the one before. */
 export function newest() {
@@ -16,15 +17,12 @@ export function newest() {
   };
 }
 
-/** The first of these tools that the server offers, or undefined. */
-export async function offered(...names) {
-  const there = new Set((await all("tools/list", "tools")).map((tool) => tool.name));
-  return names.find((name) => there.has(name));
-}
-
 /** Said where a tool is missing. `what` ends the sentence. */
 export const missing = (what) =>
   empty("This server does not offer that", `It has no tool to ${what}. It may be older than this page, or its settings keep the tool from you: a newer corbie, or a token with more trust, has it.`);
+
+/** Said where a tool is there and this page may not use it: `why`, as `allowed` gives it. */
+export const hindered = (why) => empty("This cannot be done from here", h("p", ticked(why)));
 
 /** The last part of a path; the whole of it is long and stands in a title. */
 export const fileName = (path) => path.split(/[\\/]/).pop();

@@ -4,7 +4,8 @@ import { h } from "../../dom.js";
 import { call } from "../../mcp.js";
 import { badge, empty } from "../../components/parts.js";
 import { plural } from "../../format.js";
-import { fileName, offered } from "./asking.js";
+import { allowed } from "../../allowed.js";
+import { fileName } from "./asking.js";
 import { modelsOf } from "./models.js";
 
 export async function show(place) {
@@ -32,11 +33,12 @@ export async function show(place) {
 
 /** What only the text of the taxonomy tells. Not everyone may read it, so all of this may be left out. */
 async function details() {
-  if (!(await offered("get_taxonomy"))) return {};
+  const { has, lacks } = await allowed();
+  if (!has("get_taxonomy")) return {};
   const { text, path } = await call("get_taxonomy");
   if (!text) return { path };
   const inside = path === null;
   const models = modelsOf(text);
-  const checked = await call("check_taxonomy", { text }).catch(() => undefined);
+  const checked = lacks("check_taxonomy", "") ? undefined : await call("check_taxonomy", { text }).catch(() => undefined);
   return { path, inside, models, counts: checked?.valid ? new Map(checked.categories.map((one) => [one.name, one])) : undefined };
 }

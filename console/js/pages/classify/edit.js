@@ -8,7 +8,8 @@ import { dialog } from "../../components/dialog.js";
 import { toast, tellFailure } from "../../components/toast.js";
 import { plural } from "../../format.js";
 import { onReturn } from "../../connection.js";
-import { fileName, missing, newest, offered } from "./asking.js";
+import { allowed } from "../../allowed.js";
+import { fileName, missing, newest } from "./asking.js";
 import { sentence, ticked } from "../../components/said.js";
 import { asInFile, begin, draft, isChanged, write } from "./draft.js";
 import { difference } from "./difference.js";
@@ -21,13 +22,18 @@ const PAUSE = 250;
 const LATER = 1_500;
 
 export async function show(place) {
-  if (!(await offered("check_taxonomy"))) return void place.append(missing("read and change the taxonomy"));
+  const { has, lacks } = await allowed();
+  if (!has("check_taxonomy")) return void place.append(missing("read and change the taxonomy"));
   let server = await call("get_taxonomy");
   if (server.text === null || server.text === undefined) {
     const reasons = [server.problem, server.why_not].filter(Boolean);
     place.append(empty("The text of the taxonomy is not shown here", reasons.map((why) => h("p", ticked(sentence(why)))), h("p", "The other tabs tell what the categories are and how they do.")));
     return;
   }
+  const unchecked = lacks("check_taxonomy", "Changing the categories");
+  if (unchecked) return void append(place, [h("p.quiet", ticked(unchecked)), readOnly(server.text)]);
+  const unsaved = lacks("save_taxonomy", "Saving");
+
   const resumed = isChanged();
   if (!resumed) begin(server);
 
@@ -97,7 +103,7 @@ export async function show(place) {
 
   async function agreeAndSave() {
     if (!isChanged()) return toast("Nothing has changed since it was saved.");
-    if (!server.writable) return unwritable(server.why_not);
+    if (unsaved || !server.writable) return unwritable(unsaved ?? server.why_not);
     const text = draft.text;
     // A question of its own: the one about what was typed is given up as soon as more is typed.
     let checked;
@@ -116,7 +122,8 @@ export async function show(place) {
     const { added, removed, element } = difference(draft.base, text);
     const agreed = await dialog({
       title: "Save the taxonomy?",
-      body: [h("p", `${plural(added, "line")} added, ${removed} removed. It is used at once; what the file says now is kept beside it.`), element],
+      body: [h("p", `${plural(added, "line")} added, ${removed} removed. It is used at once; what the file says now is kept beside it.`),
+        draft.mixed === undefined ? null : h("p.quiet.small", "The file has line ends of Windows and others. Lines that you did not change keep theirs."), element],
       confirm: "Save",
     });
     if (!agreed) return writing.field.focus();
@@ -180,7 +187,7 @@ export async function show(place) {
 
   function introduce() {
     if (server.problem) fill(notes, h("p.problem.warn", ticked(`The file is not in use as it is: ${sentence(server.problem)}`)));
-    else if (!server.writable) unwritable(server.why_not);
+    else if (unsaved || !server.writable) unwritable(unsaved ?? server.why_not);
     standing();
   }
 
@@ -194,7 +201,7 @@ export async function show(place) {
   const forget = onReturn(check);
 
   append(place, [
-    h("div.row.editing", h("code.break", { title: server.path }, server.path ? fileName(server.path) : "the taxonomy inside corbie"), state, h("div.row.push", copy, again, save)),
+    h("div.row.editing", h("code.break", { title: server.path }, server.path ? fileName(server.path) : "the taxonomy inside corbie"), state, h("div.row.push", copy, again, unsaved ? null : save)),
     server.elsewhere ? h("p.quiet", ticked(sentence(server.elsewhere))) : null,
     notes,
     h("div.edit", writing.element, h("div.stack", h("section.card", { "aria-label": "Check" }, findings), trying.element))]);
@@ -212,4 +219,11 @@ export async function show(place) {
     trying.end();
     if (isChanged()) toast("Your changes to the taxonomy are not saved. They stay in this tab, under Classify, Edit.");
   };
+}
+
+/** The text for those who may read it and no more. */
+function readOnly(text) {
+  const shown = editor(text.replace(/\r\n?/g, "\n"), { label: "Taxonomy", oninput: () => {} });
+  shown.field.readOnly = true;
+  return shown.element;
 }

@@ -4,12 +4,14 @@ import { h, fill, icon } from "../../dom.js";
 import { call } from "../../mcp.js";
 import { badge } from "../../components/parts.js";
 import { number, percent, plural } from "../../format.js";
-import { missing, newest, offered } from "./asking.js";
+import { allowed } from "../../allowed.js";
+import { hindered, missing, newest } from "./asking.js";
 import { sentence, ticked } from "../../components/said.js";
 import { readLabelled } from "./labelled.js";
 import { reliability } from "./reliability.js";
 import { confusion } from "./confusion.js";
 
+const TOOL = "evaluate_categories";
 /** A file larger than this is not read into the page: the server takes 4 MiB at most. */
 const MOST_BYTES = 3_500_000;
 
@@ -17,8 +19,10 @@ const MOST_BYTES = 3_500_000;
 const kept = { text: "", reply: undefined };
 
 export async function show(place) {
-  const tool = await offered("evaluate_categories");
-  if (!tool) return void place.append(missing("measure how good the categories are"));
+  const { has, lacks } = await allowed();
+  if (!has(TOOL)) return void place.append(missing("measure how good the categories are"));
+  const unmeasured = lacks(TOOL, "Measuring how good the categories are");
+  if (unmeasured) return void place.append(hindered(unmeasured));
   const asking = newest();
   const field = h("textarea.code", { rows: 6, value: kept.text, spellcheck: "false", placeholder: '{"text": "I was charged twice", "category": "billing"}\n{"text": "Where is my parcel?", "category": "delivery"}', oninput: () => (kept.text = field.value) });
   const file = h("input", { type: "file", accept: ".jsonl,.json,.csv,.txt", hidden: true, onchange: () => take(file.files[0]) });
@@ -64,7 +68,7 @@ export async function show(place) {
     say(itself ? "Learning it several times, each time without some of the examples…" : `Sorting ${plural(read.examples.length, "text")}…`);
     try {
       const onprogress = ({ progress: done, total }) => total && !isOld() && set(done / total);
-      const reply = await call(tool, itself ? {} : { examples: read.examples }, { signal, onprogress });
+      const reply = await call(TOOL, itself ? {} : { examples: read.examples }, { signal, onprogress });
       if (isOld()) return;
       kept.reply = reply;
       if (!signal.aborted) say(`${plural(kept.reply.count, "text")} judged.${read.note ? ` Of the lines, ${read.note}.` : ""}`);
@@ -80,7 +84,7 @@ export async function show(place) {
   const set = (share) => (progress.value = share);
 
   const area = h("section.card.stack.labelled", { "aria-label": "Texts to judge" },
-    h("label", "Texts with their categories", h("span.hint", "JSON on each line, or a table that begins with text,category. Best are texts the taxonomy has not seen. You can drop a file here."), field),
+    h("label", "Texts with their categories", h("span.hint", "JSON on each line, or a table that begins with text,category; the category may be called label or class as well. Best are texts the taxonomy has not seen. You can drop a file here."), field),
     h("div.row", these, choose, file, own, stop), h("div.slot", progress, said));
   area.addEventListener("dragover", (event) => {
     event.preventDefault();

@@ -45,7 +45,7 @@ function jsonList(text) {
 function row(value) {
   const label = LABELS.find((name) => value?.[name] !== undefined);
   if (typeof value?.text !== "string") throw new Error("there is no text");
-  if (label === undefined) throw new Error("there is no category");
+  if (label === undefined) throw new Error("there is no category (or label)");
   return { text: value.text, category: value[label] === null ? null : String(value[label]) };
 }
 
@@ -53,7 +53,7 @@ function table(text) {
   const [head, ...rows] = cells(text);
   const names = head.cells.map((name) => name.trim().toLowerCase());
   const [of, to] = [names.indexOf("text"), names.findIndex((name) => LABELS.includes(name))];
-  if (of < 0 || to < 0) throw new Error("The first line must be text,category; or write {\"text\": \"…\", \"category\": \"…\"} on each line.");
+  if (of < 0 || to < 0) throw new Error("The first line must be text,category or text,label; or write {\"text\": \"…\", \"category\": \"…\"} on each line.");
   return rows.filter(({ cells }) => cells.some(Boolean)).map(({ cells, line }) => {
     if (!cells[of]) throw new Error(`Line ${line}: there is no text. A text with a comma needs quotes around it.`);
     return { text: cells[of], category: cells[to]?.trim() || null };

@@ -17,6 +17,9 @@ const SPOKEN = 700;
 /** More categories than this are no longer a picture: the most probable ones are shown. */
 const MOST_BARS = 12;
 
+/** From this share on a text probably belongs to no category; the server says so of its figure. */
+const STRANGE = 0.95;
+
 const SAMPLES = ["What is 12 times 12?", "My laptop does not charge any more", "Who was the first pharaoh?", "Why is the sky blue?", "Where is my invoice?", "hello there"];
 
 const METHODS = {
@@ -38,7 +41,7 @@ export async function show(place) {
   const distribution = bars([]);
   const others = h("p.quiet.small.others");
   const entropy = gauge("Entropy", "How undecided the probabilities are, in bits: 0 is certain");
-  const strange = gauge("Out of scope", "How strange the text is beside everything known; from 0.95 on it probably belongs nowhere", 0.95);
+  const strange = gauge("Strangeness", "The share of the known texts that are less strange than this one; from 95 % on it probably belongs nowhere", STRANGE);
   const facts = h("dl.why");
   const near = h("ol.near");
   const say = debounce((text) => fill(spoken, text), SPOKEN);
@@ -64,7 +67,7 @@ export async function show(place) {
 
   function draw(reply) {
     fill(verdict, reply
-      ? [h("strong.number.break", reply.category), h("span.quiet", `${percent(reply.confidence)} sure`), reply.out_of_scope >= 0.95 ? badge("probably out of scope", "warn") : null]
+      ? [h("strong.number.break", reply.category), h("span.quiet", `${percent(reply.confidence)} sure`), reply.out_of_scope >= STRANGE ? badge("probably out of scope", "warn") : null]
       : h("span.quiet", "Nothing typed yet. The bars move with every key."));
     say(reply ? `${reply.category}, ${percent(reply.confidence)}` : "");
     const items = names.map((name, at) => ({ name, value: reply?.probabilities[at] ?? 0 }));
@@ -75,7 +78,7 @@ export async function show(place) {
     fill(others, rest > 0 ? `and ${plural(rest, "other", "others")}${reply ? `, together ${percent(Math.max(0, share))}` : ""}` : "");
     const most = Math.log2(Math.max(names.length, 2));
     entropy.set(reply && reply.entropy / most, reply && `${reply.entropy.toFixed(2)} bits`, reply ? undecided(reply.entropy / most) : "how undecided it is");
-    strange.set(reply?.out_of_scope, reply && percent(reply.out_of_scope), reply ? strangeness(reply.out_of_scope) : "how strange the text is beside all examples");
+    strange.set(reply?.out_of_scope, reply && percent(reply.out_of_scope), reply ? strangeness(reply.out_of_scope) : "how many known texts are less strange");
     fill(facts, factsOf(reply));
     fill(near, nearest(reply));
   }
@@ -132,10 +135,13 @@ function undecided(share) {
   return "undecided: it could be nearly anything";
 }
 
+/** What the share of known texts that are less strange says: those that are known are spread evenly over it. */
 function strangeness(share) {
-  if (share >= 0.95) return "stranger than nearly all examples: it probably belongs to no category";
-  if (share >= 0.8) return "unusual beside the examples";
-  return "much like what is known";
+  if (share >= STRANGE) return "stranger than nearly all examples: it probably belongs to no category";
+  if (share >= 0.8) return "unusual: most known texts are less strange";
+  if (share >= 0.5) return "stranger than half of the known texts, which is nothing special";
+  if (share > 0) return "usual: most known texts are stranger";
+  return "nothing about it is strange";
 }
 
 function factsOf(reply) {

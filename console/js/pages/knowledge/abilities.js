@@ -1,15 +1,19 @@
 // What the server at hand can do. Servers differ in age and in what they let this page use, so it is asked once.
 
-import { all } from "../../mcp.js";
+import { allowed } from "../../allowed.js";
+import { onReturn } from "../../connection.js";
 
 let known;
+// A server that was away may be another one now.
+onReturn(() => (known = undefined));
 
-/** { knowledge, tasks, remove, show: names of its arguments, sorts: what it sorts by, chunks } */
+/** { knowledge, tasks, show: names of its arguments, sorts: what it sorts by, chunks, lacks: as `allowed` gives it } */
 export function abilities() {
-  known ??= all("tools/list", "tools").then((tools) => {
+  known ??= allowed().then(({ tools, lacks }) => {
     const find = (name) => tools.find((tool) => tool.name === name);
     const takes = (name) => find(name)?.inputSchema?.properties ?? {};
     return {
+      lacks,
       knowledge: Boolean(find("knowledge-show")),
       tasks: Boolean(find("knowledge-tasks")),
       show: new Set(Object.keys(takes("knowledge-show"))),

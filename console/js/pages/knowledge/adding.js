@@ -3,10 +3,11 @@
 import { h, icon } from "../../dom.js";
 import { call, upload } from "../../mcp.js";
 import { dialog } from "../../components/dialog.js";
+import { ticked } from "../../components/said.js";
 import { toast } from "../../components/toast.js";
 import { number, plural } from "../../format.js";
 import { ACCEPTED, extension, isReadable, objection } from "./formats.js";
-import { activeJobs, begin, change } from "./tasks.js";
+import { activeJobs, begin, change, lose } from "./tasks.js";
 
 /** How many files of folders are taken at once; more are better imported from a path of the server. */
 const MOST = 2_000;
@@ -25,8 +26,16 @@ let tags = "";
 /** What the server says is the largest file it takes. */
 export const setLargest = (megabytes) => (mostMegabytes = megabytes);
 
-/** The place files are dropped on, which is also where they are chosen. */
-export function dropZone(page) {
+/** Said where files would be dropped, by those who may not add any: `why`. With `paths`, those of the server may be. */
+export function noDropZone(page, why, { paths }) {
+  for (const name of ["dragover", "drop"]) page.addEventListener(name, (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault());
+  return h("div.card.no-drop", h("h2", "Files cannot be added from here"), h("p.quiet.small", ticked(why)), paths ? pathButton() : null);
+}
+
+const pathButton = () => h("button.plain", { onclick: addPath }, "Server path…");
+
+/** The place files are dropped on, which is also where they are chosen. With `paths`, those of the server are offered too. */
+export function dropZone(page, { paths }) {
   const files = h("input", { type: "file", multiple: true, accept: ACCEPTED, hidden: true, "aria-label": "Files to add" });
   const folder = h("input", { type: "file", multiple: true, webkitdirectory: true, hidden: true, "aria-label": "Folder to add" });
   for (const input of [files, folder]) {
@@ -40,8 +49,7 @@ export function dropZone(page) {
   const zone = h("div.drop-zone.card", { onclick: (event) => event.target.closest("button, input") || files.click() },
     icon("upload"), h("h2", "Drop files or folders here"),
     h("p.quiet.small", "PDF, Office, HTML, Markdown, text, CSV and pictures"),
-    h("div.row", h("button.main", { onclick: () => files.click() }, "Choose files"), h("button", { onclick: () => folder.click() }, "Choose a folder"),
-      h("button.plain", { onclick: addPath }, "Server path…")),
+    h("div.row", h("button.main", { onclick: () => files.click() }, "Choose files"), h("button", { onclick: () => folder.click() }, "Choose a folder"), paths ? pathButton() : null),
     tagged, files, folder);
   let inside = 0;
   const isFiles = (event) => event.dataTransfer?.types.includes("Files");
@@ -120,13 +128,17 @@ function pump() {
 
 async function send({ job, file, metadata }) {
   const { signal } = job.stop;
+  let isSent = false;
   try {
     change(job, { state: "sending", step: "Being sent" });
     const sent = await patiently(() => upload(file, file.name, { signal, onprogress: (share) => change(job, { share: share * 0.99 }) }), job);
+    isSent = true;
     const begun = await patiently(() => call("knowledge-add", { file_path: sent.file_path, async: true, ...metadata }, { signal }), job);
     change(job, { task: begun.task_id, state: "queued", share: 0, step: "Waiting" });
   } catch (error) {
-    change(job, error.kind === "cancelled" ? { state: "cancelled", message: "Cancelled before it was added." } : { state: "failed", message: error.message });
+    if (error.kind === "cancelled") change(job, { state: "cancelled", message: "Cancelled before it was added." });
+    else if (isSent && (error.kind === "offline" || error.slow)) lose(job, file.name, error.message);
+    else change(job, { state: "failed", message: error.message });
   }
 }
 

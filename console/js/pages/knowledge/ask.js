@@ -4,6 +4,8 @@ import { h, fill } from "../../dom.js";
 import { call } from "../../mcp.js";
 import { copyable, empty, problem } from "../../components/parts.js";
 import { milliseconds } from "../../format.js";
+import { ticked } from "../../components/said.js";
+import { abilities } from "./abilities.js";
 import { shownName } from "./formats.js";
 import { passage, passageAddress, sought, telling } from "./passage.js";
 import { noDocuments } from "./search.js";
@@ -11,7 +13,14 @@ import { noDocuments } from "./search.js";
 /** What was asked last: whoever has followed a citation comes back to it. */
 const kept = { question: "", reply: undefined, took: 0 };
 
-export function showAsk(place) {
+export async function showAsk(place) {
+  const can = await abilities();
+  if (!can.knowledge) return undefined;
+  const unasked = can.lacks("knowledge-ask", "Having a model answer");
+  if (unasked) {
+    fill(place, empty("Questions cannot be asked from here", h("p", ticked(unasked)), h("p", "What the documents say can be found all the same: ", h("a", { href: "#/knowledge/search" }, "search them"), ".")));
+    return undefined;
+  }
   const field = h("textarea", { rows: "2", maxlength: "500", placeholder: "Ask something that the documents answer", "aria-label": "Question", dataset: { search: "" }, onkeydown: send }, kept.question);
   const go = h("button.main", { type: "submit" }, "Ask");
   const stage = h("div.answering");

@@ -1,8 +1,9 @@
 // One document: its pages, where its passages begin, and the passage the reader came for.
 
-import { h, fill, findWords, icon, marked } from "../../dom.js";
+import { h, fill, findWords, icon, marked, set } from "../../dom.js";
 import { call, request } from "../../mcp.js";
 import { badge, problem } from "../../components/parts.js";
+import { ticked } from "../../components/said.js";
 import { bytes, number, plural, when } from "../../format.js";
 import { abilities } from "./abilities.js";
 import { confirmRemoval } from "./documents.js";
@@ -13,6 +14,8 @@ import { locate, positions } from "./text.js";
 /** How much is asked for at once. */
 const PAGES = 10;
 const CHARACTERS = 60_000;
+/** How often one click asks for pages before a given one; the rest waits behind a button in its place. */
+const MOST_ASKED = 8;
 /** How close words stand together that are seen at once, in pixels. */
 const NEAR = 120;
 const BACK = { documents: "All documents", search: "Back to the search", ask: "Back to the answer" };
@@ -42,8 +45,9 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
       const reply = await get({ page: first });
       // Servers that do not tell where passages stand tell what they say, and that can be looked for.
       if (wanted && !reply.chunks?.some((chunk) => chunk.chunk_id === wanted && chunk.start !== undefined)) passageText = await said(wanted);
+      const unremoved = (await abilities()).lacks("knowledge-remove", "Removing a document");
       if (stale()) return;
-      describe(reply);
+      describe(reply, unremoved);
       fill(pages, reply.pages.map((shown) => drawPage(shown, reply.chunks, 0)));
       moreAfter(reply);
       before.hidden = first <= 1;
@@ -58,22 +62,37 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
 
   async function earlier() {
     const start = Math.max(1, first - PAGES);
-    const [end, turn] = [first, opened];
-    const drawn = await guarded(async () => {
-      const found = [];
-      // Dense pages do not all come at once: without the rest there would be a gap that nothing leads to.
-      for (let at = { page: start, offset: 0 }; at && at.page < end && !ended && turn === opened; ) {
-        const { page: from, offset } = at;
-        const reply = await get({ page: from, offset, pages: end - from });
-        found.push(...reply.pages.map((shown, place) => drawPage(shown, reply.chunks, place ? 0 : offset)));
-        at = following(reply);
-      }
-      return found;
-    });
+    const drawn = await guarded(() => stretch({ page: start, offset: 0 }, first));
     if (!drawn) return;
     pages.prepend(...drawn);
     first = start;
     before.hidden = first <= 1;
+  }
+
+  /** The pages from a place up to page `end`. Dense ones do not all come at once: what is left is led to by a button. */
+  async function stretch(at, end) {
+    const turn = opened;
+    const found = [];
+    for (let asked = 0; at && at.page < end && !ended && turn === opened; asked++) {
+      if (asked === MOST_ASKED) return [...found, gap(at, end)];
+      const { page: from, offset } = at;
+      const reply = await get({ page: from, offset, pages: end - from });
+      found.push(...reply.pages.map((shown, place) => drawPage(shown, reply.chunks, place ? 0 : offset)));
+      at = following(reply);
+    }
+    return found;
+  }
+
+  function gap(at, end) {
+    const button = h("button.gap", { onclick: close }, `The rest up to page ${number(end - 1)}`);
+    async function close() {
+      const drawn = await guarded(() => stretch(at, end));
+      if (!drawn) return;
+      button.replaceWith(...drawn);
+      // The button is gone, and who reads on with the keyboard is where it was.
+      if (drawn[0]) set(drawn[0], { tabindex: "-1" }).focus({ preventScroll: true });
+    }
+    return button;
   }
 
   async function later() {
@@ -89,7 +108,8 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
     const turn = opened;
     const stale = () => ended || turn !== opened;
     const pressed = document.activeElement;
-    before.disabled = after.disabled = true;
+    const buttons = [before, after, ...pages.querySelectorAll(".gap")];
+    for (const button of buttons) button.disabled = true;
     pages.querySelector(".problem")?.remove();
     try {
       const found = await work();
@@ -98,7 +118,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
       if (!stale()) pages.append(problem(error));
       return undefined;
     } finally {
-      before.disabled = after.disabled = false;
+      for (const button of buttons) button.disabled = false;
       // A button that is disabled loses the keyboard; who reads on with it presses again.
       if (!stale() && [pressed, document.body].includes(document.activeElement)) pressed.focus({ preventScroll: true });
     }
@@ -111,7 +131,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
     after.hidden = !next;
   }
 
-  function describe({ document: told, page_count: count }) {
+  function describe({ document: told, page_count: count }, unremoved) {
     const about = { ...told, filename: shownName(told.filename) };
     const { tags, ...rest } = about.metadata ?? {};
     const jump = h("input", { type: "number", min: "1", max: String(count), value: String(first), "aria-label": "Page" });
@@ -124,11 +144,12 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
     const remove = async () => (await confirmRemoval(about)) && (location.hash = "#/knowledge/documents");
     const fact = ([name, value]) => [h("dt.break", name), h("dd.break", { dir: "auto" }, typeof value === "string" ? value : JSON.stringify(value))];
     fill(head,
-      h("div.row", h("h2.break", { dir: "auto" }, about.filename), h("button.danger.push", { onclick: remove }, icon("trash"), "Remove")),
+      h("div.row", h("h2.break", { dir: "auto" }, about.filename), unremoved ? null : h("button.danger.push", { onclick: remove }, icon("trash"), "Remove")),
       h("div.row.document-facts.quiet.small", badge((about.format ?? "").toUpperCase(), "accent"),
         h("span", bytes(about.size_bytes ?? 0)), h("span", plural(count, "page")), h("span", `added ${when(about.date_added)}`),
         (Array.isArray(tags) ? tags : tags ? [tags] : []).map((tag) => badge(String(tag))),
         count > 1 ? h("form.jump.push", { onsubmit: go }, "Page", jump, `of ${number(count)}`, h("button", { type: "submit" }, "Go")) : null),
+      unremoved ? h("p.quiet.small", ticked(unremoved)) : null,
       Object.keys(rest).length ? h("details", h("summary", "What is known of it"), h("dl.known", Object.entries(rest).flatMap(fact))) : null);
   }
 

@@ -6,9 +6,10 @@ import { poll } from "../../connection.js";
 import { dialog } from "../../components/dialog.js";
 import { toast, tellFailure } from "../../components/toast.js";
 import { badge, copyable, empty, problem } from "../../components/parts.js";
+import { sentence, ticked } from "../../components/said.js";
 import { bytes, number, plural, when } from "../../format.js";
 import { abilities } from "./abilities.js";
-import { dropZone, setLargest } from "./adding.js";
+import { dropZone, noDropZone, setLargest } from "./adding.js";
 import { FORMATS, shownName, STATES } from "./formats.js";
 import { showTasks } from "./tasks-panel.js";
 import { virtualTable } from "./virtual-table.js";
@@ -28,8 +29,10 @@ export function showDocuments(place) {
   const formats = choice("format", "All formats", FORMATS.map((name) => [name, name.toUpperCase()]));
   const states = choice("status", "All states", Object.entries(STATES).map(([name, [text]]) => [name, text]));
   const hint = h("p.quiet.small", { hidden: true }, "This server is older than the page and cannot filter its list; search its texts instead.");
+  const kept = h("p.quiet.small", { hidden: true });
   const stage = h("div.stage");
-  fill(place, h("div.adding", dropZone(place), tasks), h("div.toolbar", words, formats, states, range), heard, hint, stage);
+  const adding = h("div.adding", h("div.card", { "aria-busy": "true" }), tasks);
+  fill(place, adding, h("div.toolbar", words, formats, states, range), heard, hint, kept, stage);
 
   function choice(name, none, options) {
     return h("select", { "aria-label": none, onchange: (event) => narrow(name, event.target.value) },
@@ -43,12 +46,18 @@ export function showDocuments(place) {
   const narrowed = () => Object.values(only).some(Boolean);
 
   let table;
+  let mayRemove = true;
   let ended = false;
   const nothing = h("div", { hidden: true });
   const start = () => abilities().then((can) => {
     if (ended || !can.knowledge) return;
     for (const [field, name] of [[words, "filter"], [formats, "format"], [states, "status"]]) field.disabled = !can.show.has(name);
     hint.hidden = can.show.has("filter");
+    const [unadded, unimported] = [can.lacks("knowledge-add", "Adding files"), can.lacks("knowledge-import", "Adding from a path")];
+    adding.firstElementChild.replaceWith(unadded ? noDropZone(place, unadded, { paths: !unimported }) : dropZone(place, { paths: !unimported }));
+    mayRemove = !can.lacks("knowledge-remove", "");
+    kept.hidden = mayRemove;
+    fill(kept, mayRemove ? null : ticked(can.lacks("knowledge-remove", "Removing a document")));
     const sortable = (name) => (can.sorts.has(name) ? name : undefined);
     table = virtualTable({
       label: "Documents",
@@ -77,7 +86,7 @@ export function showDocuments(place) {
         if (heard.textContent !== sum) heard.textContent = sum;
         table.element.hidden = !total;
         nothing.hidden = Boolean(total);
-        if (!total) fill(nothing, narrowed() ? empty("No document is like that", "Use fewer letters, or all formats and states.", h("button", { onclick: all }, "Show all documents")) : firstSteps());
+        if (!total) fill(nothing, narrowed() ? empty("No document is like that", "Use fewer letters, or all formats and states.", h("button", { onclick: all }, "Show all documents")) : firstSteps(!can.lacks("knowledge-add", "")));
       },
       onfailure(error) {
         if (error.kind === "offline") return;
@@ -106,7 +115,7 @@ export function showDocuments(place) {
       name, item.format?.toUpperCase() ?? "", bytes(item.size_bytes ?? 0), item.chunk_count ? number(item.chunk_count) : "–",
       item.warning ? h("button.why", { onclick: () => explain(item), "aria-label": `${state}: why? ${item.filename}` }, badge(`${state}: why?`, kind)) : badge(state, kind),
       when(item.date_added),
-      h("button.plain", { onclick: () => remove(item), "aria-label": `Remove ${item.filename}`, title: "Remove" }, icon("trash")),
+      mayRemove && h("button.plain", { onclick: () => remove(item), "aria-label": `Remove ${item.filename}`, title: "Remove" }, icon("trash")),
     ];
   }
 
@@ -124,14 +133,15 @@ export function showDocuments(place) {
 
   async function explain(item) {
     const isFailed = item.processing_status === "failed";
+    const goes = isFailed && mayRemove;
     const again = await dialog({
       title: isFailed ? "This document could not be read" : "A part of this document could not be read",
-      body: [h("p.break", h("strong", item.filename)), h("p.problem", { class: isFailed ? "" : "warn" }, sentence(item.warning)),
+      body: [h("p.break", h("strong", item.filename)), h("p.problem", { class: isFailed ? "" : "warn" }, sentence(item.warning ?? "")),
         h("p.quiet", isFailed ? "Mend the file and add it again; it then takes the place of this entry." : "What could be read is found by searches.")],
-      confirm: isFailed ? "Remove from the list" : "OK",
+      confirm: goes ? "Remove from the list" : "OK",
       cancel: "Close",
     });
-    if (!again || !isFailed) return;
+    if (!again || !goes) return;
     try {
       await call("knowledge-remove", { document_id: item.id, confirm: true });
     } catch (error) {
@@ -172,9 +182,6 @@ export async function confirmRemoval(item) {
   }
 }
 
-const firstSteps = () => empty("No documents yet",
-  "Drop a file or a whole folder above. It can be searched within seconds.",
-  "On the command line it is:", copyable("corbie add ~/Documents"));
-
-/** A sentence that begins and ends like one. */
-const sentence = (text = "") => (text.charAt(0).toUpperCase() + text.slice(1)).replace(/([^.!?])$/, "$1.");
+const firstSteps = (mayAdd) => (mayAdd
+  ? empty("No documents yet", "Drop a file or a whole folder above. It can be searched within seconds.", "On the command line it is:", copyable("corbie add ~/Documents"))
+  : empty("No documents yet", "Once there are some, they are listed here and can be searched."));

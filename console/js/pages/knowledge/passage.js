@@ -43,11 +43,15 @@ function excerpt(text, query) {
   return [from ? "… " : "", marked(part, findWords(part, query))];
 }
 
+/** The least that two decimals can show; what is found and is below is not nothing. */
+const SHOWN_SCORE = 0.01;
+export const isFaint = (found) => (found.relevance_score ?? 0) < SHOWN_SCORE;
+
 export function score(value) {
   const fill = h("span.fill");
   fill.style.transform = `scaleX(${Math.max(0, Math.min(1, value))})`;
   return h("span.score", { title: "How probable it is that this passage answers the question, from 0 to 1" },
-    h("span.track", { "aria-hidden": "true" }, fill), h("span.visually-hidden", "Relevance "), value.toFixed(2));
+    h("span.track", { "aria-hidden": "true" }, fill), h("span.visually-hidden", "Relevance "), value < SHOWN_SCORE ? `< ${SHOWN_SCORE}` : value.toFixed(2));
 }
 
 /** One result. { number: as answers cite it, onopen } */

@@ -3,9 +3,9 @@
 import { h, fill, icon, debounce } from "../../dom.js";
 import { call } from "../../mcp.js";
 import { empty, problem } from "../../components/parts.js";
-import { milliseconds, plural } from "../../format.js";
+import { milliseconds, number, plural } from "../../format.js";
 import { FORMATS } from "./formats.js";
-import { passage } from "./passage.js";
+import { isFaint, passage } from "./passage.js";
 
 /** How long the reader must pause before what is typed is searched for, in milliseconds, and how long it must be. */
 const PAUSE = 350;
@@ -72,7 +72,9 @@ export function showSearch(place, [query]) {
         h("p.small", h("kbd", "/"), " comes back to this field, ", h("kbd", "Enter"), " searches.")));
       return;
     }
-    fill(count, reply.results.length ? `${plural(reply.results.length, "passage")} in ${milliseconds(Math.max(1, reply.search_time_ms))}` : "");
+    const faint = reply.results.filter(isFaint).length;
+    fill(count, reply.results.length ? [`${plural(reply.results.length, "passage")} in ${milliseconds(Math.max(1, reply.search_time_ms))}. The number at each is how probable it is that it answers, from 0 to 1.`,
+      faint ? ` ${faint === 1 ? "One is" : `${number(faint)} are`} below 0.01: some words or the subject are alike, and it hardly answers.` : ""] : "");
     fill(results, reply.results.length
       ? reply.results.map((found) => passage(found, kept.query, { onopen: () => (kept.opened = found.chunk_id) }))
       : empty("Nothing found", "No document is about that. Use other words, or fewer of them.",

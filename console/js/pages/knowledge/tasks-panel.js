@@ -4,10 +4,12 @@ import { h, fill, icon } from "../../dom.js";
 import { tell } from "../../components/dialog.js";
 import { tellFailure } from "../../components/toast.js";
 import { number, seconds } from "../../format.js";
-import { allJobs, cancel, forgetEnded, goneJobs, isOver, onJobs } from "./tasks.js";
+import { allJobs, cancel, forgetEnded, goneFailed, goneJobs, isOver, onJobs } from "./tasks.js";
 
 /** How many are drawn; the rest is counted. */
 const DRAWN = 40;
+/** Longer messages than this do not fit into a row and can be read as a whole. */
+const LONG = 80;
 const ORDER = { sending: 0, running: 1, failed: 2, queued: 3, waiting: 4, cancelled: 5, completed: 6 };
 
 /** Draws into `place`; gives a function that ends it. `changed` is called when something has come to its end. */
@@ -17,7 +19,8 @@ export function showTasks(place, changed) {
   const list = h("ul.jobs", { "aria-label": "Tasks", tabindex: "0" });
   const all = h("button.plain.small", { onclick: () => Promise.all(allJobs().filter((job) => !isOver(job) && !job.fixed).map((job) => cancel(job).catch(tellFailure))) }, "Cancel all");
   const clear = h("button.plain.small", { onclick: forgetEnded }, "Clear");
-  fill(place, h("header", h("h2", "Being added"), summary, h("span.push", all, clear)), list);
+  const title = h("h2");
+  fill(place, h("header", title, summary, h("span.push", all, clear)), list);
 
   const draw = () => {
     const jobs = allJobs();
@@ -27,7 +30,10 @@ export function showTasks(place, changed) {
     const drawn = chosen.sort((a, b) => a.key - b.key);
     all.hidden = jobs.length - over.length < 2;
     clear.hidden = !over.length;
-    fill(summary, jobs.length ? `${number(over.length + goneJobs())} of ${number(jobs.length + goneJobs())} done` : "");
+    const failed = over.filter((job) => job.state === "failed").length + goneFailed();
+    const added = over.length + goneJobs() > failed + over.filter((job) => job.state === "cancelled").length;
+    fill(title, over.length < jobs.length || !jobs.length ? "Being added" : added ? "Added" : "Not added");
+    fill(summary, jobs.length ? `${number(over.length + goneJobs())} of ${number(jobs.length + goneJobs())} done${failed ? `, ${number(failed)} failed` : ""}` : "");
     const keys = new Set(drawn.map((job) => job.key));
     for (const [key, row] of rows) if (!keys.has(key)) (row.element.remove(), rows.delete(key));
     list.querySelector(".job-none")?.remove();
@@ -37,7 +43,7 @@ export function showTasks(place, changed) {
       row.update();
       if (list.children[at] !== row.element) list.insertBefore(row.element, list.children[at] ?? null);
     });
-    if (!jobs.length) list.append(h("li.job-none", "Nothing is being added right now. What you drop here is read in the background; you can go on working."));
+    if (!jobs.length) list.append(h("li.job-none", "Nothing is being added right now. Files are read in the background; you can go on working."));
     else if (jobs.length > DRAWN) list.append(h("li.job-none", `And ${number(jobs.length + goneJobs() - DRAWN)} more.`));
   };
   draw();
@@ -71,6 +77,7 @@ function makeRow(job) {
     said = text + left;
     const failed = (job.files ?? []).filter((file) => file.status === "failed");
     fill(step, over ? icon({ completed: "check", failed: "warn" }[job.state] ?? "close") : null, h("span.break", { title: text }, text), left ? h("span.left", left) : null,
+      over && text.length > LONG ? h("button.plain.small", { onclick: () => tell(job.name, h("p.break", text)) }, "Whole message") : null,
       failed.length ? h("button.plain.small", { onclick: () => showFailed(failed) }, "Which failed?") : null,
       job.document ? h("a", { href: `#/knowledge/document/${encodeURIComponent(job.document)}` }, "Open") : null);
   };

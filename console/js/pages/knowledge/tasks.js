@@ -14,7 +14,7 @@ const LISTED = 200;
 /** How many that have ended are kept: imports and folders have thousands, and a tab stays open for weeks. */
 const KEPT = 300;
 
-/** By key, oldest first: { key, name, state, share, step, message, task, stop } with state one of
+/** By key, oldest first: { key, name, state, share, step, message, task, stop, lost: a file whose answer was lost } with state one of
  *  waiting, sending, queued, running, completed, failed, cancelled. */
 const jobs = new Map();
 const listeners = new Set();
@@ -23,11 +23,13 @@ let ending;
 let shown = 0;
 let told = false;
 let gone = 0;
+let goneBadly = 0;
 
 export const isOver = (job) => ["completed", "failed", "cancelled"].includes(job.state);
 export const allJobs = () => [...jobs.values()];
 /** How many have ended and are no longer kept. */
 export const goneJobs = () => gone;
+export const goneFailed = () => goneBadly;
 export const activeJobs = () => allJobs().filter((job) => !isOver(job));
 
 /** A new piece of work. */
@@ -39,7 +41,7 @@ export function begin(name, values = {}) {
 }
 
 export function change(job, values) {
-  const ended = !isOver(job) && ["completed", "failed", "cancelled"].includes(values.state);
+  const ended = !isOver(job) && isOver(values);
   // The list of the server may have told of a task before the call that began it was answered.
   if (values.task && !job.task) for (const other of allJobs()) if (other !== job && other.task === values.task) jobs.delete(other.key);
   Object.assign(job, values);
@@ -47,10 +49,18 @@ export function change(job, values) {
   tell(ended);
 }
 
+/** The answer about a file was lost on its way, so nobody knows whether the server took it; if it did, its task is listed. */
+export function lose(job, filename, message) {
+  const listed = allJobs().find((other) => other.key > job.key && other.task && !other.stop && other.name === shownName(filename));
+  if (!listed) return change(job, { state: "failed", message, lost: filename });
+  const { key, name, ...task } = listed;
+  change(job, task);
+}
+
 /** Takes what has ended off the list. */
 export function forgetEnded() {
   for (const job of allJobs()) if (isOver(job)) jobs.delete(job.key);
-  gone = 0;
+  gone = goneBadly = 0;
   tell(false);
 }
 
@@ -60,8 +70,11 @@ function dropOldest() {
   if (over.length <= KEPT) return;
   const isGood = (job) => job.state === "completed";
   const order = [...over.filter(isGood), ...over.filter((job) => !isGood(job))];
-  for (const job of order.slice(0, over.length - KEPT)) jobs.delete(job.key);
-  gone += over.length - KEPT;
+  for (const job of order.slice(0, over.length - KEPT)) {
+    jobs.delete(job.key);
+    gone++;
+    if (job.state === "failed") goneBadly++;
+  }
 }
 
 /** Ends a piece of work, wherever it is. */
@@ -123,21 +136,25 @@ function follow() {
 }
 
 async function round() {
-  const known = new Map(allJobs().filter((job) => job.task).map((job) => [job.task, job]));
   const seen = new Set();
   if ((await abilities()).tasks) {
     const { tasks } = await call("knowledge-tasks", { limit: LISTED, active_only: true }, { quiet: true });
+    // Looked at only now: a file that was sent may have become a task while the list was on its way.
+    const known = new Map(allJobs().filter((job) => job.task).map((job) => [job.task, job]));
     for (const task of tasks) {
       seen.add(task.task_id);
-      const job = known.get(task.task_id);
+      const job = known.get(task.task_id) ?? allJobs().find((other) => isSameFile(other, task.filename));
       const values = { task: task.task_id, fixed: task.can_cancel === false, ...read(task) };
       if (!job) begin(task.filename ?? "Import of files on the server", values);
-      else if (!isOver(job)) change(job, values);
+      else if (!isOver(job) || isSameFile(job, task.filename)) change(job, values);
     }
   }
   // What is not listed has ended, or the server does not list.
   await Promise.all(activeJobs().filter((job) => job.task && !seen.has(job.task)).slice(0, ASKED).map(look));
 }
+
+/** Whether a task is of a file whose sending only seemed to fail: the server took it, and its answer was lost. */
+const isSameFile = (job, filename) => job.lost !== undefined && !job.task && shownName(job.lost) === shownName(filename ?? "");
 
 async function look(job) {
   try {

@@ -5,6 +5,7 @@ import { observe, request } from "../../mcp.js";
 import { badge, json, problem } from "../../components/parts.js";
 import { dialog } from "../../components/dialog.js";
 import { milliseconds } from "../../format.js";
+import { lacking } from "../../allowed.js";
 import { fields } from "./fields.js";
 import { ticked } from "../../components/said.js";
 
@@ -17,6 +18,7 @@ export function form(place, tool) {
   const outcome = h("div.stack", { "aria-live": "polite" });
   const stop = h("button", { type: "button", hidden: true, onclick: () => running?.abort() }, "Cancel");
   const go = h("button.main", { type: "submit" }, "Call");
+  const missing = lacking(tool, `\`${tool.name}\``);
   let running;
 
   written.addEventListener("change", () => {
@@ -29,13 +31,15 @@ export function form(place, tool) {
   const card = h("form.card.stack", { onsubmit: submit, novalidate: true },
     h("header", h("h2.break", tool.name), annotations.readOnlyHint ? badge("reads only", "good") : null, annotations.destructiveHint ? badge("destructive", "bad") : null),
     h("p.quiet", tool.description),
+    missing ? h("p.quiet", ticked(missing)) : null,
     body, raw, wrong,
-    h("div.row", go, stop, h("label.inline", written, "Write the arguments as JSON")),
+    missing ? null : h("div.row", go, stop, h("label.inline", written, "Write the arguments as JSON")),
     h("details", h("summary", "Schema"), json(inputSchema)));
   fill(place, card, outcome);
 
   async function submit(event) {
     event.preventDefault();
+    if (missing) return;
     fill(wrong);
     let args;
     try {
