@@ -41,7 +41,7 @@ pub(super) fn look(text: &str) -> Found {
         return Found::Nobody;
     }
     let process = process();
-    match answers.iter().any(|answer| health::is_corbie(answer, process.as_ref())) {
+    match answers.into_iter().any(|answer| health::is_corbie(answer, process.as_ref())) {
         true => Found::Corbie,
         false => Found::Other(process),
     }
@@ -97,6 +97,15 @@ mod tests {
             assert_eq!(look(elsewhere), Found::NotAsked);
         }
         assert_eq!(look("${input:url}"), Found::NotAsked);
+    }
+
+    #[test]
+    fn who_speaks_https_is_told_from_nobody_without_being_asked() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://127.0.0.1:{}/mcp", taken.local_addr().unwrap().port());
+        assert_eq!(look(&url), Found::NotAsked);
+        drop(taken);
+        assert_eq!(look(&url), Found::Nobody);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(super) fn is_taken(address: SocketAddr) -> bool {
 }
 
 /// Whether an answer is of corbie. Where it does not say, the process does, if it can be known.
-pub(super) fn is_corbie(answer: &Answer, process: Option<&(u32, String)>) -> bool {
+pub(super) fn is_corbie(answer: Answer, process: Option<&(u32, String)>) -> bool {
     match answer {
         Answer::Corbie => true,
         Answer::Well => process.is_none_or(|(_, name)| name == PROGRAM),
@@ -89,12 +89,12 @@ mod tests {
     fn only_who_tells_what_corbie_tells_is_taken_for_it() {
         let process = |name: &str| Some((1, name.to_owned()));
         let long = read("HTTP/1.1 200 OK\r\n\r\n{\"status\":\"ok\",\"protocol_versions\":[]}");
-        assert!(is_corbie(&long, process("proxy").as_ref()));
+        assert!(is_corbie(long, process("proxy").as_ref()));
         let short = read("HTTP/1.1 200 OK\r\n\r\n{\"status\":\"ok\"}");
-        assert!(is_corbie(&short, process("corbie").as_ref()) && is_corbie(&short, None));
-        assert!(!is_corbie(&short, process("other").as_ref()));
+        assert!(is_corbie(short, process("corbie").as_ref()) && is_corbie(short, None));
+        assert!(!is_corbie(short, process("other").as_ref()));
         for other in ["", "HTTP/1.1 200 OK\r\n\r\nhi", "HTTP/1.1 200 OK\r\n\r\n{\"status\":\"up\"}"] {
-            assert!(!is_corbie(&read(other), process("corbie").as_ref()), "{other}");
+            assert!(!is_corbie(read(other), process("corbie").as_ref()), "{other}");
         }
     }
 

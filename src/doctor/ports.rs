@@ -102,5 +102,5 @@ fn answers_as_corbie(address: SocketAddr, process: Option<&(u32, String)>) -> bo
     let here = IpAddr::from([127, 0, 0, 1]);
     let ip = if address.ip().is_unspecified() { here } else { address.ip() };
     let asked = health::ask((ip, address.port()).into(), &format!("localhost:{}", address.port()), "/health");
-    health::is_corbie(&asked.unwrap_or(Answer::Other), process)
+    health::is_corbie(asked.unwrap_or(Answer::Other), process)
 }
