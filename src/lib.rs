@@ -28,4 +28,5 @@ pub mod reload;
 pub mod route;
 pub mod telemetry;
 pub mod upstream;
+mod whole_file;
 pub mod workers;

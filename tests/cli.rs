@@ -19,6 +19,8 @@ mod commands;
 mod completions;
 #[path = "cli/connect.rs"]
 mod connect;
+#[path = "cli/connect_told.rs"]
+mod connect_told;
 #[path = "cli/console.rs"]
 mod console;
 #[cfg(unix)]

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::token::{TokenName, TokenRecord};
+use crate::whole_file::{self, Access, folder_of};
 
 /// Where tokens are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,35 +102,20 @@ impl TokenFile {
         &self,
         change: impl FnOnce(&mut Vec<TokenRecord>) -> Result<T, TokenFileError>,
     ) -> Result<T, TokenFileError> {
-        let folder = self.0.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        private_folder(folder).map_err(|error| self.io(error))?;
+        private_folder(folder_of(&self.0)).map_err(|error| self.io(error))?;
         let lock = private_file(&self.beside("lock")).map_err(|error| self.io(error))?;
         lock.lock().map_err(|error| self.io(error))?;
         let mut tokens = self.read()?;
         let changed = change(&mut tokens)?;
-        self.write(folder, tokens).map_err(|error| self.io(error))?;
+        self.write(tokens).map_err(|error| self.io(error))?;
         Ok(changed)
     }
 
     /// Puts a whole new file in the place of the old one: a kill leaves one or the other.
-    fn write(&self, folder: &Path, tokens: Vec<TokenRecord>) -> io::Result<()> {
-        let next = self.beside("new");
-        // One that somebody else has left there, or a link, is not written to.
-        match fs::remove_file(&next) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = private_file(&next)?;
+    fn write(&self, tokens: Vec<TokenRecord>) -> io::Result<()> {
         let mut text = serde_json::to_string_pretty(&Content { version: VERSION, tokens })?;
         text.push('\n');
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&next, &self.0)?;
-        // The name is safe on the disk only with its folder.
-        if let Ok(folder) = File::open(folder) {
-            let _ = folder.sync_all();
-        }
-        Ok(())
+        whole_file::prepare(&self.0, text.as_bytes(), Access::Owner)?.replace()
     }
 
     fn beside(&self, ending: &str) -> PathBuf {

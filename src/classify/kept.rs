@@ -3,13 +3,12 @@
 //! Everything here waits for disks; callers do it aside.
 
 use std::fs::{File, Metadata};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tempfile::NamedTempFile;
 
-use crate::owner;
+use crate::whole_file::{self, Access};
 
 /// The largest text that is shown, checked or saved through the server. Larger taxonomies are changed in their files.
 pub(super) const MOST_BYTES: usize = 1 << 20;
@@ -95,17 +94,13 @@ pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result
         return Ok(Replaced { version: version(text), backup: None });
     }
     let backup = put_aside(&target, &before, &metadata).map_err(unwritable(&target))?;
-    let file = prepared(&target, text, &metadata).map_err(unwritable(&target))?;
+    let file = whole_file::prepare(&target, text.as_bytes(), Access::Like(&metadata)).map_err(unwritable(&target))?;
     // Somebody may have written meanwhile: disks take their time.
     if read(&target).ok().flatten().as_deref() != Some(&*before) {
         let _ = std::fs::remove_file(&backup);
         return Err(NotReplaced::Changed);
     }
-    file.persist(&target).map_err(|failed| unwritable(&target)(failed.error))?;
-    // The names are safe only when the folder is; where it cannot be opened, the files are there all the same.
-    if let Some(folder) = target.parent().and_then(|folder| File::open(folder).ok()) {
-        let _ = folder.sync_all();
-    }
+    file.replace().map_err(unwritable(&target))?;
     Ok(Replaced { version: version(text), backup: Some(backup) })
 }
 
@@ -118,7 +113,7 @@ fn target(path: &Path) -> Result<PathBuf, String> {
 fn put_aside(target: &Path, text: &str, metadata: &Metadata) -> std::io::Result<PathBuf> {
     let newest = copies(target).into_iter().max().unwrap_or_default();
     let path = copy(target, newest + 1);
-    prepared(&path, text, metadata)?.persist_noclobber(&path).map_err(|failed| failed.error)?;
+    whole_file::prepare(&path, text.as_bytes(), Access::Like(metadata))?.create()?;
     for old in copies(target).into_iter().filter(|number| number + MOST_COPIES <= newest + 1) {
         let _ = std::fs::remove_file(copy(target, old));
     }
@@ -141,17 +136,6 @@ fn copy(target: &Path, number: u64) -> PathBuf {
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".bak-{number}"));
     target.with_file_name(name)
-}
-
-/// A file in the same folder, so that it can be renamed; it goes away unless it is.
-fn prepared(path: &Path, text: &str, before: &Metadata) -> std::io::Result<NamedTempFile> {
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let mut file = tempfile::Builder::new().prefix(".corbie-").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    owner::keep(file.as_file(), before)?;
-    file.as_file().set_permissions(before.permissions())?;
-    file.as_file().sync_all()?;
-    Ok(file)
 }
 
 #[cfg(unix)]

@@ -1,48 +1,29 @@
-//! Writes files that are there as a whole or not at all, whatever happens in between.
+//! Files that commands write for people, and what is said where they cannot be written.
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use tempfile::{NamedTempFile, PersistError};
+use crate::whole_file::{self, Access, Prepared};
 
 /// Writes a file that must not be there yet.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    place(path, bytes, NamedTempFile::persist_noclobber)
+    place(path, bytes, Prepared::create)
 }
 
 /// Writes a file in the place of the one that may be there.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    place(path, bytes, NamedTempFile::persist)
+    place(path, bytes, Prepared::replace)
 }
 
 pub(super) fn exists(path: &Path) -> String {
     format!("`{}` exists already; give another name, or `--force` to replace it", path.display())
 }
 
-type Place<'a> = fn(NamedTempFile, &'a Path) -> Result<std::fs::File, PersistError>;
-
-fn place<'a>(path: &'a Path, bytes: &[u8], into: Place<'a>) -> Result<(), String> {
-    let unwritable = |error: &std::io::Error| match error.kind() {
+fn place(path: &Path, bytes: &[u8], into: fn(Prepared) -> io::Result<()>) -> Result<(), String> {
+    whole_file::prepare(path, bytes, Access::AsUsual).and_then(into).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
         _ => format!("`{}` cannot be written: {error}", path.display()),
-    };
-    let file = prepared(path, bytes).map_err(|error| unwritable(&error))?;
-    into(file, path).map_err(|failed| unwritable(&failed.error))?;
-    Ok(())
-}
-
-/// A file in the same folder, so that it can be renamed; it goes away unless it is.
-fn prepared(path: &Path, bytes: &[u8]) -> std::io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut options = tempfile::Builder::new();
-    options.prefix(".corbie-");
-    // As other new files: the bits that the process takes away are taken away here too.
-    #[cfg(unix)]
-    options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = options.tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    Ok(file)
+    })
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What a client is told of this program, in the words that it understands.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 
 use super::client::Client;
-use super::edit;
+use super::edit::{self, Format};
 
 /// How a client reaches this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +15,9 @@ pub enum Connection {
     /// It is served there already.
     Url(String),
 }
+
+/// Of each step inwards in a new file.
+const INDENT: &str = "  ";
 
 impl Connection {
     /// The entry for one client.
@@ -46,5 +51,67 @@ impl Connection {
     pub fn snippet(&self, client: Client, name: &str) -> String {
         edit::set(client.format(), "", client.section(), name, &self.entry(client))
             .expect("a new file has nothing in the way")
+    }
+
+    /// The entry alone, for a section that is there. In TOML that is a table of its own.
+    pub fn member(&self, client: Client, name: &str) -> String {
+        self.inside(client, name, 2)
+    }
+
+    /// The section with this entry alone, for a file that has none.
+    pub fn section(&self, client: Client, name: &str) -> String {
+        self.inside(client, name, 1)
+    }
+
+    /// What is so many brackets deep in the snippet, as far to the left as it goes.
+    fn inside(&self, client: Client, name: &str, depth: usize) -> String {
+        let snippet = self.snippet(client, name);
+        if client.format() == Format::Toml {
+            return snippet;
+        }
+        let lines: Vec<&str> = snippet.lines().collect();
+        let inside = lines.get(depth..lines.len().saturating_sub(depth)).unwrap_or_default();
+        let brackets_indent = INDENT.repeat(depth);
+        inside.iter().map(|line| format!("{}\n", line.strip_prefix(&brackets_indent).unwrap_or(line))).collect()
+    }
+}
+
+/// The program that an entry starts, if it is named by its path and is not there.
+pub fn missing_program(entry: &Value) -> Option<&str> {
+    let is_missing = |command: &&str| Path::new(command).is_absolute() && !Path::new(command).is_file();
+    entry.get("command").and_then(Value::as_str).filter(is_missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_snippet_fit_where_they_are_told_to_go() {
+        let connection = Connection::Program { command: "/bin/corbie".into(), arguments: vec!["stdio".into()] };
+        for client in Client::ALL.into_iter().filter(|client| client.format() == Format::Json) {
+            let entry = json!({ "corbie": connection.entry(client) });
+            let parsed =
+                |text: String| serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            assert_eq!(parsed(format!("{{{}}}", connection.member(client, "corbie"))), entry);
+            assert_eq!(
+                parsed(format!("{{{}}}", connection.section(client, "corbie"))),
+                json!({ client.section(): entry })
+            );
+            assert!(connection.member(client, "corbie").starts_with("\"corbie\": {\n  \""));
+        }
+        assert!(connection.member(Client::Codex, "corbie").starts_with("[mcp_servers.corbie]\n"));
+    }
+
+    #[test]
+    fn only_a_program_named_by_its_path_can_be_missing() {
+        let missing = |entry: Value| missing_program(&entry).map(str::to_owned);
+        assert_eq!(missing(json!({ "command": "/nowhere/corbie" })).as_deref(), Some("/nowhere/corbie"));
+        for there in [json!({ "command": "corbie" }), json!({ "url": "http://localhost:8090/mcp" }), json!(1)] {
+            assert_eq!(missing(there), None);
+        }
+        let here = std::env::current_exe().unwrap();
+        assert_eq!(missing(json!({ "command": here })), None);
+        assert!(missing(json!({ "command": here.parent().unwrap() })).is_some(), "a folder is no program");
     }
 }

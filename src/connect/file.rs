@@ -1,10 +1,10 @@
 //! The files of clients on the disk: read within bounds, put aside before a change, and changed as a whole or not at all.
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use crate::owner;
+use crate::whole_file::{self, Access, folder_of};
 
 /// How large a client's file may be. Some keep more than settings in it, but none comes near this.
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
@@ -114,28 +114,21 @@ impl Opened {
     fn write(&self, text: &str, readers: Readers, metadata: Option<&Metadata>) -> Result<(), Error> {
         let path = &self.path;
         let unwritable = |error| Error::Unwritable { path: path.clone(), error };
-        let folder = folder_of(path);
-        let mut file = options(readers).tempfile_in(folder).map_err(unwritable)?;
-        file.write_all(text.as_bytes()).map_err(unwritable)?;
-        if let Some(metadata) = metadata {
-            owner::keep(file.as_file(), metadata).map_err(unwritable)?;
-            file.as_file().set_permissions(metadata.permissions()).map_err(unwritable)?;
-        }
-        file.as_file().sync_all().map_err(unwritable)?;
+        let access = match (metadata, readers) {
+            (Some(metadata), _) => Access::Like(metadata),
+            (None, Readers::Owner) => Access::Owner,
+            (None, Readers::AsUsual) => Access::AsUsual,
+        };
+        let file = whole_file::prepare(path, text.as_bytes(), access).map_err(unwritable)?;
         // Clients write into their own files; what they wrote since we looked must not be lost.
         if open(path)?.text != self.text {
             return Err(Error::Changed { path: path.clone() });
         }
-        let placed = if self.exists() { file.persist(path) } else { file.persist_noclobber(path) };
-        placed.map_err(|failed| match failed.error.kind() {
+        let placed = if self.exists() { file.replace() } else { file.create() };
+        placed.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Error::Changed { path: path.clone() },
-            _ => unwritable(failed.error),
-        })?;
-        // The new name has to last as well; where a folder cannot be opened, the system sees to it.
-        if let Ok(folder) = File::open(folder) {
-            let _ = folder.sync_all();
-        }
-        Ok(())
+            _ => unwritable(error),
+        })
     }
 
     /// A copy beside the file, under a name that nothing has yet, for the same readers.
@@ -143,20 +136,17 @@ impl Opened {
         for number in 1..=MOST_BACKUPS {
             let path = backup_path(&self.path, number);
             let unwritable = |error| Error::Unwritable { path: path.clone(), error };
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut copy = match options.open(&path) {
-                Ok(copy) => copy,
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            if path.symlink_metadata().is_ok() {
+                continue;
+            }
+            let copy =
+                whole_file::prepare(&path, self.text().as_bytes(), Access::Like(metadata)).map_err(unwritable)?;
+            match copy.create() {
+                Ok(()) => return Ok(path),
+                // Somebody was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(unwritable(error)),
-            };
-            copy.write_all(self.text().as_bytes()).map_err(unwritable)?;
-            owner::keep(&copy, metadata).map_err(unwritable)?;
-            copy.set_permissions(metadata.permissions()).map_err(unwritable)?;
-            copy.sync_all().map_err(unwritable)?;
-            return Ok(path);
+            }
         }
         Err(Error::TooManyBackups { path: self.path.clone() })
     }
@@ -191,20 +181,4 @@ fn followed(path: &Path) -> Result<PathBuf, Error> {
         }
     }
     Err(Error::Links { path: path.to_owned() })
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn options(readers: Readers) -> tempfile::Builder<'static, 'static> {
-    let mut options = tempfile::Builder::new();
-    options.prefix(".corbie-");
-    #[cfg(unix)]
-    if readers == Readers::AsUsual {
-        options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    }
-    #[cfg(not(unix))]
-    let _ = readers;
-    options
 }

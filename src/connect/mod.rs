@@ -39,6 +39,16 @@ pub struct Change {
     pub was_there: bool,
 }
 
+/// What a file has besides the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    Nothing,
+    /// Other members, and no other servers.
+    Settings,
+    /// So many other servers.
+    Servers(usize),
+}
+
 /// Why a client cannot be connected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -91,7 +101,20 @@ fn change(place: &Place, edit: impl FnOnce(&str) -> Result<(String, bool), Refus
     Ok(Change { opened, text, was_there })
 }
 
+impl Error {
+    /// A person can put the file right, and the entry into it.
+    pub fn is_mistake_in_the_file(&self) -> bool {
+        matches!(self, Error::Refused { .. } | Error::File(file::Error::NotUtf8 { .. }))
+    }
+}
+
 impl Change {
+    /// What else the file has now.
+    pub fn beside(&self, place: &Place) -> Result<Beside, Error> {
+        let found = edit::beside(place.client.format(), self.opened.text(), place.client.section(), &place.name);
+        found.map_err(|why| Error::Refused { file: place.file.clone(), why })
+    }
+
     /// Nothing would be different.
     pub fn is_none(&self) -> bool {
         self.opened.text() == self.text

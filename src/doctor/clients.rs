@@ -1,12 +1,14 @@
 //! Which MCP clients know this program, and whether what they know still holds.
 
-use std::path::Path;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use serde_json::Value;
 
+use super::client_url::{self, Found};
 use super::{Check, Findings, Subject};
-use crate::connect::{self, Client, Place};
+use crate::connect::{self, Client, Place, entry};
 
 /// What its entry is usually called.
 const NAME: &str = "corbie";
@@ -14,19 +16,40 @@ const NAME: &str = "corbie";
 pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     let places = subject.places.as_ref()?;
     let mut findings = Findings::default();
-    let mut connected = Vec::new();
+    let mut entries = Vec::new();
     for client in Client::ALL.into_iter().filter(|client| client.seems_installed(places)) {
-        let (id, title) = (client.id(), client.title());
+        let title = client.title();
         match connect::found(&Place { client, file: client.file(places), name: NAME.to_owned() }) {
             Ok(None) => {}
-            Ok(Some(entry)) => match entry["command"].as_str().filter(|command| is_gone(command)) {
-                Some(command) => findings.problem(
-                    format!("{title} starts `{command}`, which is not there"),
-                    format!("run `corbie connect {id} --write`"),
-                ),
-                None => connected.push(format!("{title}{}", by_url(&entry))),
-            },
+            Ok(Some(entry)) => entries.push((client, entry)),
             Err(error) => findings.problem(format!("{title} cannot read its servers: {error}"), "correct that file"),
+        }
+    }
+    let asked = ask(&entries).await;
+    let mut connected = Vec::new();
+    for (client, entry) in &entries {
+        let (id, title) = (client.id(), client.title());
+        if let Some(program) = entry::missing_program(entry) {
+            let advice = format!("run `corbie connect {id} --write`");
+            findings.problem(format!("{title} starts `{program}`, which is not there"), advice);
+            continue;
+        }
+        let url = url_of(entry);
+        let shown = url.map(client_url::shown).unwrap_or_default();
+        let advice = || format!("start `corbie serve` there, or run `corbie connect {id} --write` to have it started");
+        match url.and_then(|url| asked.get(url)) {
+            None => connected.push(title.to_owned()),
+            Some(Found::Corbie) => connected.push(format!("{title} at {shown}")),
+            Some(Found::NotAsked) => connected.push(format!("{title} at {shown} (not asked)")),
+            Some(Found::Nobody) => {
+                findings.problem(format!("{title} calls {shown}, where nobody answers"), advice());
+            }
+            Some(Found::Other(process)) => {
+                let who = process
+                    .as_ref()
+                    .map_or_else(|| "another program".to_owned(), |(id, name)| format!("`{name}` (process {id})"));
+                findings.problem(format!("{title} calls {shown}, where {who} is and no corbie"), advice());
+            }
         }
     }
     if !connected.is_empty() {
@@ -38,12 +61,20 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     findings.check("clients")
 }
 
-/// A program that is named by its path, and is not there.
-fn is_gone(command: &str) -> bool {
-    let path = Path::new(command);
-    path.is_absolute() && !path.exists()
+/// What is at each URL, all of them at once.
+async fn ask(entries: &[(Client, Value)]) -> BTreeMap<String, Found> {
+    let mut urls: Vec<String> = entries.iter().filter_map(|(_, entry)| url_of(entry)).map(str::to_owned).collect();
+    urls.sort_unstable();
+    urls.dedup();
+    let asking = urls.into_iter().map(|url| async {
+        let asked = url.clone();
+        // Whoever fails in a way nobody expected was not asked.
+        let found = tokio::task::spawn_blocking(move || client_url::look(&asked)).await.unwrap_or(Found::NotAsked);
+        (url, found)
+    });
+    join_all(asking).await.into_iter().collect()
 }
 
-fn by_url(entry: &Value) -> String {
-    entry["url"].as_str().map(|url| format!(" at {url}")).unwrap_or_default()
+fn url_of(entry: &Value) -> Option<&str> {
+    entry.get("url").and_then(Value::as_str)
 }

@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Check, Findings, Subject};
-use crate::knowledge::store::{self, Store};
+use crate::knowledge::store::{self, Glance, Store};
 
 /// With less than this, adding documents soon fails.
 const LITTLE: u64 = 1 << 30;
 /// With less than this, it fails now.
 const NOTHING: u64 = 64 << 20;
+/// How long the database is looked at: long enough for some gigabytes, and less than the whole check may take.
+const LOOK: Duration = Duration::from_secs(30);
 
 pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     let config = subject.config.as_ref()?;
@@ -25,10 +28,10 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
         );
         return findings.check("disk");
     };
-    tokio::task::spawn_blocking(move || look(&storage)).await.ok()?.check("disk")
+    tokio::task::spawn_blocking(move || look(&storage, LOOK)).await.ok()?.check("disk")
 }
 
-fn look(storage: &Path) -> Findings {
+fn look(storage: &Path, limit: Duration) -> Findings {
     let mut findings = Findings::default();
     let shown = storage.display();
     let advice = "give this user the folder, or set `knowledge.storage_path` to another";
@@ -55,8 +58,12 @@ fn look(storage: &Path) -> Findings {
         findings.ok("there are no documents yet");
         return findings;
     }
-    match store::glance(storage) {
-        Ok(()) => findings.ok("the database opens and is whole"),
+    match store::glance(storage, limit) {
+        Ok(Glance::Whole) => findings.ok("the database opens and is whole"),
+        Ok(Glance::Unfinished) => findings.note(
+            format!("the database opens; looking whether it is whole was not finished within {} s", limit.as_secs()),
+            "run `corbie knowledge check`, which takes as long as it needs",
+        ),
         Err(error) => findings.problem(
             error.to_string(),
             "run `corbie knowledge check`; `corbie knowledge repair` saves what can be saved",
@@ -80,4 +87,23 @@ fn free_bytes(folder: &Path) -> Option<u64> {
 #[cfg(not(unix))]
 fn free_bytes(_: &Path) -> Option<u64> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+    use crate::knowledge::store::Options;
+
+    #[test]
+    fn a_database_too_large_for_the_time_is_noted_and_is_no_problem() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Store::open(folder.path(), Options::default()).unwrap());
+        let check = look(folder.path(), Duration::ZERO).check("disk").unwrap();
+        assert_eq!(check.state, State::Note, "{check:?}");
+        assert!(check.found.contains("not finished within 0 s"), "{check:?}");
+        assert!(check.advice.as_ref().unwrap().contains("corbie knowledge check"), "{check:?}");
+        let whole = look(folder.path(), LOOK);
+        assert!(whole.0.iter().any(|(state, found, _)| *state == State::Ok && found.contains("is whole")), "{whole:?}");
+    }
 }

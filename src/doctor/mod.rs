@@ -6,13 +6,16 @@
 
 mod access;
 mod certificate;
+mod client_url;
 mod clients;
 mod configuration;
 mod disk;
+mod health;
 mod models;
 mod ocr;
 mod permissions;
 mod ports;
+mod process;
 mod providers;
 pub mod tool;
 mod validity;

@@ -1,22 +1,16 @@
 //! Whether the server can listen where it should, or already does.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::Value;
-
-use super::{Check, Findings, Subject};
+use super::health::{self, Answer};
+use super::{Check, Findings, Subject, process};
 use crate::config::Config;
 use crate::config::address::{HostPort, Listen};
 
 /// Where it listens if the settings do not say.
 const DEFAULT_PORTS: [u16; 2] = [8090, 3000];
-/// How long whoever has a port may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// More than any answer about health has.
-const MOST_BYTES: u64 = 64 * 1024;
 
 /// Who has a port.
 #[derive(Debug, PartialEq, Eq)]
@@ -92,7 +86,7 @@ fn holder(port: &HostPort, encrypted: bool) -> Holder {
                 let is_ours = match encrypted {
                     // Whoever speaks HTTPS is known by its name alone.
                     true => process.as_ref().is_some_and(|(_, name)| name == "corbie"),
-                    false => answers_as_corbie(*address, process.as_ref().map(|(_, name)| name.as_str())),
+                    false => answers_as_corbie(*address, process.as_ref()),
                 };
                 return if is_ours { Holder::Corbie } else { Holder::Other(process) };
             }
@@ -104,66 +98,9 @@ fn holder(port: &HostPort, encrypted: bool) -> Holder {
     Holder::Nobody
 }
 
-/// Asks for its health. To strangers corbie tells one word only, and then its process says who it is.
-fn answers_as_corbie(address: SocketAddr, process: Option<&str>) -> bool {
-    let ip = if address.ip().is_unspecified() { [127, 0, 0, 1].into() } else { address.ip() };
-    let asked = || -> std::io::Result<Vec<u8>> {
-        let mut stream = TcpStream::connect_timeout(&(ip, address.port()).into(), PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        write!(stream, "GET /health HTTP/1.1\r\nHost: localhost:{}\r\nConnection: close\r\n\r\n", address.port())?;
-        let mut answer = Vec::new();
-        // Whatever came before it was cut off may do.
-        let _ = stream.take(MOST_BYTES).read_to_end(&mut answer);
-        Ok(answer)
-    };
-    let answer = asked().unwrap_or_default();
-    let answer = String::from_utf8_lossy(&answer);
-    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    let body = body.find('{').zip(body.rfind('}')).and_then(|(start, end)| body.get(start..=end)).unwrap_or_default();
-    let health: Value = serde_json::from_str(body).unwrap_or_default();
-    let is_health = health["status"].as_str().is_some_and(|status| ["ok", "degraded"].contains(&status));
-    is_health && (health["protocol_versions"].is_array() || process.is_none_or(|name| name == "corbie"))
-}
-
-/// Which process listens at a port, as far as this user may know.
-#[cfg(target_os = "linux")]
-mod process {
-    use std::fs;
-
-    /// The state of a socket that listens, in the tables of the kernel.
-    const LISTENING: &str = "0A";
-
-    pub(super) fn listening_at(port: u16) -> Option<(u32, String)> {
-        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
-        let sockets: Vec<String> =
-            tables.iter().flat_map(|table| table.lines()).filter_map(|line| socket(line, port)).collect();
-        let processes = fs::read_dir("/proc").ok()?.flatten();
-        let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let id = ids.find(|id| has_one_of(*id, &sockets))?;
-        let name = fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
-        Some((id, crate::harmless::one_line(name.trim_end())))
-    }
-
-    /// What the socket of a line is called among the files of its process.
-    pub(super) fn socket(line: &str, port: u16) -> Option<String> {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let listens = fields.get(3) == Some(&LISTENING);
-        let (_, its_port) = fields.get(1)?.rsplit_once(':')?;
-        let is_it = u16::from_str_radix(its_port, 16).ok()? == port;
-        (listens && is_it).then(|| fields.get(9).map(|inode| format!("socket:[{inode}]")))?
-    }
-
-    fn has_one_of(id: u32, sockets: &[String]) -> bool {
-        let Ok(files) = fs::read_dir(format!("/proc/{id}/fd")) else { return false };
-        let mut targets = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
-        targets.any(|target| sockets.iter().any(|socket| target.as_os_str() == socket.as_str()))
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod process {
-    pub(super) fn listening_at(_: u16) -> Option<(u32, String)> {
-        None
-    }
+fn answers_as_corbie(address: SocketAddr, process: Option<&(u32, String)>) -> bool {
+    let here = IpAddr::from([127, 0, 0, 1]);
+    let ip = if address.ip().is_unspecified() { here } else { address.ip() };
+    let asked = health::ask((ip, address.port()).into(), &format!("localhost:{}", address.port()), "/health");
+    health::is_corbie(asked.unwrap_or(Answer::Other), process)
 }

@@ -1,4 +1,5 @@
-//! `corbie connect`: what clients are told, where it is written, and what is left alone.
+//! `corbie connect`: what clients are told, where it is written, and what is left alone. What people are told of it is
+//! held in `connect_told.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +10,10 @@ use tempfile::TempDir;
 use crate::process::{Ended, Setup, corbie, request};
 
 /// The home folder of somebody who uses all clients.
-struct Home(TempDir);
+pub(crate) struct Home(TempDir);
 
 /// Every client, where its file is below the home folder, and the member with its servers.
-const CLIENTS: [(&str, &str, &str); 7] = [
+pub(crate) const CLIENTS: [(&str, &str, &str); 7] = [
     ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"),
     ("claude-code", ".claude.json", "mcpServers"),
     ("cursor", ".cursor/mcp.json", "mcpServers"),
@@ -23,11 +24,11 @@ const CLIENTS: [(&str, &str, &str); 7] = [
 ];
 
 impl Home {
-    fn new() -> Home {
+    pub(crate) fn new() -> Home {
         Home(tempfile::tempdir().unwrap())
     }
 
-    fn with(file: &str, text: impl AsRef<[u8]>) -> (Home, PathBuf) {
+    pub(crate) fn with(file: &str, text: impl AsRef<[u8]>) -> (Home, PathBuf) {
         let home = Home::new();
         let path = home.path(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -35,7 +36,7 @@ impl Home {
         (home, path)
     }
 
-    fn path(&self, file: &str) -> PathBuf {
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
         self.0.path().join(file)
     }
 
@@ -45,7 +46,7 @@ impl Home {
     }
 
     #[track_caller]
-    fn run(&self, arguments: &str) -> String {
+    pub(crate) fn run(&self, arguments: &str) -> String {
         let ended = self.corbie(arguments).run("");
         assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{arguments}: {ended:?}");
         ended.out
@@ -67,7 +68,7 @@ fn read(path: &Path) -> Value {
     }
 }
 
-fn program() -> &'static str {
+pub(crate) fn program() -> &'static str {
     env!("CARGO_BIN_EXE_corbie")
 }
 
@@ -264,10 +265,26 @@ fn v13_broken_files_are_refused_and_left_as_they_are() {
         fs::write(&path, bytes).unwrap();
         for flag in ["--write", "--remove", "--dry-run", ""] {
             let ended = home.refused(&format!("connect {client} --file {} {flag}", path.display()));
-            assert!(ended.refusal().contains(why), "{ended:?}");
-            assert!(ended.refusal().contains(&path.display().to_string()), "{ended:?}");
+            assert!(ended.complaint().contains(why), "{ended:?}");
+            assert!(ended.complaint().contains(&path.display().to_string()), "{ended:?}");
             assert_eq!(fs::read(&path).unwrap(), bytes);
+            // What belongs into it is told all the same.
+            let (key, snippet) = match client {
+                "codex" => ("`mcp_servers`", "\n[mcp_servers.corbie]\ncommand = "),
+                _ => ("`mcpServers`", "\n{\n  \"mcpServers\": {\n    \"corbie\": {\n      \"command\": "),
+            };
+            let shown = ended.out.contains(&format!("`corbie` belongs into it, under {key}:"))
+                && ended.out.contains(snippet)
+                && ended.out.contains(program());
+            assert_eq!(shown, flag != "--remove", "{flag}: {ended:?}");
+            assert!(shown || ended.out.is_empty(), "{ended:?}");
         }
+        let told = home.refused(&format!("connect {client} --file {} --write --json", path.display()));
+        let told: Value = serde_json::from_str(&told.out).unwrap();
+        assert_eq!((&told["success"], &told["entry"]["command"]), (&json!(false), &json!(program())), "{told}");
+        assert!(told["message"].as_str().unwrap().contains(why), "{told}");
+        assert!(told["snippet"].as_str().unwrap().contains("corbie"), "{told}");
+        assert_eq!(fs::read(&path).unwrap(), bytes);
         assert_eq!(home.0.path().read_dir().unwrap().count(), 1, "nothing was put beside it");
     }
 }
@@ -333,54 +350,4 @@ fn v13_projects_have_files_of_their_own() {
         assert_eq!(Path::new(told["file"].as_str().unwrap()), folder.join(file));
         assert!(told["diff"].as_str().unwrap().contains(section), "{told}");
     }
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn v13_all_clients_are_listed_with_how_they_stand() {
-    let (home, _) = Home::with(".cursor/mcp.json", "{ broken");
-    home.run("connect copilot --write");
-    let listed = home.run("connect");
-    let line = |client: &str| {
-        listed.lines().find(|line| line.starts_with(client)).unwrap().split_whitespace().collect::<Vec<_>>()
-    };
-    assert_eq!(line("copilot")[1..3], ["yes", "yes"]);
-    assert_eq!(line("cursor")[1..3], ["yes", "unreadable"]);
-    assert_eq!(line("codex")[1..3], ["no", "no"]);
-    let told: Value = serde_json::from_str(&home.run("connect --json")).unwrap();
-    let clients = told["clients"].as_array().unwrap();
-    let ids: Vec<&str> = clients.iter().map(|client| client["client"].as_str().unwrap()).collect();
-    assert_eq!(ids, CLIENTS.map(|(client, _, _)| client));
-    for (told, (_, file, _)) in clients.iter().zip(CLIENTS) {
-        assert_eq!(Path::new(told["file"].as_str().unwrap()), home.path(file));
-    }
-    assert_eq!((&clients[4]["installed"], &clients[4]["connected"]), (&json!(true), &json!(true)));
-    assert!(clients[2]["problem"].as_str().unwrap().contains("line 1"), "{told}");
-}
-
-#[test]
-fn v13_scripts_are_told_what_would_change_and_what_did() {
-    let (home, path) = Home::with(".cursor/mcp.json", "{}");
-    let told =
-        |flags: &str| serde_json::from_str::<Value>(&home.run(&format!("connect cursor --json {flags}"))).unwrap();
-    let shown = told("");
-    assert_eq!((&shown["state"], &shown["written"], &shown["backup"]), (&json!("absent"), &json!(false), &Value::Null));
-    assert_eq!(shown["entry"], json!({ "command": program(), "args": ["stdio"] }));
-    assert!(shown["diff"].as_str().unwrap().contains("+    \"corbie\""), "{shown}");
-    let written = told("--write");
-    assert_eq!(written["written"], true);
-    assert_eq!(written["backup"], json!(path.with_file_name("mcp.json.corbie-backup")));
-    assert_eq!((&told("")["state"], &told("--write")["written"]), (&json!("same"), &json!(false)));
-    let removed = told("--remove");
-    assert_eq!(
-        (&removed["state"], &removed["written"], &removed["entry"]),
-        (&json!("there"), &json!(true), &Value::Null)
-    );
-    assert_eq!(told("--remove")["state"], "absent");
-}
-
-#[test]
-fn help_shows_examples() {
-    let ended = corbie("connect --help").run("");
-    assert!(ended.out.contains("Examples:\n  corbie connect "), "{ended:?}");
 }

@@ -191,6 +191,63 @@ fn a_client_that_starts_a_program_that_is_gone_is_told() {
     problem(&report(&setup.run(""), 1), "clients", "Cursor starts `/nowhere/corbie`", "corbie connect cursor --write");
 }
 
+/// With an entry of Cursor that names a URL.
+fn with_client_url(url: &str) -> Setup {
+    let setup = doctor("--json");
+    fs::create_dir(setup.folder().join(".cursor")).unwrap();
+    let entry = json!({ "mcpServers": { "corbie": { "url": url } } });
+    setup.file(".cursor/mcp.json", &entry.to_string())
+}
+
+#[test]
+fn a_client_that_calls_a_server_of_this_machine_is_told_whether_it_answers() {
+    // Also one that tells strangers nothing but that it is well.
+    for token in ["", "a-token-of-the-operator"] {
+        let mut serving = corbie("serve --port 0");
+        if !token.is_empty() {
+            serving = serving.variable("MCP_API_KEY", token).variable("CORBIE_SERVER__AUTH", "bearer");
+        }
+        let mut serving = serving.start();
+        let url = format!("http://localhost:{}/mcp", serving.port());
+        let told = report(&with_client_url(&url).run(""), 0);
+        let found = check(&told, "clients")["found"].as_str().unwrap();
+        assert_eq!(found, format!("connected: Cursor at {url}"), "{told:#}");
+    }
+    let url = format!("http://127.0.0.1:{}/mcp", free_port());
+    let told = report(&with_client_url(&format!("{url}?key=secret")).run(""), 1);
+    problem(&told, "clients", &format!("Cursor calls {url}, where nobody answers"), "start `corbie serve`");
+    problem(&told, "clients", "Cursor", "corbie connect cursor --write");
+    assert!(!told.to_string().contains("secret"), "{told:#}");
+}
+
+#[test]
+fn a_client_that_calls_another_program_is_told() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://127.0.0.1:{}/mcp", other.local_addr().unwrap().port());
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = other.accept().unwrap();
+        let read = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi");
+        // Held until the check is over.
+        (other, read)
+    });
+    let told = report(&with_client_url(&url).run(""), 1);
+    drop(answering.join().unwrap());
+    problem(&told, "clients", &format!("Cursor calls {url}, where "), "start `corbie serve`");
+    problem(&told, "clients", "and no corbie", "corbie connect cursor --write");
+}
+
+/// Every address of this machine, which is not the same as one that stays on it.
+#[test]
+fn a_client_that_calls_elsewhere_is_told_and_nobody_there_is_asked() {
+    let elsewhere = TcpListener::bind("0.0.0.0:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let url = format!("http://0.0.0.0:{}/mcp", elsewhere.local_addr().unwrap().port());
+    let told = report(&with_client_url(&url).run(""), 0);
+    assert_eq!(check(&told, "clients")["found"], format!("connected: Cursor at {url} (not asked)"));
+    assert_eq!(elsewhere.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody came");
+}
+
 #[test]
 fn trusted_callers_of_a_server_are_told_too_and_no_others() {
     let answer = |trust: &str| {

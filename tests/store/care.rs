@@ -3,9 +3,10 @@
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use corbie::knowledge::document::Status;
-use corbie::knowledge::store::{Changes, Error, Listing, Loss, Options, Store};
+use corbie::knowledge::store::{Changes, Error, Glance, Listing, Loss, Options, Store, glance};
 use rusqlite::Connection;
 
 use crate::fixture::{base, document, folder, open, put};
@@ -266,4 +267,17 @@ async fn what_belongs_to_tasks_and_documents_that_are_gone_goes_with_them() {
     let repaired = Store::repair(folder.path()).unwrap();
     assert_eq!((repaired.set_aside, repaired.documents, repaired.unreadable), (None, 1, false));
     assert!(open(folder.path()).check().await.unwrap().is_sound());
+}
+
+/// Looking stops where its time is over, also in the middle; what is damaged is told if it is found in time.
+#[tokio::test]
+async fn a_glance_ends_with_its_time() {
+    let folder = folder();
+    filled(folder.path(), 20).await;
+    let long = Duration::from_secs(600);
+    assert_eq!(glance(folder.path(), Duration::ZERO).unwrap(), Glance::Unfinished);
+    assert_eq!(glance(folder.path(), long).unwrap(), Glance::Whole);
+    let length = fs::metadata(database(folder.path())).unwrap().len();
+    spoil(&database(folder.path()), length / 2, 8192);
+    assert!(matches!(glance(folder.path(), long), Err(Error::Corrupt(_))));
 }

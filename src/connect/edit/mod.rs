@@ -8,6 +8,8 @@ mod toml;
 
 use serde_json::{Map, Value};
 
+use super::Beside;
+
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -44,6 +46,18 @@ pub fn find(format: Format, text: &str, section: &str, name: &str) -> Result<Opt
     let mut all = value(format, without_mark(text).1, section, name)?;
     let section = all.get_mut(section).and_then(Value::as_object_mut);
     Ok(section.and_then(|section| section.remove(name)))
+}
+
+/// What the text has besides an entry of that name.
+pub fn beside(format: Format, text: &str, section: &str, name: &str) -> Result<Beside, Refused> {
+    let all = value(format, without_mark(text).1, section, name)?;
+    let servers = all.get(section).and_then(Value::as_object);
+    let others = servers.map_or(0, |servers| servers.keys().filter(|key| *key != name).count());
+    Ok(match others {
+        0 if all.keys().all(|key| key == section) => Beside::Nothing,
+        0 => Beside::Settings,
+        others => Beside::Servers(others),
+    })
 }
 
 /// The text with that entry. What else an entry of this name says, such as variables, stays in it.

@@ -1,9 +1,9 @@
 //! Whether what is in the file is what should be.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use super::error::Error;
 use super::files::Files;
@@ -21,8 +21,18 @@ pub struct Report {
     pub problems: Vec<String>,
 }
 
+/// What a glance came to, where nothing was found wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glance {
+    Whole,
+    /// Its time was over before its end.
+    Unfinished,
+}
+
 /// How long a glance waits for other processes.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// So many steps of SQLite are between two looks at the clock: a page of a file is one, and so is an instruction.
+const STEPS: i32 = 100;
 /// More problems than this say nothing new.
 const PROBLEMS: usize = 100;
 
@@ -42,14 +52,17 @@ impl Store {
 }
 
 /// Whether the database of a folder can be opened, and its pages hang together. Changes nothing, and is quicker than
-/// [`Store::check`]; waits for the disk.
-pub fn glance(folder: &Path) -> Result<(), Error> {
-    let connection = connection::reader(&Files::of(folder).database, PATIENCE)?;
+/// [`Store::check`]; waits for the disk. When `limit` is over, SQLite leaves off by itself.
+pub fn glance(folder: &Path, limit: Duration) -> Result<Glance, Error> {
+    let mut connection = connection::reader(&Files::of(folder).database, PATIENCE)?;
     schema::version(&connection)?;
-    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    match found.as_str() {
-        "ok" => Ok(()),
-        _ => Err(Error::Corrupt(found)),
+    let until = Instant::now() + limit;
+    connection.progress_handler(STEPS, Some(move || Instant::now() >= until))?;
+    match connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
+        Ok(found) if found == "ok" => Ok(Glance::Whole),
+        Ok(found) => Err(Error::Corrupt(found)),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Ok(Glance::Unfinished),
+        Err(error) => Err(error.into()),
     }
 }
 

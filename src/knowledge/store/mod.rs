@@ -45,7 +45,7 @@ use std::time::Duration;
 use rusqlite::Transaction;
 
 pub use changes::{Change, ChangeKind, Changes};
-pub use check::{Report, glance};
+pub use check::{Glance, Report, glance};
 pub use clear::Cleared;
 pub use error::Error;
 pub use health::Health;

@@ -95,7 +95,7 @@ impl Http {
         Http { options: Options { auth, rate_limit, ..self.options.clone() }, ..self.clone() }
     }
 
-    pub(super) fn endpoint(&self, reach: Reach) -> Endpoint {
+    pub(super) fn endpoint(&self, reach: Reach, encrypted: bool) -> Endpoint {
         let (trust, anonymous) = match reach {
             Reach::Loopback => (&self.options.trust_loopback, "loopback"),
             Reach::File => (&self.options.trust_loopback, "unix"),
@@ -110,6 +110,7 @@ impl Http {
                 origins: self.options.allowed_origins.clone(),
                 loopback_listener: reach == Reach::Loopback,
                 any_host: reach == Reach::File,
+                encrypted,
             },
             auth: self.options.auth.clone(),
             trust: trust.clone(),

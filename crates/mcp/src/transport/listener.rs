@@ -68,7 +68,7 @@ impl Http {
                 ),
             ));
         }
-        let endpoint = Arc::new(self.endpoint(reach));
+        let endpoint = Arc::new(self.endpoint(reach, door.manners.is_encrypted()));
         let routes = TowerToHyperService::new(self.routes(&endpoint));
         let behind = Behind { http: self.clone(), manners: door.manners.clone(), endpoint, routes };
         let (open, close) = (TaskTracker::new(), CancellationToken::new());

@@ -16,6 +16,8 @@ pub(crate) struct Allowed {
     pub(crate) loopback_listener: bool,
     /// A socket in the file system has no name, and no page can reach it by one.
     pub(crate) any_host: bool,
+    /// The listener speaks TLS, and so do the addresses of its own pages.
+    pub(crate) encrypted: bool,
 }
 
 impl Allowed {
@@ -39,9 +41,11 @@ impl Allowed {
     }
 
     /// Whether a page comes from this very server, under a name that the operator gave it. Without such a name it could
-    /// be anybody's, whose page was rebound to this address.
+    /// be anybody's, whose page was rebound to this address. Under the other scheme it is not ours either: a page that
+    /// came in clear text could be anybody's on the way, and one that came over TLS is of whoever ended it.
     fn own_page(&self, origin: &str, headers: &HeaderMap) -> bool {
-        let Some(authority) = origin.strip_prefix("https://").or(origin.strip_prefix("http://")) else { return false };
+        let scheme = if self.encrypted { "https://" } else { "http://" };
+        let Some(authority) = origin.strip_prefix(scheme) else { return false };
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         host.is_some_and(|host| host.eq_ignore_ascii_case(authority) && self.configured(host))
     }
@@ -121,12 +125,18 @@ fn is_loopback(host: &Host) -> bool {
 mod tests {
     use super::*;
 
+    /// On a listener that speaks TLS.
     fn check(host: &str, origin: Option<&str>) -> bool {
+        check_at(true, host, origin)
+    }
+
+    fn check_at(encrypted: bool, host: &str, origin: Option<&str>) -> bool {
         let allowed = Allowed {
             hosts: vec!["mcp.example.org".into()],
             origins: vec!["https://app.example.org".into()],
             loopback_listener: true,
             any_host: false,
+            encrypted,
         };
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().expect("header"));
@@ -160,6 +170,18 @@ mod tests {
         let headers = [(HOST, "evil.example"), (ORIGIN, "http://evil.example")];
         let headers = headers.map(|(name, value)| (name, value.parse().expect("header"))).into_iter().collect();
         assert!(anywhere.check(&headers).is_err());
+    }
+
+    #[test]
+    fn s07_a_page_of_the_other_scheme_is_not_the_servers_own() {
+        for (encrypted, own, other) in [(true, "https", "http"), (false, "http", "https")] {
+            for host in ["mcp.example.org", "mcp.example.org:8443"] {
+                assert!(check_at(encrypted, host, Some(&format!("{own}://{host}"))), "{own}");
+                assert!(!check_at(encrypted, host, Some(&format!("{other}://{host}"))), "{other}");
+            }
+        }
+        // Behind a proxy that ends TLS the operator names the origin.
+        assert!(check_at(false, "mcp.example.org", Some("https://app.example.org")));
     }
 
     #[test]

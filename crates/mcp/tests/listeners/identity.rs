@@ -71,9 +71,13 @@ impl Identity {
 
 /// A server on a port with TLS.
 pub async fn listen_tls(server: &Server, certificates: Certificates) -> u16 {
+    listen_tls_as(server, certificates, Options::default()).await
+}
+
+pub async fn listen_tls_as(server: &Server, certificates: Certificates, options: Options) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
     let port = listener.local_addr().expect("bound").port();
-    let http = Http::new(server.clone(), Options::default());
+    let http = Http::new(server.clone(), options);
     tokio::spawn(async move { http.serve_tls(listener, certificates).await });
     port
 }

@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::client::{ask, ask_on, closed, metric, ping, with};
 use crate::fixture;
 use crate::fixture::peer::{self, PATIENCE, call};
-use crate::identity::{Identity, listen_tls};
+use crate::identity::{Identity, listen_tls, listen_tls_as};
 
 #[tokio::test]
 async fn s08_https_is_spoken_in_both_versions_with_http_1() {
@@ -40,6 +40,27 @@ async fn s08_browsers_are_told_to_stay_with_https_but_not_for_localhost() {
     let plain = fixture::listen(&fixture::server(), Options::default()).await;
     let reply = ask(peer::connect(plain).await, "127.0.0.1", "", &ping()).await;
     assert!(!reply.headers.contains_key("strict-transport-security"));
+}
+
+/// A page in clear text could be anybody's on the way, and one over TLS did not come from a plain port.
+#[tokio::test]
+async fn s07_a_page_of_the_servers_own_name_speaks_the_listeners_scheme() {
+    let identity = Identity::new();
+    let named = || Options { allowed_hosts: vec!["mcp.example.org".into()], ..Options::default() };
+    let encrypted = listen_tls_as(&fixture::server(), identity.certificates(), named()).await;
+    let plain = fixture::listen(&fixture::server(), named()).await;
+    for (scheme, over_tls, over_plain) in [("https", 200, 403), ("http", 403, 200)] {
+        let page = format!("origin: {scheme}://mcp.example.org\r\n");
+        let stream = identity.connect(encrypted).await.expect("a handshake");
+        assert_eq!(ask(stream, "mcp.example.org", &page, &ping()).await.status, over_tls, "{scheme} over TLS");
+        let stream = peer::connect(plain).await;
+        assert_eq!(ask(stream, "mcp.example.org", &page, &ping()).await.status, over_plain, "{scheme} in clear text");
+    }
+    // A proxy in front ends TLS, and the operator says so.
+    let behind = Options { allowed_origins: vec!["https://mcp.example.org".into()], ..named() };
+    let behind = fixture::listen(&fixture::server(), behind).await;
+    let page = "origin: https://mcp.example.org\r\n";
+    assert_eq!(ask(peer::connect(behind).await, "mcp.example.org", page, &ping()).await.status, 200);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! `corbie connect`: tells an MCP client of this program, by printing what it has to read or by writing it.
 
+mod list;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,11 +10,10 @@ use clap::Args;
 use corbie_mcp::TrustLevel;
 use serde_json::{Map, Value, json};
 
-use super::table::{Align, write_table};
 use super::{End, one_line};
 use crate::config::Sources;
 use crate::connect::file::Readers;
-use crate::connect::{self, Change, Client, Connection, Place, Places, diff};
+use crate::connect::{self, Beside, Change, Client, Connection, Place, Places, diff};
 
 const EXAMPLES: &str = "Examples:
   corbie connect                                # which clients are there, and which know corbie
@@ -22,6 +23,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Where `corbie serve` listens unless the settings say otherwise.
 const SERVED: &str = "http://localhost:8090/mcp";
+/// What an entry is called unless the person says otherwise.
+const NAME: &str = "corbie";
 /// How long a name may be; clients put it before the names of tools.
 const LONGEST_NAME: usize = 64;
 
@@ -40,7 +43,7 @@ pub(super) struct Connect {
     #[arg(long, requires = "client")]
     dry_run: bool,
     /// The name of the entry: letters, digits, `-` and `_`
-    #[arg(long, default_value = "corbie", value_parser = name)]
+    #[arg(long, default_value = NAME, value_parser = name)]
     name: String,
     /// Connect to a server that runs, instead of having the client start one
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = SERVED, value_parser = url)]
@@ -71,7 +74,7 @@ enum Error {
 /// `sources` and `trust` are what was given before or after the command; a client starts corbie with the same.
 pub(super) fn run(command: &Connect, sources: &Sources, trust: Option<TrustLevel>, out: &mut dyn Write) -> End {
     let places = Places::new(&sources.variables, &sources.folder);
-    let Some(client) = command.client else { return list(command, &places, out) };
+    let Some(client) = command.client else { return list::run(command, &places, out) };
     let file = match (&command.file, command.project) {
         (Some(file), _) => sources.folder.join(file),
         (None, false) => client.file(&places),
@@ -83,7 +86,10 @@ pub(super) fn run(command: &Connect, sources: &Sources, trust: Option<TrustLevel
     }
     let connection = connection(command, client, sources, trust)?;
     let entry = connection.entry(client);
-    let change = connect::adding(&place, &entry)?;
+    let change = match connect::adding(&place, &entry) {
+        Err(error) if error.is_mistake_in_the_file() => return by_hand(command, &place, &connection, error, out),
+        change => change?,
+    };
     if command.write || command.dry_run {
         return write(command, &place, &change, Some(&entry), out);
     }
@@ -92,15 +98,64 @@ pub(super) fn run(command: &Connect, sources: &Sources, trust: Option<TrustLevel
         writeln!(out, "{told:#}")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (title, path) = (client.title(), place.file.display());
     if change.is_none() {
-        writeln!(out, "{title} is connected already: `{}` in {path}", place.name)?;
+        writeln!(out, "{} is connected already: `{}` in {}", client.title(), place.name, place.file.display())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let verb = if change.was_there { "Replace the entry in" } else { "Paste this into" };
-    writeln!(out, "{verb} {path}\n\n{}", connection.snippet(client, &place.name).trim_end())?;
-    writeln!(out, "\nor have it written there:\n\n  {}\n\n{}", again(command, sources, trust), client.next_step())?;
+    show(&place, &change, &connection, &again(command, sources, trust), out)
+}
+
+/// What the person has to put where, and the command that does it for them.
+fn show(place: &Place, change: &Change, connection: &Connection, again: &str, out: &mut dyn Write) -> End {
+    let Place { client, name, .. } = place;
+    let (client, path, key) = (*client, place.file.display(), place.client.section());
+    let beside = change.beside(place)?;
+    let (where_to, text) = match beside {
+        _ if change.was_there => {
+            (format!("Replace the entry in {path}: `{name}` under `{key}`"), connection.member(client, name))
+        }
+        Beside::Nothing => (format!("Paste this into {path}"), connection.snippet(client, name)),
+        Beside::Settings => (
+            format!("{path} has other settings: add `{key}` to them, and leave them as they are"),
+            connection.section(client, name),
+        ),
+        Beside::Servers(count) => {
+            let others = if count == 1 { "another server".to_owned() } else { format!("{count} other servers") };
+            (format!("{path} has {others}: add `{name}` beside, under `{key}`"), connection.member(client, name))
+        }
+    };
+    let written = if beside == Beside::Nothing { "written there" } else { "merged, with all else left as it is" };
+    writeln!(out, "{where_to}\n\n{}", text.trim_end())?;
+    writeln!(out, "\nor have it {written}:\n\n  {again}\n\n{}", client.next_step())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A file with a mistake is left alone. What belongs into it is told all the same, besides what is wrong with it.
+fn by_hand(
+    command: &Connect,
+    place: &Place,
+    connection: &Connection,
+    error: connect::Error,
+    out: &mut dyn Write,
+) -> End {
+    let (client, key) = (place.client, place.client.section());
+    let snippet = connection.snippet(client, &place.name);
+    if command.json {
+        let told = json!({
+            "success": false,
+            "error": "failed",
+            "message": error.to_string(),
+            "file": place.file,
+            "key": key,
+            "entry": connection.entry(client),
+            "snippet": snippet,
+        });
+        writeln!(out, "{told}")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let (path, name) = (place.file.display(), &place.name);
+    writeln!(out, "Once {path} is put right, `{name}` belongs into it, under `{key}`:\n\n{}\n", snippet.trim_end())?;
+    Err(error.into())
 }
 
 fn remove(command: &Connect, place: &Place, out: &mut dyn Write) -> End {
@@ -180,47 +235,6 @@ fn shown(place: &Place, change: &Change) -> String {
     diff::unified(&one_line(&place.file.display().to_string()), change.opened.text(), &change.text)
 }
 
-/// All clients, and which of them know this program.
-fn list(command: &Connect, places: &Places, out: &mut dyn Write) -> End {
-    let looked = |client: Client| {
-        let place = Place { client, file: client.file(places), name: command.name.clone() };
-        let found = connect::found(&place);
-        (client, place.file, found)
-    };
-    let clients: Vec<_> = Client::ALL.into_iter().map(looked).collect();
-    if command.json {
-        let told = |(client, file, found): &(Client, PathBuf, Result<Option<Value>, connect::Error>)| {
-            let mut told = json!({
-                "client": client.id(),
-                "title": client.title(),
-                "file": file,
-                "installed": client.seems_installed(places),
-                "connected": matches!(found, Ok(Some(_))),
-            });
-            if let Err(error) = found {
-                told["problem"] = error.to_string().into();
-            }
-            told
-        };
-        writeln!(out, "{:#}", json!({ "clients": clients.iter().map(told).collect::<Vec<_>>() }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let row = |(client, file, found): &(Client, PathBuf, Result<Option<Value>, connect::Error>)| {
-        let installed = if client.seems_installed(places) { "yes" } else { "no" };
-        let connected = match found {
-            Ok(Some(_)) => "yes",
-            Ok(None) => "no",
-            Err(_) => "unreadable",
-        };
-        vec![client.id().into(), installed.into(), connected.into(), one_line(&file.display().to_string())]
-    };
-    let rows: Vec<Vec<String>> = clients.iter().map(row).collect();
-    let heading = ["CLIENT", "INSTALLED", "CONNECTED", "FILE"].map(|name| (name, Align::Left));
-    write_table(&heading, &rows, out)?;
-    writeln!(out, "\n`corbie connect CLIENT` shows what a client has to read, and `--write` writes it.")?;
-    Ok(ExitCode::SUCCESS)
-}
-
 fn connection(
     command: &Connect,
     client: Client,
@@ -255,7 +269,7 @@ fn text(path: &Path) -> Result<String, Error> {
 fn again(command: &Connect, sources: &Sources, trust: Option<TrustLevel>) -> String {
     let mut words = vec!["corbie".to_owned(), "connect".to_owned()];
     words.extend(command.client.map(|client| client.id().to_owned()));
-    if command.name != "corbie" {
+    if command.name != NAME {
         words.extend(["--name".to_owned(), command.name.clone()]);
     }
     if let Some(url) = &command.url {

@@ -1,0 +1,116 @@
+//! Whether a corbie answers at the URL of an entry. Only this machine is asked, whatever the URL says.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use url::{Host, Url};
+
+use super::health::{self, Answer, PROGRAM};
+use super::process;
+
+/// What is at a URL.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Corbie,
+    Nobody,
+    /// With the number and the name of its process, where they can be known.
+    Other(Option<(u32, String)>),
+    /// It is elsewhere, or does not tell in clear text what it is.
+    NotAsked,
+}
+
+/// Asks, if that is this machine. Takes seconds at most.
+pub(super) fn look(text: &str) -> Found {
+    let Ok(url) = Url::parse(text) else { return Found::NotAsked };
+    let (addresses, Some(host)) = (loopback(&url), url.host_str()) else { return Found::NotAsked };
+    let Some(port) = url.port_or_known_default().filter(|_| !addresses.is_empty()) else { return Found::NotAsked };
+    let addresses: Vec<SocketAddr> = addresses.into_iter().map(|address| (address, port).into()).collect();
+    let process = || process::listening_at(port);
+    if url.scheme() == "https" {
+        // Whoever speaks HTTPS is known by its name alone; a proxy may stand before corbie.
+        return match addresses.into_iter().any(health::is_taken) {
+            false => Found::Nobody,
+            true if process().is_some_and(|(_, name)| name == PROGRAM) => Found::Corbie,
+            true => Found::NotAsked,
+        };
+    }
+    let (host, path) = (format!("{host}:{port}"), url.join("health").map(|url| url.path().to_owned()));
+    let path = path.unwrap_or_else(|_| "/health".to_owned());
+    let answers: Vec<Answer> =
+        addresses.into_iter().filter_map(|address| health::ask(address, &host, &path).ok()).collect();
+    if answers.is_empty() {
+        return Found::Nobody;
+    }
+    let process = process();
+    match answers.into_iter().any(|answer| health::is_corbie(answer, process.as_ref())) {
+        true => Found::Corbie,
+        false => Found::Other(process),
+    }
+}
+
+/// A URL without what may be secret in it.
+pub(super) fn shown(text: &str) -> String {
+    match Url::parse(text) {
+        Ok(url) => format!("{}{}", url.origin().ascii_serialization(), url.path()),
+        Err(_) => "its URL".to_owned(),
+    }
+}
+
+/// The addresses of a URL on this machine; none for one elsewhere. No name is looked up: it could lead anywhere.
+fn loopback(url: &Url) -> Vec<IpAddr> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Vec::new();
+    }
+    let addresses: Vec<IpAddr> = match url.host() {
+        Some(Host::Domain("localhost")) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        Some(Host::Ipv4(address)) => vec![address.into()],
+        Some(Host::Ipv6(address)) => vec![address.into()],
+        Some(Host::Domain(_)) | None => Vec::new(),
+    };
+    addresses.into_iter().filter(|address| address.to_canonical().is_loopback()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_this_machine_are_asked() {
+        let addresses = |text: &str| loopback(&Url::parse(text).unwrap()).len();
+        for here in ["http://127.0.0.1:1/mcp", "https://[::1]/mcp", "http://127.9.9.9", "http://[::ffff:127.0.0.1]:1/"]
+        {
+            assert_eq!(addresses(here), 1, "{here}");
+        }
+        assert_eq!(addresses("http://LOCALHOST:8090/mcp"), 2);
+        for elsewhere in [
+            "http://example.org/mcp",
+            "http://localhost.example.org",
+            "http://127.0.0.1.example.org",
+            "http://localhost@example.org/",
+            "http://10.0.0.1:8090/mcp",
+            "http://0.0.0.0:8090/mcp",
+            "http://[::]:8090/mcp",
+            "http://[::ffff:10.0.0.1]:8090/mcp",
+            "ftp://localhost/",
+            "unix:/run/corbie.sock",
+        ] {
+            assert_eq!(addresses(elsewhere), 0, "{elsewhere}");
+            assert_eq!(look(elsewhere), Found::NotAsked);
+        }
+        assert_eq!(look("${input:url}"), Found::NotAsked);
+    }
+
+    #[test]
+    fn who_speaks_https_is_told_from_nobody_without_being_asked() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://127.0.0.1:{}/mcp", taken.local_addr().unwrap().port());
+        assert_eq!(look(&url), Found::NotAsked);
+        drop(taken);
+        assert_eq!(look(&url), Found::Nobody);
+    }
+
+    #[test]
+    fn what_may_be_secret_in_a_url_is_not_shown() {
+        assert_eq!(shown("http://me:word@localhost:8090/mcp?key=1#x"), "http://localhost:8090/mcp");
+        assert_eq!(shown("${input:url}"), "its URL");
+    }
+}

@@ -1,0 +1,117 @@
+//! Asks whoever has a port for its health, as corbie tells it; and tells corbie from others by the answer.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// What came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// All that only corbie tells.
+    Corbie,
+    /// That it is well, and no more: corbie tells strangers one word, and others may use the same.
+    Well,
+    Other,
+}
+
+/// What a process of this program is called.
+pub(super) const PROGRAM: &str = "corbie";
+/// How long the whole of it may take, however slowly the answer comes.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// More than any answer about health has.
+const MOST_BYTES: usize = 64 * 1024;
+/// How much is read at a time.
+const PIECE: usize = 4096;
+
+/// Asks at one address. An error is that nobody is there; whoever is there and says nothing is another program.
+pub(super) fn ask(address: SocketAddr, host: &str, path: &str) -> io::Result<Answer> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    let answer = exchange(&mut stream, host, path, deadline).unwrap_or_default();
+    Ok(read(&String::from_utf8_lossy(&answer)))
+}
+
+/// Whether anybody is there.
+pub(super) fn is_taken(address: SocketAddr) -> bool {
+    TcpStream::connect_timeout(&address, PATIENCE).is_ok()
+}
+
+/// Whether an answer is of corbie. Where it does not say, the process does, if it can be known.
+pub(super) fn is_corbie(answer: Answer, process: Option<&(u32, String)>) -> bool {
+    match answer {
+        Answer::Corbie => true,
+        Answer::Well => process.is_none_or(|(_, name)| name == PROGRAM),
+        Answer::Other => false,
+    }
+}
+
+fn exchange(stream: &mut TcpStream, host: &str, path: &str, deadline: Instant) -> io::Result<Vec<u8>> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+    let (mut answer, mut piece) = (Vec::new(), [0; PIECE]);
+    // Whatever came before it was cut off may do.
+    while answer.len() < MOST_BYTES {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => answer.extend_from_slice(&piece[..read]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    Ok(answer)
+}
+
+fn read(answer: &str) -> Answer {
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let body = body.find('{').zip(body.rfind('}')).and_then(|(start, end)| body.get(start..=end)).unwrap_or_default();
+    let health: Value = serde_json::from_str(body).unwrap_or_default();
+    let is_well = health["status"].as_str().is_some_and(|status| ["ok", "degraded"].contains(&status));
+    match is_well {
+        true if health["protocol_versions"].is_array() => Answer::Corbie,
+        true => Answer::Well,
+        false => Answer::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn only_who_tells_what_corbie_tells_is_taken_for_it() {
+        let process = |name: &str| Some((1, name.to_owned()));
+        let long = read("HTTP/1.1 200 OK\r\n\r\n{\"status\":\"ok\",\"protocol_versions\":[]}");
+        assert!(is_corbie(long, process("proxy").as_ref()));
+        let short = read("HTTP/1.1 200 OK\r\n\r\n{\"status\":\"ok\"}");
+        assert!(is_corbie(short, process("corbie").as_ref()) && is_corbie(short, None));
+        assert!(!is_corbie(short, process("other").as_ref()));
+        for other in ["", "HTTP/1.1 200 OK\r\n\r\nhi", "HTTP/1.1 200 OK\r\n\r\n{\"status\":\"up\"}"] {
+            assert!(!is_corbie(read(other), process("corbie").as_ref()), "{other}");
+        }
+    }
+
+    /// It sends a byte again and again until nobody listens any more: as fast as it can, and slowly.
+    #[test]
+    fn who_answers_without_an_end_is_left() {
+        for pause in [Duration::ZERO, Duration::from_millis(50)] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let talking = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                while stream.write_all(b" ").is_ok() {
+                    std::thread::sleep(pause);
+                }
+            });
+            assert_eq!(ask(address, "localhost", "/health").unwrap(), Answer::Other);
+            talking.join().unwrap();
+        }
+    }
+}
