@@ -100,6 +100,7 @@ mod tests {
 
     /// It sends a byte again and again until nobody listens any more: as fast as it can, and slowly.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a thread of its own, outside of any runtime")]
     fn who_answers_without_an_end_is_left() {
         for pause in [Duration::ZERO, Duration::from_millis(50)] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
