@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
+use super::ending::WrongUsage;
 use super::lines::Lines;
 use super::progress::Progress;
 use super::{End, harmless, one_line};
@@ -35,10 +36,10 @@ pub(super) struct Classify {
 /// What to classify with, for those who want something else than the settings say.
 #[derive(Debug, Clone, Args)]
 pub(super) struct How {
-    /// Use the categories of this file
+    /// Use the categories of this file, and not those of the settings
     #[arg(long, value_name = "FILE")]
     pub(super) taxonomy: Option<PathBuf>,
-    /// Classify this way: hybrid, rules, embedding or model
+    /// Classify this way, and not as the settings say: hybrid, rules, embedding or model
     #[arg(long, value_name = "METHOD")]
     pub(super) method: Option<Method>,
 }
@@ -75,7 +76,8 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
     if command.texts.is_empty() {
         let stdin = std::io::stdin().lock();
         if stdin.is_terminal() {
-            return Err("give a text: corbie classify \"what is 2 + 2?\"; or pipe lines into it".into());
+            let none = "give a text: corbie classify \"what is 2 + 2?\"; or pipe lines into it";
+            return Err(WrongUsage(none.into()).into());
         }
         let progress = Progress::beside_results();
         let mut lines = Lines::of(stdin);

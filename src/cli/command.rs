@@ -1,15 +1,16 @@
 //! The command line as it is typed: its commands in groups, and what a line of it means.
 
 use std::ffi::OsString;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::builder::Styles;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, ValueEnum};
 
-use super::Cli;
-use super::ending::EXIT_CODES;
+use super::ending::{self, EXIT_CODES};
+use super::{Cli, screen};
 use crate::colour::{self, Colour};
 use crate::harmless::{harmless, is_harmful};
 
@@ -84,8 +85,7 @@ pub(super) fn typed() -> Result<Typed, ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let colour = colour_of(&arguments);
     colour::choose(colour);
-    let matches = command().color(colour.into()).try_get_matches_from(&arguments);
-    let understood = matches.and_then(|matches| {
+    let understood = understood(&arguments, colour).and_then(|matches| {
         let json = wants_json(&matches);
         Ok(Typed { cli: Cli::from_arg_matches(&matches)?, json })
     });
@@ -95,14 +95,59 @@ pub(super) fn typed() -> Result<Typed, ExitCode> {
     })
 }
 
+/// What clap makes of a line. Of `help` it knows no flags, and says not which command may have been meant.
+fn understood(arguments: &[OsString], colour: Colour) -> Result<ArgMatches, clap::Error> {
+    let parse = |arguments: &[OsString]| command().color(colour.into()).try_get_matches_from(arguments);
+    let error = match parse(arguments) {
+        Ok(matches) => return Ok(matches),
+        Err(error) => error,
+    };
+    let help = arguments.iter().position(|argument| argument == "help");
+    let (ErrorKind::InvalidSubcommand, Some(help)) = (error.kind(), help) else { return Err(error) };
+    let (before, after) = (&arguments[..help], &arguments[help + 1..]);
+    let is_flag = |argument: &&OsString| *argument == "-h" || *argument == "--help";
+    if after.iter().any(|argument| is_flag(&argument)) {
+        let mut commands: Vec<OsString> = after.iter().filter(|argument| !is_flag(argument)).cloned().collect();
+        if commands.is_empty() {
+            commands.push("help".into());
+        }
+        return understood(&[before, &["help".into()], &commands].concat(), colour);
+    }
+    match parse(&[before, after].concat()) {
+        Err(guess) if guess.kind() == ErrorKind::InvalidSubcommand => Err(guess),
+        _ => Err(error),
+    }
+}
+
 /// Whatever was typed is repeated, and must not control the terminal.
 fn say(error: &clap::Error, arguments: &[OsString]) {
+    let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if !is_asked_for && arguments.iter().take_while(|one| *one != "--").any(|one| one == "--json") {
+        let _ = writeln!(screen::stdout(), "{}", ending::failed(word(error.kind()), &sentence(error)));
+        return;
+    }
     let is_harmless = arguments.iter().all(|argument| !argument.to_string_lossy().contains(is_harmful));
     // Whoever does not listen needs no answer.
-    let _ = match is_harmless || matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+    let _ = match is_harmless || is_asked_for {
         true => error.print(),
-        false => std::io::Write::write_all(&mut std::io::stderr(), harmless(&error.to_string()).as_bytes()),
+        false => std::io::stderr().write_all(harmless(&error.to_string()).as_bytes()),
     };
+}
+
+/// A word that stays the same, for programs.
+fn word(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => "invalid_parameter",
+        _ => "invalid_command_line",
+    }
+}
+
+/// What is wrong, and what may have been meant, on one line.
+fn sentence(error: &clap::Error) -> String {
+    let told = error.to_string();
+    let is_reason = |part: &&str| !part.starts_with("Usage:") && !part.starts_with("For more information");
+    let reasons = told.trim_start_matches("error: ").split("\n\n").take_while(is_reason);
+    reasons.map(|reason| reason.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("; ")
 }
 
 /// What `--color` says, before anything is known to be right: a mistake is told in colours too.

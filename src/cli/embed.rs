@@ -8,6 +8,7 @@ use corbie_infer::{Embedding, Language, ModelId, Purpose};
 use serde::Serialize;
 
 use super::End;
+use super::ending::WrongUsage;
 use super::lines::Lines;
 use super::progress::Progress;
 use crate::config::Loaded;
@@ -41,7 +42,7 @@ pub(super) fn run(command: &Embed, loaded: &Loaded, out: &mut dyn Write) -> End 
     }
     let stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
-        return Err("give a text: corbie embed \"some words\"; or pipe lines into it".into());
+        return Err(WrongUsage("give a text: corbie embed \"some words\"; or pipe lines into it".into()).into());
     }
     let progress = Progress::beside_results();
     let mut lines = Lines::of(stdin);

@@ -32,6 +32,11 @@ Exit codes:
 #[error(transparent)]
 pub(super) struct WrongSettings(#[from] pub(super) ConfigError);
 
+/// What is wrong with the command line, where only the command itself can tell.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct WrongUsage(pub(super) String);
+
 /// Tells what went wrong and gives the exit code: to people on stderr, to programs (`json`) in one line on stdout.
 pub(super) fn tell(end: End, json: bool) -> ExitCode {
     let error = match end {
@@ -46,17 +51,33 @@ pub(super) fn tell(end: End, json: bool) -> ExitCode {
     let _ = match json {
         true => writeln!(screen::stdout(), "{}", reply(&*error)),
         // stdout belongs to the protocol. What an error names, such as a file, may be called anything.
-        false => writeln!(std::io::stderr(), "corbie: {}", harmless(&error.to_string())),
+        false => writeln!(std::io::stderr(), "corbie: {}", harmless(&in_commands(&*error))),
     };
-    if error.is::<WrongSettings>() { ExitCode::from(WRONG) } else { ExitCode::FAILURE }
+    if is_wrong(&*error) { ExitCode::from(WRONG) } else { ExitCode::FAILURE }
+}
+
+/// Whether nothing was begun, as what was typed or set is wrong.
+fn is_wrong(error: &(dyn std::error::Error + 'static)) -> bool {
+    let refused = error.downcast_ref::<Failure>().is_some_and(Failure::is_wrong_usage);
+    refused || error.is::<WrongSettings>() || error.is::<WrongUsage>()
 }
 
 /// For programs, the failure of any command is one object, as a tool would put it.
 fn reply(error: &(dyn std::error::Error + 'static)) -> Value {
     match error.downcast_ref::<Failure>() {
         Some(failure) => failure.reply(),
-        None => json!({ "success": false, "error": word(error), "message": error.to_string() }),
+        None => failed(word(error), &in_commands(error)),
     }
+}
+
+/// The object that programs read.
+pub(super) fn failed(word: &str, message: &str) -> Value {
+    json!({ "success": false, "error": word, "message": message })
+}
+
+/// What a client would ask the server for, a person types.
+pub(super) fn in_commands(error: &dyn std::error::Error) -> String {
+    error.to_string().replace("`models/list` and `GET /v1/models` show", "`corbie providers --models` shows")
 }
 
 /// A word that stays the same.
@@ -72,10 +93,14 @@ fn word<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e str {
         Some(TokenFileError::Exists(_)) => return "token_exists",
         _ => {}
     }
-    match (error.is::<WrongSettings>(), error.is::<UnknownTool>()) {
-        (true, _) => "invalid_settings",
-        (_, true) => "tool_not_found",
-        _ => "failed",
+    if error.is::<WrongSettings>() {
+        "invalid_settings"
+    } else if error.is::<WrongUsage>() {
+        "invalid_parameter"
+    } else if error.is::<UnknownTool>() {
+        "tool_not_found"
+    } else {
+        "failed"
     }
 }
 

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::classify::How;
 use super::progress::Progress;
-use super::{End, must_be_there, whole_file};
+use super::{End, must_be_there, values, whole_file};
 use crate::classify::{Classification, Taxonomy};
 use crate::config::Loaded;
 use crate::evaluate::labelled::{self, Labelled};
@@ -33,7 +33,7 @@ pub(super) struct Eval {
     #[arg(long, value_name = "FILE", conflicts_with = "taxonomy")]
     train: Option<PathBuf>,
     /// Mistype this share of the characters first, such as 0.1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = values::share)]
     typos: f64,
     /// Write the reliability diagram to this file, as SVG
     #[arg(long, value_name = "FILE")]
@@ -47,9 +47,6 @@ pub(super) struct Eval {
 const SHOWN_EVERY: usize = 64;
 
 pub(super) fn run(command: &Eval, loaded: &Loaded, out: &mut dyn Write) -> End {
-    if !(0.0..=1.0).contains(&command.typos) {
-        return Err("`--typos` is a share from 0 to 1, such as 0.1".into());
-    }
     command.files.iter().chain(&command.train).try_for_each(|file| must_be_there(file))?;
     let mut settings = command.how.settings(loaded);
     // A text that comes twice should cost what it costs.

@@ -23,13 +23,13 @@ pub(super) struct EvalSearch {
     /// Folders with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, as public retrieval sets have them
     #[arg(required = true, value_name = "FOLDER")]
     folders: Vec<PathBuf>,
-    /// Search only in this way; may be given several times
+    /// Search only in this way; may be given several times. In all of them, if left out
     #[arg(long, value_enum)]
     mode: Vec<Way>,
     /// How many passages of a list count
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     top: u16,
-    /// Ask no more than this many questions of each set
+    /// Ask no more than this many questions of each set; all, if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// Tell how often nothing is found where nothing should be: answers taken out, questions of other sets, small talk

@@ -14,6 +14,7 @@ mod ending;
 mod eval;
 mod eval_search;
 mod extract;
+mod formats;
 mod health;
 mod interrupt;
 mod knowledge;
@@ -30,6 +31,7 @@ mod table;
 mod taxonomy;
 mod tokens;
 mod tools;
+mod values;
 mod whole_file;
 
 use std::io::IsTerminal;
@@ -42,7 +44,7 @@ use serde_json::json;
 
 use self::command::Typed;
 pub use self::command::command;
-use self::ending::WrongSettings;
+use self::ending::{WrongSettings, WrongUsage};
 use crate::colour::Colour;
 use crate::config::{Config, Loaded, Sources};
 use crate::harmless::{harmless, one_line};
@@ -180,6 +182,11 @@ fn run(cli: Cli) -> End {
         // It reads no settings: it is told what it needs.
         return workers::child::run(memory);
     }
+    let asks_to_listen = listen.http || !listen.port.is_empty();
+    if asks_to_listen && command.as_ref().is_some_and(|command| !matches!(command, Command::Serve { .. })) {
+        let message = "`--http` and `--port` before a command are for `corbie serve`; leave them out".to_owned();
+        return Err(WrongUsage(message).into());
+    }
     if !has_its_own_end(command.as_ref()) {
         interrupt::end_at_once();
     }
@@ -197,7 +204,7 @@ fn run(cli: Cli) -> End {
         sources.overrides.push(("log.level".into(), json!(level)));
     }
     match command {
-        None if listen.http || !listen.port.is_empty() => server(sources, &listen.port, serve::With::Http),
+        None if asks_to_listen => server(sources, &listen.port, serve::With::Http),
         None if std::io::stdin().is_terminal() => {
             self::command().color(color.into()).print_help()?;
             Ok(ExitCode::SUCCESS)

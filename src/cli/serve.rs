@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use corbie_mcp::transport::http::Http;
-use corbie_mcp::transport::{stdio, stop_on_signal};
+use corbie_mcp::transport::{Auth, stdio, stop_on_signal};
 use corbie_mcp::{AuditEvent, Server};
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
@@ -14,8 +14,8 @@ use super::listening::{At, Listening};
 use super::{End, certificates, listening};
 use crate::app::{self, App};
 use crate::classify::reload;
-use crate::config::Loaded;
 use crate::config::trust::Via;
+use crate::config::{Config, Loaded};
 use crate::knowledge::local;
 use crate::{reload as settings, route};
 
@@ -52,6 +52,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     server.audit().event(AuditEvent::new("start").detail(format!("corbie {}", server.version())));
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), http_options);
+    let asks_for_a_token = listeners.iter().any(|listening| matches!(listening.auth, Auth::Ask(_)));
     let first = listeners.iter().find_map(|listening| listening.at.page(tls.is_some()));
     for Listening { at, auth } in listeners {
         let local = at.is_of_this_machine();
@@ -71,6 +72,9 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
             #[cfg(unix)]
             (At::Socket(socket), _) => serving.spawn(async move { http.serve_file(socket).await }),
         };
+    }
+    if asks_for_a_token {
+        tracing::info!("{}", how_to_get_a_token(config));
     }
     if let Some(url) = first.filter(|_| config.server.console) {
         tracing::info!(%url, "the web console is there");
@@ -123,6 +127,21 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     // Calls that outlast the grace are dropped with the runtime, and audited then; `main` waits for the last line.
     server.audit().event(AuditEvent::new("stop"));
     end
+}
+
+/// For whoever reads the log and wants to connect. The token itself is nobody's to read there.
+fn how_to_get_a_token(config: &Config) -> String {
+    let own = match config.server.token {
+        Some(_) => {
+            "send the one that `server.token` or MCP_API_KEY sets, or make another with `corbie tokens create NAME`"
+        }
+        None => "make one with `corbie tokens create NAME`",
+    };
+    let others = match config.server.oauth {
+        Some(_) => ", or get one from the authorization server of `server.oauth`",
+        None => "",
+    };
+    format!("callers need a token, as `Authorization: Bearer <token>`: {own}{others}")
 }
 
 /// Waits for work no connection waits for, such as tasks, within what is left of the grace.

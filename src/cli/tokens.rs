@@ -58,7 +58,7 @@ pub(super) struct Create {
     /// A knowledge base its holder may use; may be given several times
     #[arg(long = "knowledge-base", visible_alias = "base", value_name = "NAME")]
     knowledge_bases: Vec<BaseName>,
-    /// How many requests a second its holder may send
+    /// How many requests a second its holder may send; as many as others, if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate_limit: Option<u32>,
     /// How many may come at once after a pause; twice the rate, if left out

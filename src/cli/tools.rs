@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use corbie_mcp::CallResult;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::End;
 use super::progress::Progress;
+use super::{End, values};
 use crate::app::{self, App};
 use crate::config::Loaded;
 use crate::config::trust::Via;
@@ -39,8 +39,8 @@ Examples:
         /// Name of the tool
         name: String,
         /// Its arguments, as a JSON object
-        #[arg(value_name = "JSON", default_value = "{}")]
-        arguments: String,
+        #[arg(value_name = "JSON", default_value = "{}", value_parser = values::json_object)]
+        arguments: Map<String, Value>,
         /// Print the whole result as JSON
         #[arg(long)]
         json: bool,
@@ -75,9 +75,6 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
                 Ok(ExitCode::SUCCESS)
             }
             Command::Call { name, arguments, json } => {
-                let arguments: Value = serde_json::from_str(arguments).map_err(|error| {
-                    format!("the arguments are not valid JSON: {error}; write them as '{{\"key\": \"value\"}}'")
-                })?;
                 let params = json!({ "name": name, "arguments": arguments });
                 server.registry().find(name).map_err(UnknownTool::because)?;
                 let progress = Progress::of(&format!("calling {name} …"));

@@ -1,5 +1,6 @@
 //! What can go wrong with a knowledge base, in the words callers see (K-03).
 
+use corbie_extract::Format;
 use serde_json::{Map, Value, json};
 
 use super::store;
@@ -13,8 +14,9 @@ pub enum Error {
     #[error("{message}")]
     InvalidParameter { parameter: String, message: String },
     #[error(
-        "Unsupported file format: {}. Use PDF, DOCX, PPTX, XLSX, HTML, JPG, PNG, or SVG",
-        if extension.is_empty() { "none".to_owned() } else { format!(".{extension}") }
+        "Unsupported file format: {}. Use {}",
+        if extension.is_empty() { "none".to_owned() } else { format!(".{extension}") },
+        named()
     )]
     UnsupportedFormat { extension: String },
     #[error("File not found: {0}. Check the path; it is a path on the machine corbie runs on")]
@@ -62,8 +64,16 @@ pub enum Error {
 
 /// The formats the specification names, in its order (K-27).
 pub(super) const FORMATS: [&str; 8] = ["pdf", "docx", "pptx", "xlsx", "html", "jpg", "png", "svg"];
-/// And those that are taken too (K-42).
-pub(super) const MORE_FORMATS: [&str; 3] = ["md", "txt", "csv"];
+
+/// And all others that are read (K-42).
+pub fn more_formats() -> impl Iterator<Item = &'static str> {
+    Format::ALL.into_iter().map(Format::as_str).filter(|format| !FORMATS.contains(format))
+}
+
+fn named() -> String {
+    let [others @ .., last] = FORMATS.map(str::to_uppercase);
+    format!("{}, or {last}", others.join(", "))
+}
 
 impl Error {
     pub fn invalid(parameter: impl Into<String>, message: impl Into<String>) -> Error {
@@ -120,7 +130,9 @@ impl Error {
     pub fn details(&self) -> Map<String, Value> {
         let members = match self {
             Error::InvalidParameter { parameter, .. } => json!({ "parameter": parameter }),
-            Error::UnsupportedFormat { .. } => json!({ "supported_formats": FORMATS, "also_supported": MORE_FORMATS }),
+            Error::UnsupportedFormat { .. } => {
+                json!({ "supported_formats": FORMATS, "also_supported": more_formats().collect::<Vec<_>>() })
+            }
             Error::FileTooLarge { most_mb, .. } => json!({ "max_size_mb": most_mb }),
             Error::DocumentNotFound(id) => json!({ "document_id": id }),
             Error::TaskNotFound(id) => json!({ "task_id": id }),

@@ -54,7 +54,7 @@ use crate::describe::Describer;
 use crate::inference::Inference;
 use crate::locked::locked;
 use crate::workers::Pool;
-pub use error::Error;
+pub use error::{Error, more_formats};
 use ingest::Reader;
 use library::Library;
 use source::{Checks, Facts, Rules};

@@ -108,6 +108,25 @@ fn x45_s05_with_bearer_every_path_needs_the_token() {
 }
 
 #[test]
+fn a_server_that_asks_for_a_token_says_so_and_how_to_get_one() {
+    let bearer = |setup: Setup| setup.variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer");
+    for setup in [bearer(corbie("serve --port 0")), open_to_others().variable("MCP_API_KEY", TOKEN)] {
+        let mut server = setup.start();
+        let line = server.logged("callers need a token");
+        for part in ["Authorization: Bearer", "corbie tokens create NAME", "MCP_API_KEY", "server.token"] {
+            assert!(line.contains(part), "{line}");
+        }
+        server.signal_to_end();
+        let ended = server.end();
+        assert!(!ended.err.contains(TOKEN), "{}", ended.err);
+    }
+    let mut server = corbie("serve --port 0").variable("MCP_API_KEY", TOKEN).start();
+    server.port();
+    server.signal_to_end();
+    assert!(!server.end().err.contains("need a token"), "nobody is asked for one");
+}
+
+#[test]
 fn s05_without_the_token_health_pages_tell_the_status_word_only() {
     let mut server =
         corbie("serve --port 0").variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer").start();

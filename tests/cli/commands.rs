@@ -252,10 +252,14 @@ fn a17_a_call_that_cannot_be_made_is_one_line_on_stderr() {
     let ended = corbie("tools call get_tool_shema").run("");
     assert_eq!(ended.code, Some(1));
     assert!(ended.refusal().contains("did you mean `get_tool_schema`?"), "{ended:?}");
+}
+
+#[test]
+fn a17_arguments_that_are_no_object_are_a_mistake_of_the_command_line() {
     for arguments in ["not json", "[1]", "\"text\"", "{"] {
         let ended = corbie("tools call get_tool_schema").argument(arguments).run("");
-        assert_eq!(ended.code, Some(1));
-        assert!(ended.refusal().contains("arguments"), "{ended:?}");
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.err.contains("JSON") && ended.err.contains("write it as"), "{ended:?}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! `corbie demo`: it shows what it promises, offline, and leaves nothing behind, however it ends.
 
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -226,6 +227,30 @@ fn the_console_is_served_until_it_is_interrupted() {
         assert_eq!(ended.code, Some(0), "{signal}: {ended:?}");
         assert_empty(temporary.path());
     }
+}
+
+#[test]
+fn the_console_is_served_on_the_port_that_was_named() {
+    let port = crate::process::free_port();
+    let (mut running, temporary) = Stage::demo(&format!("--serve --json --port {port}")).start();
+    running.receive();
+    assert_eq!(running.receive()["url"], format!("http://127.0.0.1:{port}/"));
+    let client = Client::v4(port);
+    wait_for("the server", || client.try_call("GET", "/ready", &[], "").ok().filter(|reply| reply.status == 200));
+    running.signal("INT");
+    assert_eq!(running.end_within(LONG).code, Some(0));
+    assert_empty(temporary.path());
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_before_anything_is_shown() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let (mut running, temporary) = Stage::demo(&format!("--serve --port {port}")).start();
+    let ended = running.end_within(LONG);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+    assert!(ended.err.contains("choose another port"), "{ended:?}");
+    assert_empty(temporary.path());
 }
 
 #[test]

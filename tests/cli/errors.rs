@@ -18,6 +18,7 @@ struct Case {
 
 const NOTHING: Case = Case { name: "", line: "", files: &[], variables: &[], input: b"" };
 const BROKEN: &[(&str, &str)] = &[("broken.yaml", "server:\n  nmae: x\nlog:\n  level: loud\n")];
+const MOCK: &[(&str, &str)] = &[("corbie.yaml", "providers:\n  mock: {}\n")];
 const NOT_UTF8: &[u8] = b"\xff\xfe\n";
 
 const fn typed(name: &'static str, line: &'static str) -> Case {
@@ -32,6 +33,10 @@ const CASES: &[Case] = &[
     typed("wrong-value", "classify --method best hello"),
     typed("wrong-number", "serve --port many"),
     typed("value-out-of-range", "search --top 0 hello"),
+    typed("value-out-of-range-json", "search --top 99 --json hello"),
+    typed("flags-of-another-command", "--port 8090 status"),
+    typed("flag-that-needs-another", "demo --port 8099"),
+    typed("help-of-a-mistyped-command", "help serch"),
     typed("missing-argument", "extract"),
     typed("missing-subcommand", "config"),
     typed("flags-that-exclude-each-other", "extract --json --markdown a.pdf"),
@@ -67,6 +72,7 @@ const CASES: &[Case] = &[
     Case { input: NOT_UTF8, ..typed("stdin-not-utf8-json", "embed --json") },
     Case { input: NOT_UTF8, ..typed("prompt-not-utf8", "ask") },
     typed("empty-prompt", "ask ''"),
+    typed("no-prompt", "ask"),
     typed("empty-text", "classify ''"),
     typed("empty-text-json", "classify --json ''"),
     typed("empty-query", "search ''"),
@@ -100,6 +106,9 @@ const CASES: &[Case] = &[
     typed("no-such-tool-of-a-token", "tokens create laptop --tool missing"),
     typed("no-provider", "ask hello"),
     typed("no-provider-json", "ask --json hello"),
+    Case { files: MOCK, ..typed("no-such-model", "ask --model mok hello") },
+    Case { files: MOCK, ..typed("no-such-model-json", "ask --json --model mok hello") },
+    Case { files: MOCK, ..typed("no-such-model-explained", "ask --explain --model mok hello") },
     Case {
         files: &[("corbie.yaml", "providers:\n  openai: {}\n")],
         ..typed("no-key", "ask --model openai/gpt-4o hello")
@@ -190,7 +199,7 @@ fn a_file_that_may_not_be_read_is_named() {
 
 #[test]
 fn for_programs_every_failure_is_one_object_on_stdout_and_nothing_else() {
-    for case in CASES.iter().filter(|case| case.line.contains("--json") && !case.name.contains("flag")) {
+    for case in CASES.iter().filter(|case| case.line.contains("--json")) {
         let (name, told) = case.told();
         let (_, streams) = told.split_once("--- stdout\n").unwrap();
         let (out, err) = streams.split_once("--- stderr\n").unwrap();

@@ -1,6 +1,49 @@
 //! The exit codes that the long help, the man page and `docs/exit-codes.md` promise.
 
-use crate::process::corbie;
+use serde_json::Value;
+
+use crate::process::{Setup, corbie};
+use crate::snapshots::words;
+
+/// Typed wrongly, whether the parser of the command line finds it or only the command itself.
+const WRONG: &[&str] = &[
+    "search hello --top 99",
+    "search hello --top 0",
+    "search hello --since yesterday",
+    "search hello --until 2026-02-30",
+    "search hello --min-relevance 1.1",
+    "search hello --format xyz",
+    "search hello --base a/b",
+    "search ''",
+    "show --limit 0",
+    "show --limit 1001",
+    "show --offset 4294967296",
+    "tasks --limit 0",
+    "add ''",
+    "add a.txt --metadata []",
+    "add a.txt --metadata {",
+    "status --base a/b",
+    "ask",
+    "ask ''",
+    "ask -",
+    "ask hello --max-tokens 0",
+    "ask --documents hello --base a/b",
+    "tools call inspect_server {",
+    "tools call inspect_server []",
+    "eval --typos 2 a.jsonl",
+    "taxonomy new --out a.txt",
+    "taxonomy suggest --limit 0 a.yaml",
+    "health nowhere",
+    "health https://127.0.0.1:1",
+    "extract --ocr force",
+    "demo --port 8099",
+    "--port 0 status",
+    "--http status",
+];
+
+fn typed(line: &str) -> Setup {
+    words(line).into_iter().fold(corbie(""), |setup, word| setup.argument(word))
+}
 
 #[test]
 fn the_codes_stand_in_the_long_help_and_in_the_documentation() {
@@ -41,6 +84,31 @@ fn two_is_for_a_wrong_command_line_and_for_wrong_settings() {
         let ended = corbie(line).file("corbie.yaml", "nonsense: 1\n").run("");
         assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
     }
+}
+
+#[test]
+fn what_is_typed_wrongly_ends_with_two_whoever_finds_it() {
+    for line in WRONG {
+        let ended = typed(line).run("");
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{line}: {ended:?}");
+        assert!(ended.err.starts_with("error: ") || ended.err.starts_with("corbie: "), "{line}: {ended:?}");
+    }
+}
+
+#[test]
+fn programs_are_told_of_it_in_one_object() {
+    for line in WRONG.iter().chain(&["status --nonsense", "extract", "fly"]) {
+        let ended = typed(line).argument("--json").run("");
+        assert_eq!((ended.code, ended.err.as_str()), (Some(2), ""), "{line}: {ended:?}");
+        let told: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{line}: {error}: {ended:?}"));
+        let word = told["error"].as_str().unwrap();
+        assert!(["invalid_parameter", "invalid_command_line"].contains(&word), "{line}: {told}");
+        let message = told["message"].as_str().unwrap();
+        assert!(told["success"] == false && !message.is_empty() && !message.contains("Usage:"), "{line}: {told}");
+    }
+    // After `--` it is a word like any other.
+    let ended = typed("ask --nonsense -- --json").run("");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
 }
 
 #[cfg(unix)]

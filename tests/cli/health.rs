@@ -44,6 +44,6 @@ fn one_who_speaks_no_http_is_not_ready_and_other_schemes_are_refused() {
     assert_eq!(corbie("health").argument(url).run("").code, Some(1));
     answering.join().unwrap();
     let ended = corbie("health https://127.0.0.1:1").run("");
-    assert_eq!(ended.code, Some(1));
+    assert_eq!(ended.code, Some(2));
     assert!(ended.err.contains("only http://"), "{}", ended.err);
 }

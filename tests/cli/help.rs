@@ -82,6 +82,23 @@ fn every_command_that_prints_something_prints_it_for_programs_too() {
 }
 
 #[test]
+fn help_helps_with_itself_and_with_what_is_mistyped() {
+    for line in ["help --help", "help -h", "help help"] {
+        let ended = corbie(line).run("");
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{line}: {ended:?}");
+        assert!(ended.out.contains("Usage: corbie help"), "{line}: {}", ended.out);
+    }
+    for (line, meant) in
+        [("help serch", "'search'"), ("help tokens creat", "'create'"), ("help knowledge chekc", "'check'")]
+    {
+        let ended = corbie(line).run("");
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{line}: {ended:?}");
+        assert!(ended.err.contains(meant), "{line}: {}", ended.err);
+    }
+    assert_eq!(corbie("help search").run("").out, corbie("search --help").run("").out);
+}
+
+#[test]
 fn a_flag_is_followed_by_the_same_everywhere() {
     let mut known: BTreeMap<String, (Vec<String>, String)> = BTreeMap::new();
     for (line, command) in commands() {

@@ -77,7 +77,7 @@ fn tags_and_metadata_are_kept_with_the_documents() {
         let metadata = &place.json("show --json")["documents"][0]["metadata"];
         assert_eq!((&metadata["tags"], &metadata["author"]), (&json!(["a", "b"]), &json!("Ada")));
         let wrong = place.corbie("add . --metadata").argument("[1]").run("");
-        assert!(wrong.refusal().contains("no JSON object"), "{wrong:?}");
+        assert!(wrong.code == Some(2) && wrong.err.contains("no JSON object"), "{wrong:?}");
     });
 }
 
@@ -94,6 +94,30 @@ fn a_file_that_fails_has_a_line_and_the_others_are_added() {
         assert_eq!(ended.err.lines().count(), 3, "{ended:?}");
         assert_eq!(ended.err.matches("missing.txt").count(), 1, "a line names its file once: {ended:?}");
     });
+}
+
+/// The reader of documents has the list; whoever else says one, says that.
+#[test]
+fn every_list_of_formats_names_all_that_are_read() {
+    let place = Place::new();
+    place.write("odd.xyz", "odd");
+    let tools: Value = serde_json::from_str(&place.run("tools list --json").out).unwrap();
+    let adding = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "knowledge-add").unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/knowledge.md")).unwrap();
+    let lists = [
+        place.run("add odd.xyz").err,
+        place.run("extract odd.xyz").err,
+        place.run("extract --help").out,
+        place.run("search x --format xyz").err.to_uppercase(),
+        adding["description"].as_str().unwrap().to_owned(),
+        page.lines().find(|line| line.contains("are read; scans")).unwrap().to_owned(),
+    ];
+    for list in lists {
+        let words: Vec<&str> = list.split(|letter: char| !letter.is_alphanumeric()).collect();
+        for format in corbie_extract::Format::ALL {
+            assert!(words.contains(&format.as_str().to_uppercase().as_str()), "{format} in {list}");
+        }
+    }
 }
 
 #[test]

@@ -231,7 +231,9 @@ fn new_never_overwrites_unless_told_to() {
 #[test]
 fn new_writes_only_where_it_can_be_read_again() {
     let folder = Folder::new();
-    failed(folder.run("new --out my.json"), "give a name that ends with `.yaml`");
+    let wrong = folder.run("new --out my.json");
+    assert_eq!((wrong.code, wrong.out.as_str()), (Some(2), ""), "{wrong:?}");
+    assert!(wrong.err.contains("give a name that ends with `.yaml`"), "{wrong:?}");
     failed(folder.run("new --out no.such/my.yaml"), "my.yaml` cannot be written");
     assert_eq!(folder.files(), [""; 0]);
 }

@@ -12,6 +12,7 @@ use super::super::knowledge::{base, text};
 use super::super::{End, harmless, one_line};
 use super::{Ask, pieces};
 use crate::config::Loaded;
+use crate::knowledge::document::BaseName;
 
 pub(super) async fn run(command: &Ask, question: &str, loaded: &Loaded, out: &mut dyn Write) -> End {
     let peer = Peer::find_for_a_moment(&loaded.config).await?;
@@ -28,7 +29,7 @@ pub(super) async fn run(command: &Ask, question: &str, loaded: &Loaded, out: &mu
 }
 
 async fn ask(command: &Ask, question: &str, peer: &Peer) -> Result<Value, Failure> {
-    base::must_exist(peer, command.knowledge_base.as_deref()).await?;
+    base::must_exist(peer, command.knowledge_base.as_ref().map(BaseName::as_str)).await?;
     let mut arguments = json!({ "question": question });
     if let Some(model) = &command.model {
         arguments["model"] = json!(model);

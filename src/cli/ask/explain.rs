@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use super::super::ending::in_commands;
 use super::super::{End, one_line};
 use super::grounds::{self, NotAsked};
 use super::{money, why};
@@ -58,7 +59,7 @@ fn write(
         line(label, &text)?;
     }
     if let Some(nobody) = nobody {
-        line("asked", &format!("nobody: {nobody}"))?;
+        line("asked", &format!("nobody: {}", in_commands(nobody)))?;
     }
     let groups = explained.candidates.chunk_by(|a, b| (&a.provider, &a.model) == (&b.provider, &b.model));
     for (place, group) in groups.enumerate() {

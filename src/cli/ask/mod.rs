@@ -16,12 +16,13 @@ use tokio::time::{Duration, Instant};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::pieces::Pieces;
-use super::ending::INTERRUPTED;
+use super::ending::{INTERRUPTED, WrongUsage};
 use super::screen::{DIM, PLAIN};
 use super::{End, one_line};
 use crate::app::{self, App};
 use crate::colour;
 use crate::config::Loaded;
+use crate::knowledge::document::BaseName;
 use crate::providers::chat::{Message, Part, Role, Stop};
 use crate::providers::{Chat, Delta};
 use crate::route::methods::Usage;
@@ -52,7 +53,7 @@ pub(super) struct Ask {
     documents: bool,
     /// Use the documents of this knowledge base and not of `default`
     #[arg(long, visible_alias = "base", value_name = "NAME", requires = "documents")]
-    knowledge_base: Option<String>,
+    knowledge_base: Option<BaseName>,
     /// Show on stderr what the model thinks before it answers
     #[arg(long)]
     thinking: bool,
@@ -85,7 +86,13 @@ struct Answered<'a> {
 const FINISH: Duration = Duration::from_secs(10);
 
 pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let prompt = prompt::gather(&command.words, std::io::stdin().lock())?;
+    let prompt =
+        prompt::gather(&command.words, std::io::stdin().lock()).map_err(|error| -> Box<dyn std::error::Error> {
+            match error.is_wrong_usage() {
+                true => WrongUsage(error.to_string()).into(),
+                false => error.into(),
+            }
+        })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
         let _watching = AbortOnDropHandle::new(tokio::spawn(end_on_interrupt()));

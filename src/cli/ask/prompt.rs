@@ -20,6 +20,13 @@ pub(super) enum Error {
     Unreadable(std::io::Error),
 }
 
+impl Error {
+    /// Whether there is none, which is a mistake of whoever typed, and not what one that is there is like.
+    pub(super) fn is_wrong_usage(&self) -> bool {
+        matches!(self, Error::None | Error::Empty)
+    }
+}
+
 /// The words, joined. Without any, stdin is the prompt; after a `-` at the end it follows the words.
 pub(super) fn gather(words: &[String], stdin: impl Read + IsTerminal) -> Result<String, Error> {
     let prompt = match words {

@@ -11,7 +11,7 @@ mod step;
 mod teller;
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,6 +34,9 @@ pub(super) struct Demo {
     /// Serve the sample documents and the console in the end, until Ctrl-C
     #[arg(long)]
     serve: bool,
+    /// Serve on this port, instead of one that is free
+    #[arg(long, value_name = "PORT", requires = "serve")]
+    port: Option<u16>,
     /// Print one JSON object: every step with its command, its result and its time
     #[arg(long)]
     json: bool,
@@ -43,6 +46,7 @@ const EXAMPLES: &str = "\
 Examples:
   corbie demo                 # shows what corbie does, in a few seconds
   corbie demo --serve         # and leaves a console open to try more
+  corbie demo --serve --port 8099
   corbie demo --json          # the same for programs";
 
 /// What is said in the end to whoever liked it.
@@ -52,6 +56,8 @@ const NEXT: [(&str, &str); 3] = [
     ("corbie connect claude-desktop", "have your MCP client use corbie"),
 ];
 
+/// One that is free.
+const ANY_PORT: u16 = 0;
 /// How long threads that wait for something may take to notice the end.
 const LAST_THREADS: Duration = Duration::from_millis(100);
 
@@ -62,15 +68,24 @@ pub(super) fn run(command: &Demo, out: &mut dyn Write) -> End {
         let _inside = runtime.enter();
         Signals::listen()
     };
+    // Whoever names a port should not have to watch the demo to learn that it is taken.
+    let port = command.port.map(hold).transpose()?;
     let place = Place::new()?;
-    let end = show(command, &place, signals, &runtime, out);
+    let end = show(command, &place, port, signals, &runtime, out);
     // A question that nobody answered may still wait in its thread.
     runtime.shutdown_timeout(LAST_THREADS);
     place.remove()?;
     end
 }
 
-fn show(command: &Demo, place: &Place, signals: Signals, runtime: &Runtime, out: &mut dyn Write) -> End {
+fn show(
+    command: &Demo,
+    place: &Place,
+    port: Option<TcpListener>,
+    signals: Signals,
+    runtime: &Runtime,
+    out: &mut dyn Write,
+) -> End {
     let loaded = place.settings()?;
     telemetry::start_without(ask::TOLD, Format::Text);
     let (ending, open) = runtime.block_on(async {
@@ -91,7 +106,10 @@ fn show(command: &Demo, place: &Place, signals: Signals, runtime: &Runtime, out:
     // The signals are watched for as long as there is something to remove.
     match (ending.was_asked(), open) {
         (true, _) => Ok(ExitCode::from(INTERRUPTED)),
-        (false, true) => console(&loaded, command.json, out),
+        (false, true) => {
+            let port = port.map_or_else(|| hold(ANY_PORT), Ok)?;
+            console(&loaded, port, command.json, out)
+        }
         (false, false) => Ok(ExitCode::SUCCESS),
     }
 }
@@ -113,10 +131,17 @@ async fn is_wanted(ending: &Ending, out: &mut dyn Write) -> std::io::Result<bool
     }
 }
 
+/// Takes a port, so that nobody else has it until it is served.
+fn hold(port: u16) -> Result<TcpListener, String> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .map_err(|error| format!("--port: cannot listen on port {port}: {error}; choose another port"))
+}
+
 /// Serves what was added, until a signal.
-fn console(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
-    // Nobody else has it for a moment, which is all that is needed.
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+fn console(loaded: &Loaded, held: TcpListener, json: bool, out: &mut dyn Write) -> End {
+    let port = held.local_addr()?.port();
+    // Nobody else takes it within a moment, which is all that is needed.
+    drop(held);
     if json {
         writeln!(out, "{}", serde_json::json!({ "url": format!("http://127.0.0.1:{port}/") }))?;
     } else {

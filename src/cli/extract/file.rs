@@ -6,14 +6,13 @@ use std::path::Path;
 
 use corbie_extract::Format;
 
+use crate::cli::formats;
 use crate::workers;
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    #[error(
-        "Unsupported file format: .{0}. Use PDF, DOCX, PPTX, XLSX, HTML, JPG, PNG, or SVG; MD, TXT and CSV work too"
-    )]
+    #[error("{}", formats::unsupported(.0))]
     Unsupported(String),
     #[error("this is a folder; name the files in it, such as `{0}/*.pdf`")]
     Folder(String),
@@ -39,7 +38,7 @@ pub(super) fn open(file: &Path, most: u64) -> Result<(Vec<u8>, Option<Format>), 
     let named = match file.extension().map(|extension| extension.to_string_lossy()) {
         Some(extension) if !extension.is_empty() => {
             let format = Format::of_extension(&extension);
-            Some(format.ok_or_else(|| Failure::Unsupported(extension.to_lowercase()))?)
+            Some(format.ok_or_else(|| Failure::Unsupported(extension.into_owned()))?)
         }
         _ => None,
     };

@@ -11,8 +11,9 @@ use std::sync::Mutex;
 use clap::{Args, ValueEnum};
 use futures_util::{StreamExt, stream};
 
+use super::ending::WrongUsage;
 use super::progress::Progress;
-use super::{End, one_line};
+use super::{End, formats, one_line};
 use crate::app;
 use crate::config::Loaded;
 use crate::describe::Describer;
@@ -29,8 +30,7 @@ Examples:
   corbie extract --json --ocr=force scan.png
   curl -s https://example.com | corbie extract -")]
 pub(super) struct Extract {
-    /// PDF, DOCX, PPTX, XLSX, HTML, SVG, JPG, PNG, MD, TXT or CSV; `-` is stdin
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", help = format!("{}; `-` is stdin", formats::all()))]
     files: Vec<PathBuf>,
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
@@ -89,10 +89,10 @@ pub(super) fn run(command: &Extract, loaded: &Loaded, out: &mut dyn Write) -> En
 
 impl Extract {
     /// A value of `--ocr` without `=` would be taken for a file.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), WrongUsage> {
         let is_value = |file: &&PathBuf| When::from_str(&file.to_string_lossy(), false).is_ok() && !file.exists();
         match self.files.iter().find(is_value) {
-            Some(value) => Err(format!("`{0}` is no file; did you mean `--ocr={0}`?", value.display())),
+            Some(value) => Err(WrongUsage(format!("`{0}` is no file; did you mean `--ocr={0}`?", value.display()))),
             None => Ok(()),
         }
     }

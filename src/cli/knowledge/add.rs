@@ -14,7 +14,7 @@ use super::tally::Tally;
 use super::{Common, counted, number, paths, resumed, text};
 use crate::cli::ending::INTERRUPTED;
 use crate::cli::progress::{self, Progress};
-use crate::cli::{End, one_line};
+use crate::cli::{End, formats, one_line, values};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -33,8 +33,8 @@ pub(in crate::cli) struct Add {
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
     /// What else to keep with every document, as a JSON object
-    #[arg(long, value_name = "JSON")]
-    metadata: Option<String>,
+    #[arg(long, value_name = "JSON", value_parser = values::json_object)]
+    metadata: Option<Map<String, Value>>,
     /// Read every page as a picture, also where there is text
     #[arg(long)]
     force_ocr: bool,
@@ -59,8 +59,7 @@ const LATER: Duration = Duration::from_millis(500);
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: &mut dyn Write) -> End {
-    let (paths, metadata) =
-        (paths::resolve(&command.paths)?, command.metadata().map_err(|why| Failure::argument("metadata", why))?);
+    let (paths, metadata) = (paths::resolve(&command.paths)?, command.metadata());
     resumed::tell(peer).await?;
     let before = document_count(peer, &command.common).await?;
     let mut total = Tally::default();
@@ -99,20 +98,17 @@ pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: 
 }
 
 impl Add {
+    /// Before anything is opened.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match self.paths.iter().any(String::is_empty) {
+            true => Err(Failure::argument("paths", "a path is empty; name a file, a folder or a pattern")),
+            false => Ok(()),
+        }
+    }
+
     /// What is kept with every document; tags of either option.
-    fn metadata(&self) -> Result<Map<String, Value>, String> {
-        let mut metadata = match &self.metadata {
-            None => Map::new(),
-            Some(given) => match serde_json::from_str(given) {
-                Ok(Value::Object(metadata)) => metadata,
-                Ok(_) => return Err("`--metadata` is no JSON object; write it as '{\"author\": \"Ada\"}'".into()),
-                Err(error) => {
-                    return Err(format!(
-                        "`--metadata` is not valid JSON: {error}; write it as '{{\"author\": \"Ada\"}}'"
-                    ));
-                }
-            },
-        };
+    fn metadata(&self) -> Map<String, Value> {
+        let mut metadata = self.metadata.clone().unwrap_or_default();
         if !self.tag.is_empty() {
             let mut tags = match metadata.remove("tags") {
                 None => Vec::new(),
@@ -122,7 +118,7 @@ impl Add {
             tags.extend(self.tag.iter().map(|tag| json!(tag)));
             metadata.insert("tags".into(), tags.into());
         }
-        Ok(metadata)
+        metadata
     }
 }
 
@@ -166,7 +162,10 @@ fn tell_failures(result: &Value) -> io::Result<()> {
         if !why.is_empty() {
             let path = text(file, "file_path");
             // The line begins with it, and need not say it twice.
-            let why = why.replacen(&format!(": {path}"), "", 1);
+            let mut why = why.replacen(&format!(": {path}"), "", 1);
+            if text(file, "error") == "unsupported_format" {
+                why = formats::with_the_rest(&why);
+            }
             writeln!(stderr, "corbie: {}: {}", one_line(path), one_line(&why))?;
         }
     }
@@ -235,14 +234,13 @@ mod tests {
             paths: Vec::new(),
             no_recursive: false,
             tag: vec!["b".into()],
-            metadata: metadata.map(String::from),
+            metadata: metadata.map(|text| values::json_object(text).unwrap()),
             force_ocr: false,
             common: Common { knowledge_base: None, json: false },
         };
-        let tags = |metadata| add(metadata).metadata().unwrap()["tags"].clone();
+        let tags = |metadata| add(metadata).metadata()["tags"].clone();
         assert_eq!(tags(None), json!(["b"]));
         assert_eq!(tags(Some(r#"{"tags": ["a"]}"#)), json!(["a", "b"]));
         assert_eq!(tags(Some(r#"{"tags": "a"}"#)), json!(["a", "b"]));
-        assert!(add(Some("[]")).metadata().unwrap_err().contains("no JSON object"));
     }
 }

@@ -86,6 +86,11 @@ impl Failure {
         reply
     }
 
+    /// Whether what was typed is wrong, and nothing was begun.
+    pub(in crate::cli) fn is_wrong_usage(&self) -> bool {
+        self.code() == "invalid_parameter"
+    }
+
     /// A word that stays the same, that of the tools where they have one.
     fn code(&self) -> &str {
         match self {

@@ -33,6 +33,7 @@ use self::peer::Peer;
 use super::End;
 use super::progress::Progress;
 use crate::config::Loaded;
+use crate::knowledge::document::BaseName;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -60,7 +61,7 @@ pub(super) enum Command {
 pub(super) struct Common {
     /// Use this knowledge base and not `default`
     #[arg(long, visible_alias = "base", value_name = "NAME")]
-    pub(super) knowledge_base: Option<String>,
+    pub(super) knowledge_base: Option<BaseName>,
     /// Print what the tool replies, as JSON on one line
     #[arg(long)]
     pub(super) json: bool,
@@ -82,6 +83,11 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
 
 /// Runs a command that asks tools.
 async fn with_peer(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+    match command {
+        Command::Add(command) => command.check()?,
+        Command::Search(command) => command.check()?,
+        _ => {}
+    }
     // From here on, so that no moment is left in which it would end the program half way.
     let interrupt = matches!(command, Command::Add(_)).then(Interrupt::watch);
     let opening = Progress::of("opening the knowledge base …");
@@ -112,7 +118,7 @@ impl Command {
 
 impl Common {
     fn base(&self) -> Option<&str> {
-        self.knowledge_base.as_deref()
+        self.knowledge_base.as_ref().map(BaseName::as_str)
     }
 
     /// The arguments of a tool, with the base that is meant.

@@ -11,9 +11,6 @@ pub(super) fn resolve(paths: &[String]) -> Result<Vec<String>, Box<dyn std::erro
 }
 
 fn resolved(path: &str, here: &Path) -> Result<String, String> {
-    if path.is_empty() {
-        return Err("a path is empty; name a file, a folder or a pattern".into());
-    }
     let given = Path::new(path);
     let is_pattern = path.contains(['*', '?', '[', '{']) && !here.join(given).exists();
     let not_text = || format!("`{}` is not valid UTF-8, and cannot be told to a server", here.display());
@@ -46,6 +43,5 @@ mod tests {
         assert_eq!(resolve("odd[1].txt"), format!("{here}/odd[1].txt"), "a file that is there is no pattern");
         let pattern = globset::Glob::new(&resolve("./docs/**/*.pdf")).unwrap().compile_matcher();
         assert!(pattern.is_match(format!("{here}/docs/x/a.pdf")));
-        assert!(resolved("", folder.path()).is_err());
     }
 }

@@ -4,15 +4,15 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use corbie_extract::Format;
 use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
 use super::peer::Peer;
 use super::snippet::{Style, snippet};
 use super::{Common, base, text};
-use crate::cli::{End, one_line};
+use crate::cli::{End, one_line, values};
 use crate::colour;
-use crate::knowledge::date;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -25,34 +25,34 @@ pub(in crate::cli) struct Search {
     #[arg(required = true, value_name = "QUERY", allow_negative_numbers = true)]
     words: Vec<String>,
     /// Show this many passages at most, up to 50
-    #[arg(long, value_name = "N")]
-    top: Option<u64>,
+    #[arg(long, value_name = "N", default_value_t = USUAL, value_parser = clap::value_parser!(u64).range(1..=MOST))]
+    top: u64,
     /// Leave out passages that are less relevant, from 0 to 1
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = values::share)]
     min_relevance: Option<f64>,
     /// Only documents of this format, such as pdf; may be given several times
-    #[arg(long, value_name = "FORMAT")]
-    format: Vec<String>,
+    #[arg(long, value_name = "FORMAT", value_parser = values::format)]
+    format: Vec<Format>,
     /// Only documents with this tag; of several, one is enough
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
     /// Only documents that were added on this day or later, such as 2026-01-31
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", value_parser = values::day)]
     since: Option<String>,
     /// Only documents that were added on this day or before
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", value_parser = values::day)]
     until: Option<String>,
     #[command(flatten)]
     pub(super) common: Common,
 }
 
-/// The tool gives no more passages.
+/// As many passages as the tool gives if nobody says how many, and the most it gives.
+const USUAL: u64 = 10;
 const MOST: u64 = 50;
 
 pub(super) async fn run(command: &Search, peer: &Peer, out: &mut dyn Write) -> End {
     base::must_exist(peer, command.common.base()).await?;
     let query = command.words.join(" ");
-    command.check(&query)?;
     let reply = peer.call("knowledge-search", command.common.arguments(command.question(&query))).await?;
     if command.common.json {
         writeln!(out, "{reply}")?;
@@ -66,30 +66,16 @@ pub(super) async fn run(command: &Search, peer: &Peer, out: &mut dyn Write) -> E
 }
 
 impl Search {
-    /// What the tool would refuse in its own words is told in those that were typed.
-    fn check(&self, query: &str) -> Result<(), Failure> {
-        if query.trim().is_empty() {
-            return Err(Failure::argument("query", "the query is empty; say what to look for: corbie search QUERY"));
-        }
-        if self.top.is_some_and(|top| !(1..=MOST).contains(&top)) {
-            return Err(Failure::argument("top", format!("`--top` is a number from 1 to {MOST}")));
-        }
-        let dates = [("since", &self.since), ("until", &self.until)];
-        let is_wrong = |date: &Option<String>| date.as_ref().is_some_and(|date| date::bounds(date).is_none());
-        match dates.into_iter().find(|(_, date)| is_wrong(date)) {
-            Some((flag, _)) => Err(Failure::argument(
-                flag,
-                format!("`--{flag}` is no date; use one such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z"),
-            )),
-            None => Ok(()),
+    /// Before anything is opened.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match self.words.iter().all(|word| word.trim().is_empty()) {
+            true => Err(Failure::argument("query", "the query is empty; say what to look for: corbie search QUERY")),
+            false => Ok(()),
         }
     }
 
     fn question(&self, query: &str) -> Value {
-        let mut question = json!({ "query": query });
-        if let Some(top) = self.top {
-            question["top_k"] = top.into();
-        }
+        let mut question = json!({ "query": query, "top_k": self.top });
         if let Some(least) = self.min_relevance {
             question["min_relevance"] = least.into();
         }
@@ -163,7 +149,7 @@ mod tests {
     fn only_what_was_asked_for_is_asked_of_the_tool() {
         let mut search = Search {
             words: Vec::new(),
-            top: None,
+            top: 3,
             min_relevance: None,
             format: Vec::new(),
             tag: Vec::new(),
@@ -171,10 +157,10 @@ mod tests {
             until: None,
             common: Common { knowledge_base: None, json: false },
         };
-        assert_eq!(search.question("q"), json!({ "query": "q" }));
-        search.format = vec!["pdf".into()];
+        assert_eq!(search.question("q"), json!({ "query": "q", "top_k": 3 }));
+        search.format = vec![Format::Pdf];
         search.until = Some("2026-01-31".into());
         let filters = json!({ "format": ["pdf"], "date_range": { "end": "2026-01-31" } });
-        assert_eq!(search.question("q"), json!({ "query": "q", "filters": filters }));
+        assert_eq!(search.question("q"), json!({ "query": "q", "top_k": 3, "filters": filters }));
     }
 }

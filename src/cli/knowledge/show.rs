@@ -26,11 +26,11 @@ pub(in crate::cli) struct Show {
     #[arg(long, value_name = "N", requires = "id", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     page: Option<u64>,
     /// List this many documents at most, up to 1000
-    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "id")]
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "id", value_parser = clap::value_parser!(u64).range(1..=1000))]
     limit: u64,
     /// Pass over this many documents
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "id")]
-    offset: u64,
+    offset: u32,
     /// What to sort the list by
     #[arg(long, value_enum, default_value_t = Sort::Date, conflicts_with = "id")]
     sort: Sort,
@@ -111,7 +111,7 @@ async fn list(command: &Show, peer: &Peer, out: &mut dyn Write) -> Result<(), Bo
     ];
     let rows: Vec<Vec<String>> = documents.iter().map(row).collect();
     write_table(&heading, &rows, out)?;
-    let next = command.offset + documents.len() as u64;
+    let next = u64::from(command.offset) + documents.len() as u64;
     if next < total {
         writeln!(io::stderr(), "corbie: {} of {total}; go on with --offset {next}", documents.len())?;
     }

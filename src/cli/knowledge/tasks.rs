@@ -33,7 +33,7 @@ pub(in crate::cli) struct Tasks {
     #[arg(long, visible_alias = "base", value_name = "NAME")]
     knowledge_base: Option<BaseName>,
     /// List this many tasks at most, the last one first
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Print JSON on one line
     #[arg(long)]

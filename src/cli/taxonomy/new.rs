@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::json;
 
 use super::gather::{Contradiction, Gathered, gather};
 use super::{End, counted, one_line, yaml};
 use crate::classify::Taxonomy;
 use crate::classify::taxonomy::MAX_FILE_BYTES;
-use crate::cli::{must_be_there, whole_file};
+use crate::cli::{must_be_there, values, whole_file};
 use crate::config::{ConfigError, Problem, Segment};
 use crate::evaluate::labelled;
 
@@ -24,7 +25,7 @@ pub(in crate::cli) struct New {
     /// Labelled texts: `.jsonl` with `{"text": …, "label": …}` on each line, or `.csv` with a header such as `text,label`
     data: Option<PathBuf>,
     /// Write to this file instead of stdout
-    #[arg(long, value_name = "FILE.yaml")]
+    #[arg(long, value_name = "FILE.yaml", value_parser = PathBufValueParser::new().try_map(values::yaml_file))]
     out: Option<PathBuf>,
     /// Replace the file if it exists
     #[arg(long, requires = "out")]
@@ -46,11 +47,8 @@ const MOST_SHOWN: usize = 80;
 
 pub(super) fn run(command: &New, out: &mut dyn Write) -> End {
     // Before anything is read: nobody should wait for a refusal.
-    if let Some(path) = &command.out {
-        check_name(path)?;
-        if !command.force && path.symlink_metadata().is_ok() {
-            return Err(whole_file::exists(path).into());
-        }
+    if let Some(path) = command.out.as_ref().filter(|path| !command.force && path.symlink_metadata().is_ok()) {
+        return Err(whole_file::exists(path).into());
     }
     let (yaml, taxonomy) = match &command.data {
         Some(data) => made_of(data, command.most as usize)?,
@@ -75,15 +73,6 @@ pub(super) fn run(command: &New, out: &mut dyn Write) -> End {
     let examples = counted(taxonomy.example_count(), "example", "examples");
     writeln!(out, "{}: {categories}, {examples}", path.display())?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// What is written is YAML, and the name of a taxonomy decides how it is read.
-fn check_name(path: &Path) -> Result<(), String> {
-    let extension = path.extension().unwrap_or_default();
-    match ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)) {
-        true => Ok(()),
-        false => Err(format!("`{}` would not be read as YAML; give a name that ends with `.yaml`", path.display())),
-    }
 }
 
 /// The YAML of labelled texts, and what is read from it: it is checked before anybody sees it.

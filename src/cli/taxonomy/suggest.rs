@@ -32,8 +32,8 @@ pub(in crate::cli) struct Suggest {
     #[arg(long)]
     json: bool,
     /// How much of each list is printed
-    #[arg(long = "limit", alias = "most", value_name = "N", default_value_t = 20)]
-    most: usize,
+    #[arg(long = "limit", alias = "most", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    most: u32,
 }
 
 /// Examples that are embedded before the progress is told.
@@ -66,10 +66,11 @@ pub(super) fn run(command: &Suggest, loaded: &Loaded, out: &mut dyn Write) -> En
     };
     let categories: Vec<Category> = taxonomy.categories.iter().map(category).collect();
     let found = Suggestions::of(&held_out, &categories);
+    let most = command.most as usize;
     if command.json {
-        write_json(&file, &taxonomy, &found, command.most, out)?;
+        write_json(&file, &taxonomy, &found, most, out)?;
     } else {
-        write_text(&file, &taxonomy, &found, command.most, out)?;
+        write_text(&file, &taxonomy, &found, most, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,81 @@
+//! Values that are checked as they are typed: what is wrong with one ends the program before anything is begun.
+
+use std::path::PathBuf;
+
+use corbie_extract::Format;
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::knowledge::date;
+
+/// A part of a whole.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("it is no share from 0 to 1, such as 0.5".into()),
+    }
+}
+
+/// A day, or a moment of one; it is given on as it was typed.
+pub(super) fn day(text: &str) -> Result<String, String> {
+    match date::bounds(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("it is no date; use one such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z".into()),
+    }
+}
+
+pub(super) fn json_object(text: &str) -> Result<Map<String, Value>, String> {
+    const EXAMPLE: &str = "write it as '{\"key\": \"value\"}'";
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(format!("it is no JSON object; {EXAMPLE}")),
+        Err(error) => Err(format!("it is not valid JSON: {error}; {EXAMPLE}")),
+    }
+}
+
+/// A format that documents have, by the end of a file's name.
+pub(super) fn format(text: &str) -> Result<Format, String> {
+    Format::of_extension(text.trim_start_matches('.')).ok_or_else(|| {
+        format!("no document has this format; use one of {}", Format::ALL.map(Format::as_str).join(", "))
+    })
+}
+
+/// A file to write YAML to: its name decides how it is read.
+pub(super) fn yaml_file(path: PathBuf) -> Result<PathBuf, &'static str> {
+    let extension = path.extension().unwrap_or_default();
+    match ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)) {
+        true => Ok(path),
+        false => Err("it would not be read as YAML; give a name that ends with `.yaml`"),
+    }
+}
+
+/// Where a server without TLS is.
+pub(super) fn http_url(text: &str) -> Result<Url, String> {
+    const EXAMPLE: &str = "write http://127.0.0.1:8090";
+    match Url::parse(text) {
+        Ok(url) if url.scheme() == "http" && url.has_host() => Ok(url),
+        Ok(_) => Err(format!("only http:// can be asked; {EXAMPLE}")),
+        Err(error) => Err(format!("it is no URL: {error}; {EXAMPLE}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_out_of_range_is_refused() {
+        assert_eq!(["0", "0.5", "1"].map(|text| share(text).is_ok()), [true; 3]);
+        assert_eq!(["-0.1", "1.1", "NaN", "half", ""].map(|text| share(text).is_ok()), [false; 5]);
+        assert_eq!(["2026-01-31", "2026-01-31T12:00:00Z"].map(|text| day(text).is_ok()), [true; 2]);
+        assert_eq!(["yesterday", "2026-02-30", ""].map(|text| day(text).is_ok()), [false; 3]);
+        assert_eq!(["{}", "[]", "{", "1"].map(|text| json_object(text).is_ok()), [true, false, false, false]);
+        assert_eq!(["pdf", ".HTM", "xyz"].map(|text| format(text).is_ok()), [true, true, false]);
+        assert_eq!(
+            ["a.yaml", "a.YML", "a.txt", "a"].map(|text| yaml_file(text.into()).is_ok()),
+            [true, true, false, false]
+        );
+        let urls = ["http://localhost:1", "https://localhost", "localhost:8090", "here"];
+        assert_eq!(urls.map(|text| http_url(text).is_ok()), [true, false, false, false]);
+    }
+}
