@@ -57,8 +57,11 @@ impl Followed {
             }
             Err(_) => return tracing::error!("the new settings cannot be read and the old ones stay"),
         };
-        // A file that is gone, or empty while it is written anew, is not taken for one that says nothing.
-        let was_read = |layer: &&Layer| layer.state == State::Active;
+        let (before, after) = (self.loaded.digests(), next.digests());
+        // A file that is gone, or empty while it is written anew, is not taken for one that says nothing; one that said
+        // nothing before has nothing to lose.
+        let differs = before.differing(after).next().is_some();
+        let was_read = |layer: &&Layer| differs && layer.state == State::Active;
         let is_gone = |layer: &&Layer| std::fs::metadata(&layer.path).map_or(true, |file| file.len() == 0);
         if let Some(gone) = self.loaded.layers.iter().filter(was_read).find(is_gone) {
             let path = gone.path.display();
@@ -68,7 +71,6 @@ impl Followed {
         }
         self.take_over_tokens(&next.config);
         self.server.ask_person(next.config.trust.ask_person);
-        let (before, after) = (self.loaded.digests(), next.digests());
         if !before.same(after, "providers") || !before.same(after, "defaults") {
             let is_same = |name: &str| before.same(after, &format!("providers.{name}"));
             self.pool.replace(&next.config.providers, &next.config.defaults, is_same).await;

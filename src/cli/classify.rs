@@ -77,7 +77,7 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
         let stdin = std::io::stdin().lock();
         if stdin.is_terminal() {
             let none = "give a text: corbie classify \"what is 2 + 2?\"; or pipe lines into it";
-            return Err(WrongUsage(none.into()).into());
+            return Err(WrongUsage::Value(none.into()).into());
         }
         let progress = Progress::beside_results();
         let mut lines = Lines::of(stdin);

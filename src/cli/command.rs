@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::builder::Styles;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, ValueEnum};
 
 use super::ending::{self, EXIT_CODES};
@@ -119,10 +119,17 @@ fn understood(arguments: &[OsString], colour: Colour) -> Result<ArgMatches, clap
     }
 }
 
+/// The flag that every command that prints for programs has.
+const JSON: &str = "--json";
+
 /// Whatever was typed is repeated, and must not control the terminal.
 fn say(error: &clap::Error, arguments: &[OsString]) {
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if !is_asked_for && arguments.iter().take_while(|one| *one != "--").any(|one| one == "--json") {
+    let wants_json = arguments.iter().take_while(|one| *one != "--").any(|one| one == JSON);
+    // A command that does not know the flag prints nothing for programs.
+    let is_unknown = error.get(ContextKind::InvalidArg) == Some(&ContextValue::String(JSON.to_owned()))
+        && error.kind() == ErrorKind::UnknownArgument;
+    if wants_json && !is_unknown && !is_asked_for {
         let _ = writeln!(screen::stdout(), "{}", ending::failed(word(error.kind()), &sentence(error)));
         return;
     }
@@ -137,8 +144,8 @@ fn say(error: &clap::Error, arguments: &[OsString]) {
 /// A word that stays the same, for programs.
 fn word(kind: ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation => "invalid_parameter",
-        _ => "invalid_command_line",
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => ending::INVALID_VALUE,
+        _ => ending::INVALID_LINE,
     }
 }
 

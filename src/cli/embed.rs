@@ -42,7 +42,7 @@ pub(super) fn run(command: &Embed, loaded: &Loaded, out: &mut dyn Write) -> End 
     }
     let stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
-        return Err(WrongUsage("give a text: corbie embed \"some words\"; or pipe lines into it".into()).into());
+        return Err(WrongUsage::Value("give a text: corbie embed \"some words\"; or pipe lines into it".into()).into());
     }
     let progress = Progress::beside_results();
     let mut lines = Lines::of(stdin);

@@ -34,8 +34,27 @@ pub(super) struct WrongSettings(#[from] pub(super) ConfigError);
 
 /// What is wrong with the command line, where only the command itself can tell.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct WrongUsage(pub(super) String);
+pub(super) enum WrongUsage {
+    /// A value is missing, or cannot be one.
+    #[error("{0}")]
+    Value(String),
+    /// Something is in a place where it means nothing.
+    #[error("{0}")]
+    Line(String),
+}
+
+impl WrongUsage {
+    /// A word that stays the same, for programs.
+    fn word(&self) -> &'static str {
+        match self {
+            WrongUsage::Value(_) => INVALID_VALUE,
+            WrongUsage::Line(_) => INVALID_LINE,
+        }
+    }
+}
+
+pub(super) const INVALID_VALUE: &str = "invalid_parameter";
+pub(super) const INVALID_LINE: &str = "invalid_command_line";
 
 /// Tells what went wrong and gives the exit code: to people on stderr, to programs (`json`) in one line on stdout.
 pub(super) fn tell(end: End, json: bool) -> ExitCode {
@@ -93,10 +112,10 @@ fn word<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e str {
         Some(TokenFileError::Exists(_)) => return "token_exists",
         _ => {}
     }
-    if error.is::<WrongSettings>() {
+    if let Some(wrong) = error.downcast_ref::<WrongUsage>() {
+        wrong.word()
+    } else if error.is::<WrongSettings>() {
         "invalid_settings"
-    } else if error.is::<WrongUsage>() {
-        "invalid_parameter"
     } else if error.is::<UnknownTool>() {
         "tool_not_found"
     } else {

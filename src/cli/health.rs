@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{End, one_line, values};
+use super::{End, ending, one_line, values};
 use crate::config::Config;
 use crate::config::address::{HostPort, Listen};
 
@@ -37,6 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// An answer about health is short.
 const MOST_BYTES: u64 = 64 * 1024;
 const DEFAULT_PORT: u16 = 8090;
+/// The word for programs.
+const NO_ANSWER: &str = "no_answer";
 
 pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> End {
     let url = match &command.url {
@@ -48,7 +50,12 @@ pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> End
     if command.json {
         let said = match &answer {
             Ok((status, health)) => json!({ "url": url.as_str(), "ready": ready, "status": status, "health": health }),
-            Err(error) => json!({ "url": url.as_str(), "ready": false, "error": error.to_string() }),
+            Err(error) => {
+                let mut failed = ending::failed(NO_ANSWER, &silent(&url, error));
+                failed["url"] = json!(url.as_str());
+                failed["ready"] = json!(false);
+                failed
+            }
         };
         writeln!(out, "{said}")?;
     } else {
@@ -58,11 +65,15 @@ pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> End
             }
             Ok((status, _)) => writeln!(out, "not ready: it answers with status {status}")?,
             Err(error) => {
-                return Err(format!("{url} does not answer: {error}; is `corbie serve` running there?").into());
+                return Err(silent(&url, error).into());
             }
         }
     }
     Ok(if ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn silent(url: &Url, error: &io::Error) -> String {
+    format!("{url} does not answer: {error}; is `corbie serve` running there?")
 }
 
 /// The server of these settings, as seen from its own machine.

@@ -185,7 +185,7 @@ fn run(cli: Cli) -> End {
     let asks_to_listen = listen.http || !listen.port.is_empty();
     if asks_to_listen && command.as_ref().is_some_and(|command| !matches!(command, Command::Serve { .. })) {
         let message = "`--http` and `--port` before a command are for `corbie serve`; leave them out".to_owned();
-        return Err(WrongUsage(message).into());
+        return Err(WrongUsage::Line(message).into());
     }
     if !has_its_own_end(command.as_ref()) {
         interrupt::end_at_once();

@@ -7,20 +7,21 @@ use crate::whole_file::{self, Access, Prepared};
 
 /// Writes a file that must not be there yet.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    place(path, bytes, Prepared::create)
+    place(path, bytes, Access::AsUsual, Prepared::create)
 }
 
-/// Writes a file in the place of the one that may be there.
+/// Writes a file in the place of the one that may be there, which nobody else can read afterwards than before.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    place(path, bytes, Prepared::replace)
+    let before = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
+    place(path, bytes, before.as_ref().map_or(Access::AsUsual, Access::Like), Prepared::replace)
 }
 
 pub(super) fn exists(path: &Path) -> String {
     format!("`{}` exists already; give another name, or `--force` to replace it", path.display())
 }
 
-fn place(path: &Path, bytes: &[u8], into: fn(Prepared) -> io::Result<()>) -> Result<(), String> {
-    whole_file::prepare(path, bytes, Access::AsUsual).and_then(into).map_err(|error| match error.kind() {
+fn place(path: &Path, bytes: &[u8], access: Access<'_>, into: fn(Prepared) -> io::Result<()>) -> Result<(), String> {
+    whole_file::prepare(path, bytes, access).and_then(into).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
         _ => format!("`{}` cannot be written: {error}", path.display()),
     })
@@ -58,5 +59,10 @@ mod tests {
         std::fs::write(folder.path().join("plain"), "").unwrap();
         create(&folder.path().join("ours"), b"").unwrap();
         assert_eq!(mode("ours"), mode("plain"));
+        let private = folder.path().join("private");
+        std::fs::write(&private, "").unwrap();
+        std::fs::set_permissions(&private, PermissionsExt::from_mode(0o600)).unwrap();
+        replace(&private, b"after").unwrap();
+        assert_eq!(mode("private") & 0o777, 0o600);
     }
 }

@@ -58,6 +58,15 @@ impl Connection {
         self.inside(client, name, 2)
     }
 
+    /// The entry alone, for a section of TOML within braces.
+    pub fn inline_member(&self, client: Client, name: &str) -> String {
+        let section = format!("{} = {{", client.section());
+        let whole = edit::set(client.format(), &format!("{section}}}"), client.section(), name, &self.entry(client))
+            .expect("a new file has nothing in the way");
+        let inside = whole.trim().strip_prefix(&section).and_then(|rest| rest.strip_suffix('}'));
+        format!("{}\n", inside.unwrap_or(&whole).trim())
+    }
+
     /// The section with this entry alone, for a file that has none.
     pub fn section(&self, client: Client, name: &str) -> String {
         self.inside(client, name, 1)
@@ -82,6 +91,16 @@ pub fn missing_program(entry: &Value) -> Option<&str> {
     entry.get("command").and_then(Value::as_str).filter(is_missing)
 }
 
+/// Whether an entry tells its client neither what to start nor whom to call.
+pub fn says_nothing(entry: &Value) -> bool {
+    !["command", "url"].iter().any(|key| entry.get(key).is_some_and(Value::is_string))
+}
+
+/// Whether a person has told the client to leave the entry out.
+pub fn is_switched_off(entry: &Value) -> bool {
+    entry.get("disabled") == Some(&Value::Bool(true)) || entry.get("enabled") == Some(&Value::Bool(false))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +120,10 @@ mod tests {
             assert!(connection.member(client, "corbie").starts_with("\"corbie\": {\n  \""));
         }
         assert!(connection.member(Client::Codex, "corbie").starts_with("[mcp_servers.corbie]\n"));
+        let inline = connection.inline_member(Client::Codex, "corbie");
+        let beside = format!("mcp_servers = {{ docs = {{ command = 'd' }}, {} }}\n", inline.trim());
+        let found = edit::find(Format::Toml, &beside, "mcp_servers", "corbie").unwrap();
+        assert_eq!(found, Some(connection.entry(Client::Codex).into()), "{beside}");
     }
 
     #[test]

@@ -115,6 +115,11 @@ impl Change {
         found.map_err(|why| Error::Refused { file: place.file.clone(), why })
     }
 
+    /// Whether the servers stand within one pair of braces, in TOML.
+    pub fn is_inline(&self, place: &Place) -> bool {
+        edit::is_inline(place.client.format(), self.opened.text(), place.client.section())
+    }
+
     /// Nothing would be different.
     pub fn is_none(&self) -> bool {
         self.opened.text() == self.text

@@ -7,14 +7,19 @@ use url::{Host, Url};
 use super::health::{self, Answer, PROGRAM};
 use super::process;
 
+/// What every path ends with at which corbie speaks MCP.
+const PATH: &str = "/mcp";
+
 /// What is at a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Corbie,
+    /// It is corbie, and speaks MCP at another path.
+    WrongPath,
     Nobody,
     /// With the number and the name of its process, where they can be known.
     Other(Option<(u32, String)>),
-    /// It is elsewhere, or does not tell in clear text what it is.
+    /// It is elsewhere, or does not tell what it is.
     NotAsked,
 }
 
@@ -33,18 +38,34 @@ pub(super) fn look(text: &str) -> Found {
             true => Found::NotAsked,
         };
     }
-    let (host, path) = (format!("{host}:{port}"), url.join("health").map(|url| url.path().to_owned()));
-    let path = path.unwrap_or_else(|_| "/health".to_owned());
+    let (host, path) = (format!("{host}:{port}"), health_path(&url));
     let answers: Vec<Answer> =
         addresses.into_iter().filter_map(|address| health::ask(address, &host, &path).ok()).collect();
     if answers.is_empty() {
         return Found::Nobody;
     }
-    let process = process();
-    match answers.into_iter().any(|answer| health::is_corbie(answer, process.as_ref())) {
-        true => Found::Corbie,
-        false => Found::Other(process),
+    judge(&answers, process(), url.path().ends_with(PATH))
+}
+
+/// What the answers say. `is_path` tells whether corbie could speak MCP at the path.
+fn judge(answers: &[Answer], process: Option<(u32, String)>, is_path: bool) -> Found {
+    let is_named = process.as_ref().is_some_and(|(_, name)| name == PROGRAM);
+    let is_corbie = answers.iter().any(|answer| health::is_corbie(*answer, process.as_ref()));
+    if (is_corbie || is_named) && !is_path {
+        return Found::WrongPath;
     }
+    if is_corbie {
+        return Found::Corbie;
+    }
+    // One word is what corbie tells strangers, and who passes connections on has a name of its own.
+    if answers.contains(&Answer::Well) { Found::NotAsked } else { Found::Other(process) }
+}
+
+/// Where corbie tells its health, if it speaks MCP where the URL says: in the same place, as a proxy may put both.
+fn health_path(url: &Url) -> String {
+    let path = url.path().trim_end_matches('/');
+    let (place, _) = path.rsplit_once('/').unwrap_or_default();
+    format!("{place}/health")
 }
 
 /// A URL without what may be secret in it.
@@ -106,6 +127,26 @@ mod tests {
         assert_eq!(look(&url), Found::NotAsked);
         drop(taken);
         assert_eq!(look(&url), Found::Nobody);
+    }
+
+    #[test]
+    fn health_is_asked_for_beside_the_path_of_mcp() {
+        let path = |text: &str| health_path(&Url::parse(text).unwrap());
+        for text in ["http://localhost", "http://localhost/", "http://localhost/mcp", "http://localhost/mcp/?a=/b/c"] {
+            assert_eq!(path(text), "/health", "{text}");
+        }
+        assert_eq!(path("http://localhost/behind/a/mcp"), "/behind/a/health");
+    }
+
+    #[test]
+    fn who_says_little_is_called_neither_corbie_nor_another() {
+        let process = |name: &str| Some((7, name.to_owned()));
+        assert_eq!(judge(&[Answer::Well], process("corbie"), true), Found::Corbie);
+        assert_eq!(judge(&[Answer::Corbie], process("ssh"), true), Found::Corbie);
+        assert_eq!(judge(&[Answer::Well], process("ssh"), true), Found::NotAsked);
+        assert_eq!(judge(&[Answer::Other], process("nginx"), true), Found::Other(process("nginx")));
+        assert_eq!(judge(&[Answer::Corbie], None, false), Found::WrongPath);
+        assert_eq!(judge(&[Answer::Other], process("corbie"), false), Found::WrongPath);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::client_url::{self, Found};
+use super::health::PROGRAM;
 use super::{Check, Findings, Subject};
 use crate::connect::{self, Client, Place, entry};
 
@@ -34,6 +35,11 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
             findings.problem(format!("{title} starts `{program}`, which is not there"), advice);
             continue;
         }
+        if entry::says_nothing(entry) {
+            let advice = format!("run `corbie connect {id} --write`");
+            findings.problem(format!("{title} has an entry with neither `command` nor `url`"), advice);
+            continue;
+        }
         let url = url_of(entry);
         let shown = url.map(client_url::shown).unwrap_or_default();
         let advice = || format!("start `corbie serve` there, or run `corbie connect {id} --write` to have it started");
@@ -41,8 +47,16 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
             None => connected.push(title.to_owned()),
             Some(Found::Corbie) => connected.push(format!("{title} at {shown}")),
             Some(Found::NotAsked) => connected.push(format!("{title} at {shown} (not asked)")),
+            Some(Found::WrongPath) => {
+                let advice = "end its URL with `/mcp`, which is where corbie speaks MCP";
+                findings.problem(format!("{title} calls {shown}, and corbie has no MCP at that path"), advice);
+            }
             Some(Found::Nobody) => {
                 findings.problem(format!("{title} calls {shown}, where nobody answers"), advice());
+            }
+            Some(Found::Other(Some((id, name)))) if name == PROGRAM => {
+                let found = format!("{title} calls {shown}, where corbie (process {id}) does not tell how it is");
+                findings.problem(found, "look at its log, or start it again");
             }
             Some(Found::Other(process)) => {
                 let who = process

@@ -53,8 +53,12 @@ impl Home {
     }
 
     fn refused(&self, arguments: &str) -> Ended {
+        self.ended(arguments, 1)
+    }
+
+    fn ended(&self, arguments: &str, code: i32) -> Ended {
         let ended = self.corbie(arguments).run("");
-        assert_eq!(ended.code, Some(1), "{arguments}: {ended:?}");
+        assert_eq!(ended.code, Some(code), "{arguments}: {ended:?}");
         ended
     }
 }
@@ -112,7 +116,7 @@ fn v13_clients_that_can_are_told_a_url() {
     let home = Home::new();
     for (client, file, section) in CLIENTS {
         if client == "claude-desktop" {
-            assert!(home.refused("connect claude-desktop --url").refusal().contains("takes no URL"));
+            assert!(home.ended("connect claude-desktop --url", 2).refusal().contains("takes no URL"));
             continue;
         }
         home.run(&format!("connect {client} --write --url"));
@@ -231,7 +235,7 @@ fn v13_an_entry_that_says_something_else_is_brought_up_to_date() {
         "{\"mcpServers\": {\"corbie\": {\"command\": \"/old/corbie\", \"args\": [], \"env\": {\"A\": \"1\"}}}}";
     let (home, path) = Home::with(".cursor/mcp.json", before);
     let shown = home.run("connect cursor");
-    assert!(shown.starts_with("Replace the entry in"), "{shown}");
+    assert!(shown.starts_with("Change the entry in"), "{shown}");
     let written = home.run("connect cursor --write");
     assert!(written.contains("-{\"mcpServers\"") && written.contains("/old/corbie"), "{written}");
     assert_eq!(
@@ -271,7 +275,7 @@ fn v13_broken_files_are_refused_and_left_as_they_are() {
             // What belongs into it is told all the same.
             let (key, snippet) = match client {
                 "codex" => ("`mcp_servers`", "\n[mcp_servers.corbie]\ncommand = "),
-                _ => ("`mcpServers`", "\n{\n  \"mcpServers\": {\n    \"corbie\": {\n      \"command\": "),
+                _ => ("`mcpServers`", "\n\"corbie\": {\n  \"command\": "),
             };
             let shown = ended.out.contains(&format!("`corbie` belongs into it, under {key}:"))
                 && ended.out.contains(snippet)
@@ -303,7 +307,7 @@ fn v13_what_is_no_file_or_cannot_be_written_is_refused() {
     assert!(ended.refusal().contains("no client has that many settings"), "{ended:?}");
     let ended = home.refused("connect cursor --write --config missing.yaml");
     assert!(ended.refusal().contains("missing.yaml` is not there"), "{ended:?}");
-    assert!(home.refused("connect codex --project").refusal().contains("has no file for a project"));
+    assert!(home.ended("connect codex --project", 2).refusal().contains("has no file for a project"));
     assert_eq!(home.corbie("connect cursor --name no/slash").run("").code, Some(2));
 }
 

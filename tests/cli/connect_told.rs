@@ -39,9 +39,15 @@ fn v13_a_file_with_something_in_it_is_added_to_and_not_pasted_over() {
     let told = "FILE has another server: add `corbie` beside, under `mcp_servers`\n\n[mcp_servers.corbie]\n";
     assert!(toml.starts_with(told), "{toml}");
 
+    let inline = shown("codex", "mcp_servers = { docs = { command = 'docs' } }\n");
+    let told = "FILE has another server: add `corbie` beside, under `mcp_servers`\n\ncorbie = { command = ";
+    assert!(inline.starts_with(told), "{inline}");
+
     let replaced = shown("cursor", r#"{ "mcpServers": { "corbie": { "command": "old" }, "a": {} } }"#);
     assert!(
-        replaced.starts_with(&format!("Replace the entry in FILE: `corbie` under `mcpServers`\n\n{entry}")),
+        replaced.starts_with(&format!(
+            "Change the entry in FILE: `corbie` under `mcpServers`; what else stands in it may stay\n\n{entry}"
+        )),
         "{replaced}"
     );
 
@@ -117,4 +123,18 @@ fn v13_scripts_are_told_what_would_change_and_what_did() {
 fn help_shows_examples() {
     let ended = corbie("connect --help").run("");
     assert!(ended.out.contains("Examples:\n  corbie connect "), "{ended:?}");
+}
+
+#[test]
+fn v13_an_entry_that_leads_nowhere_is_not_called_connected() {
+    for (entry, word, why) in [
+        ("{}", "incomplete", "neither `command` nor `url`"),
+        (r#"{ "command": "corbie", "disabled": true }"#, "switched off", "is switched off in"),
+    ] {
+        let (home, _) = Home::with(".cursor/mcp.json", &format!(r#"{{ "mcpServers": {{ "corbie": {entry} }} }}"#));
+        let listed = home.run("connect");
+        let line = listed.lines().find(|line| line.starts_with("cursor ")).unwrap();
+        assert!(line.contains(word), "{listed}");
+        assert!(listed.contains("cursor: its entry") && listed.contains(why), "{listed}");
+    }
 }

@@ -212,6 +212,11 @@ fn a_client_that_calls_a_server_of_this_machine_is_told_whether_it_answers() {
         let told = report(&with_client_url(&url).run(""), 0);
         let found = check(&told, "clients")["found"].as_str().unwrap();
         assert_eq!(found, format!("connected: Cursor at {url}"), "{told:#}");
+        for path in ["", "/foo", "/mcp/", "/a/b/c"] {
+            let url = format!("http://localhost:{}{path}", serving.port());
+            let told = report(&with_client_url(&url).run(""), 1);
+            problem(&told, "clients", "and corbie has no MCP at that path", "end its URL with `/mcp`");
+        }
     }
     let url = format!("http://127.0.0.1:{}/mcp", free_port());
     let told = report(&with_client_url(&format!("{url}?key=secret")).run(""), 1);

@@ -6,7 +6,8 @@ use crate::process::{Setup, corbie};
 use crate::snapshots::words;
 
 /// Typed wrongly, whether the parser of the command line finds it or only the command itself.
-const WRONG: &[&str] = &[
+/// Values that cannot be, or are missing.
+const WRONG_VALUES: &[&str] = &[
     "search hello --top 99",
     "search hello --top 0",
     "search hello --since yesterday",
@@ -36,10 +37,9 @@ const WRONG: &[&str] = &[
     "health nowhere",
     "health https://127.0.0.1:1",
     "extract --ocr force",
-    "demo --port 8099",
-    "--port 0 status",
-    "--http status",
 ];
+/// What means nothing where it stands.
+const WRONG_LINES: &[&str] = &["demo --port 8099", "--port 0 status", "--http status"];
 
 fn typed(line: &str) -> Setup {
     words(line).into_iter().fold(corbie(""), |setup, word| setup.argument(word))
@@ -88,7 +88,7 @@ fn two_is_for_a_wrong_command_line_and_for_wrong_settings() {
 
 #[test]
 fn what_is_typed_wrongly_ends_with_two_whoever_finds_it() {
-    for line in WRONG {
+    for line in WRONG_VALUES.iter().chain(WRONG_LINES) {
         let ended = typed(line).run("");
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{line}: {ended:?}");
         assert!(ended.err.starts_with("error: ") || ended.err.starts_with("corbie: "), "{line}: {ended:?}");
@@ -97,14 +97,21 @@ fn what_is_typed_wrongly_ends_with_two_whoever_finds_it() {
 
 #[test]
 fn programs_are_told_of_it_in_one_object() {
-    for line in WRONG.iter().chain(&["status --nonsense", "extract", "fly"]) {
+    let values = WRONG_VALUES.iter().map(|line| (line, "invalid_parameter"));
+    let lines = WRONG_LINES.iter().chain(&["status --nonsense", "extract", "fly"]);
+    for (line, wanted) in values.chain(lines.map(|line| (line, "invalid_command_line"))) {
         let ended = typed(line).argument("--json").run("");
         assert_eq!((ended.code, ended.err.as_str()), (Some(2), ""), "{line}: {ended:?}");
         let told: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{line}: {error}: {ended:?}"));
         let word = told["error"].as_str().unwrap();
-        assert!(["invalid_parameter", "invalid_command_line"].contains(&word), "{line}: {told}");
+        assert_eq!(word, wanted, "{line}: {told}");
         let message = told["message"].as_str().unwrap();
         assert!(told["success"] == false && !message.is_empty() && !message.contains("Usage:"), "{line}: {told}");
+    }
+    // Where there is no such flag, it is told as any other that there is not.
+    for line in ["stdio --json", "serve --json"] {
+        let ended = typed(line).run("");
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{line}: {ended:?}");
     }
     // After `--` it is a word like any other.
     let ended = typed("ask --nonsense -- --json").run("");

@@ -22,7 +22,9 @@ fn a_server_that_is_ready_is_told_from_one_that_is_not_there() {
     assert!(ended.err.contains("is `corbie serve` running there?"), "{}", ended.err);
     let ended = corbie("health --json").argument(&url).run("");
     assert_eq!(ended.code, Some(1));
-    assert_eq!(serde_json::from_str::<Value>(&ended.out).unwrap()["ready"], false);
+    let said: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((&said["ready"], &said["success"], &said["error"]), (&false.into(), &false.into(), &"no_answer".into()));
+    assert!(said["message"].as_str().unwrap().contains("is `corbie serve` running there?"), "{said}");
 }
 
 #[test]

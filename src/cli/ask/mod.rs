@@ -89,7 +89,7 @@ pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
     let prompt =
         prompt::gather(&command.words, std::io::stdin().lock()).map_err(|error| -> Box<dyn std::error::Error> {
             match error.is_wrong_usage() {
-                true => WrongUsage(error.to_string()).into(),
+                true => WrongUsage::Value(error.to_string()).into(),
                 false => error.into(),
             }
         })?;

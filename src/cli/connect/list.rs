@@ -24,6 +24,9 @@ enum Standing {
     Unknown,
     /// It would start a program that is not there.
     NoProgram(String),
+    /// There is an entry, and nothing in it to be connected to.
+    SaysNothing,
+    SwitchedOff,
     Unreadable(connect::Error),
 }
 
@@ -50,6 +53,8 @@ fn look(client: Client, name: &str, places: &Places) -> Looked {
     let place = Place { client, file: client.file(places), name: name.to_owned() };
     let standing = match connect::found(&place) {
         Ok(None) => Standing::Unknown,
+        Ok(Some(entry)) if entry::is_switched_off(&entry) => Standing::SwitchedOff,
+        Ok(Some(entry)) if entry::says_nothing(&entry) => Standing::SaysNothing,
         Ok(Some(entry)) => match entry::missing_program(&entry) {
             Some(program) => Standing::NoProgram(program.to_owned()),
             None => Standing::Connected,
@@ -64,6 +69,8 @@ fn row(looked: &Looked) -> Vec<String> {
         Standing::Connected => "yes",
         Standing::Unknown => "no",
         Standing::NoProgram(_) => "program missing",
+        Standing::SaysNothing => "incomplete",
+        Standing::SwitchedOff => "switched off",
         Standing::Unreadable(_) => "unreadable",
     };
     let installed = if looked.installed { "yes" } else { "no" };
@@ -86,15 +93,15 @@ fn told(looked: &Looked, name: &str) -> Value {
 
 /// What is wrong, and what to do about it.
 fn problem(looked: &Looked, name: &str) -> Option<String> {
-    let id = looked.client.id();
+    let named = if name == super::NAME { String::new() } else { format!(" --name {name}") };
+    let again = format!("`corbie connect {}{named} --write`", looked.client.id());
     match &looked.standing {
         Standing::Connected | Standing::Unknown => None,
         Standing::NoProgram(program) => {
-            let named = if name == super::NAME { String::new() } else { format!(" --name {name}") };
-            Some(format!(
-                "it starts `{program}`, which is not there; `corbie connect {id}{named} --write` puts this program in its place"
-            ))
+            Some(format!("it starts `{program}`, which is not there; {again} puts this program in its place"))
         }
+        Standing::SaysNothing => Some(format!("its entry has neither `command` nor `url`; {again} puts them in")),
+        Standing::SwitchedOff => Some(format!("its entry is switched off in {}", looked.file.display())),
         Standing::Unreadable(error) => Some(error.to_string()),
     }
 }

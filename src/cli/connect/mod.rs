@@ -10,6 +10,7 @@ use clap::Args;
 use corbie_mcp::TrustLevel;
 use serde_json::{Map, Value, json};
 
+use super::ending::WrongUsage;
 use super::{End, one_line};
 use crate::config::Sources;
 use crate::connect::file::Readers;
@@ -61,14 +62,20 @@ pub(super) struct Connect {
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("{0} takes no URL in its file; leave `--url` out, and it starts corbie itself")]
-    NoUrl(&'static str),
-    #[error("{0} has no file for a project; leave `--project` out, or name a file with `--file`")]
-    NoProject(&'static str),
     #[error("`{}` is not there, and the client could not start corbie with it", .0.display())]
     NoConfig(PathBuf),
     #[error("`{}` cannot be written into a client's file, as it is not UTF-8; move it", .0.display())]
     NotUtf8(PathBuf),
+}
+
+fn no_url(client: Client) -> WrongUsage {
+    let title = client.title();
+    WrongUsage::Line(format!("{title} takes no URL in its file; leave `--url` out, and it starts corbie itself"))
+}
+
+fn no_project(client: Client) -> WrongUsage {
+    let title = client.title();
+    WrongUsage::Line(format!("{title} has no file for a project; leave `--project` out, or name a file with `--file`"))
 }
 
 /// `sources` and `trust` are what was given before or after the command; a client starts corbie with the same.
@@ -78,7 +85,7 @@ pub(super) fn run(command: &Connect, sources: &Sources, trust: Option<TrustLevel
     let file = match (&command.file, command.project) {
         (Some(file), _) => sources.folder.join(file),
         (None, false) => client.file(&places),
-        (None, true) => client.project_file(&places).ok_or(Error::NoProject(client.title()))?,
+        (None, true) => client.project_file(&places).ok_or_else(|| no_project(client))?,
     };
     let place = Place { client, file, name: command.name.clone() };
     if command.remove {
@@ -112,7 +119,8 @@ fn show(place: &Place, change: &Change, connection: &Connection, again: &str, ou
     let beside = change.beside(place)?;
     let (where_to, text) = match beside {
         _ if change.was_there => {
-            (format!("Replace the entry in {path}: `{name}` under `{key}`"), connection.member(client, name))
+            let told = format!("Change the entry in {path}: `{name}` under `{key}`; what else stands in it may stay");
+            (told, connection.member(client, name))
         }
         Beside::Nothing => (format!("Paste this into {path}"), connection.snippet(client, name)),
         Beside::Settings => (
@@ -121,7 +129,12 @@ fn show(place: &Place, change: &Change, connection: &Connection, again: &str, ou
         ),
         Beside::Servers(count) => {
             let others = if count == 1 { "another server".to_owned() } else { format!("{count} other servers") };
-            (format!("{path} has {others}: add `{name}` beside, under `{key}`"), connection.member(client, name))
+            let told = format!("{path} has {others}: add `{name}` beside, under `{key}`");
+            let text = match change.is_inline(place) {
+                true => connection.inline_member(client, name),
+                false => connection.member(client, name),
+            };
+            (told, text)
         }
     };
     let written = if beside == Beside::Nothing { "written there" } else { "merged, with all else left as it is" };
@@ -154,7 +167,8 @@ fn by_hand(
         return Ok(ExitCode::FAILURE);
     }
     let (path, name) = (place.file.display(), &place.name);
-    writeln!(out, "Once {path} is put right, `{name}` belongs into it, under `{key}`:\n\n{}\n", snippet.trim_end())?;
+    let member = connection.member(client, name);
+    writeln!(out, "Once {path} is put right, `{name}` belongs into it, under `{key}`:\n\n{}\n", member.trim_end())?;
     Err(error.into())
 }
 
@@ -244,7 +258,7 @@ fn connection(
     if let Some(url) = &command.url {
         return match client.takes_url() {
             true => Ok(Connection::Url(url.clone())),
-            false => Err(Error::NoUrl(client.title()).into()),
+            false => Err(no_url(client).into()),
         };
     }
     let mut arguments = vec!["stdio".to_owned()];

@@ -92,7 +92,9 @@ impl Extract {
     fn check(&self) -> Result<(), WrongUsage> {
         let is_value = |file: &&PathBuf| When::from_str(&file.to_string_lossy(), false).is_ok() && !file.exists();
         match self.files.iter().find(is_value) {
-            Some(value) => Err(WrongUsage(format!("`{0}` is no file; did you mean `--ocr={0}`?", value.display()))),
+            Some(value) => {
+                Err(WrongUsage::Value(format!("`{0}` is no file; did you mean `--ocr={0}`?", value.display())))
+            }
             None => Ok(()),
         }
     }

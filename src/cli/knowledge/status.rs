@@ -52,5 +52,8 @@ fn write_status(status: &Value, is_served: bool, out: &mut dyn Write) -> io::Res
         let names: Vec<&str> = bases.iter().filter_map(Value::as_str).collect();
         line("all bases", names.join(", "))?;
     }
-    line("server", if is_served { "running" } else { "none; this command opened the storage itself" }.to_owned())
+    line(
+        "server",
+        if is_served { "running" } else { "none has the documents open; this command opened them itself" }.to_owned(),
+    )
 }

@@ -60,6 +60,11 @@ pub fn beside(format: Format, text: &str, section: &str, name: &str) -> Result<B
     })
 }
 
+/// Whether the section is a table of TOML within braces.
+pub fn is_inline(format: Format, text: &str, section: &str) -> bool {
+    format == Format::Toml && toml::is_inline(without_mark(text).1, section)
+}
+
 /// The text with that entry. What else an entry of this name says, such as variables, stays in it.
 pub fn set(
     format: Format,

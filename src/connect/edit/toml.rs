@@ -36,6 +36,11 @@ pub(super) fn set(text: &str, section: &str, name: &str, entry: &Map<String, Val
     })
 }
 
+/// Whether all servers stand within one pair of braces, where no table of another can follow.
+pub(super) fn is_inline(text: &str, section: &str) -> bool {
+    parse(text).is_ok_and(|document| document.get(section).is_some_and(Item::is_inline_table))
+}
+
 pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, Refused> {
     edited(text, |document| {
         document.get_mut(section).and_then(Item::as_table_like_mut).and_then(|servers| servers.remove(name));
