@@ -1,7 +1,7 @@
 // What this page may use. The server says of every tool what it does and how far its callers must be trusted, and of this
 // page how far it is: so what would be refused is not offered, and what is missing is said in its place.
 
-import { all } from "./mcp.js";
+import { all, token } from "./mcp.js";
 import { server } from "./connection.js";
 
 /** From the least to the most. */
@@ -19,7 +19,9 @@ export function lacking(tool, what) {
   const has = LEVELS.indexOf(server()?.trust);
   const level = LEVELS[needed(tool)].toLowerCase();
   if (has < 0 || has >= needed(tool)) return undefined;
-  return `${what} needs trust \`${level}\`, and this page is \`${LEVELS[has].toLowerCase()}\`. Whoever runs the server can raise it with \`trust\` in the settings, or make a token that has it: \`corbie tokens create console --trust ${level}\`.`;
+  // Who came without a token may be where none is asked for; there the settings alone decide.
+  const other = token.get() ? `, or make a token that has it: \`corbie tokens create console --trust ${level}\`` : "";
+  return `${what} needs trust \`${level}\`, and this page is \`${LEVELS[has].toLowerCase()}\`. Whoever runs the server can raise it with \`trust\` in the settings${other}.`;
 }
 
 /** Asks for the tools. `has(name)` then says whether one is there, `lacks(name, what)` what is missing to use it. */

@@ -14,12 +14,16 @@ const MOST = 5_000;
 const state = { online: true, server: undefined };
 const bar = () => document.getElementById("connection");
 const back = new Set();
+const renewed = new Set();
 
 /** What `inspect_server` last said. */
 export const server = () => state.server;
 export const isOnline = () => state.online;
 /** Calls `listener` when a lost server is there again. */
 export const onReturn = (listener) => (back.add(listener), () => back.delete(listener));
+
+/** Calls `listener` when the reader has given another token and the server took it: what was asked with the old one is over. */
+export const onToken = (listener) => (renewed.add(listener), () => renewed.delete(listener));
 
 /** Asks who we are to the server; asks the reader for a token where one is needed. Does not end before it is let in. */
 export function enter() {
@@ -29,11 +33,15 @@ export function enter() {
 }
 
 let entering;
+/** Whether a token was given that the server has not seen yet. */
+let isOther = false;
 async function letIn() {
   for (;;) {
     try {
       state.server = await call("inspect_server", {}, { quiet: true });
       beat ??= poll(alive, BEAT);
+      if (isOther) for (const listener of [...renewed]) listener();
+      isOther = false;
       return state.server;
     } catch (error) {
       if (error.kind === "token") {
@@ -64,7 +72,10 @@ export async function askForToken({ why, dismissible = false } = {}) {
     dismissible,
     value: () => input.value.trim(),
   });
-  if (given) token.set(given);
+  if (given) {
+    token.set(given);
+    isOther = true;
+  }
   return Boolean(given);
 }
 
@@ -113,6 +124,9 @@ const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseco
 observe(({ status, quiet }) => {
   // No status: there was no answer at all. Whoever asked says what that means to them; the bar says it to all.
   if (status === 0 && !quiet) probe();
+  // A token that was taken back: whichever part noticed it, the reader is asked for another one. Why that fails, `enter`
+  // tells the part that waits for it.
+  if (status === 401) enter().catch(() => {});
 });
 
 async function probe() {

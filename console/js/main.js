@@ -1,10 +1,12 @@
 // Starts the console: who we are, which page is wanted, and what stands beside every page.
 
 import { h, fill, icon } from "./dom.js";
-import { enter, onReturn, askForToken } from "./connection.js";
+import { enter, onReturn, onToken, askForToken, server as known } from "./connection.js";
 import { token } from "./mcp.js";
 import { listen } from "./keys.js";
+import { gather } from "./written.js";
 import { problem } from "./components/parts.js";
+import { tellFailure } from "./components/toast.js";
 
 /** A page is a module with `title` and `show(place, parts)`, which may give a function that ends it. */
 const PAGES = {
@@ -64,7 +66,7 @@ function standing(server) {
   }
   const draw = () => fill(theme, icon(dark() ? "light" : "dark"));
   draw();
-  const key = h("button.plain", { "aria-label": "Token", title: "Use another token", onclick: async () => (await askForToken({ dismissible: true })) && location.reload() }, icon("key"));
+  const key = h("button.plain", { "aria-label": "Token", title: "Use another token", onclick: async () => (await askForToken({ dismissible: true })) && enter().catch(tellFailure) }, icon("key"));
   fill(document.getElementById("standing"),
     h("span.who", { title: "How far this server trusts this page" }, h("span.badge", { class: server.trust === "TRUSTED" ? "good" : "" }, server.trust?.toLowerCase() ?? "")),
     h("span.version", `${server.name} ${server.version}`),
@@ -81,6 +83,14 @@ async function start() {
     return;
   }
   addEventListener("hashchange", () => show());
+  // Another token is another caller: everything is asked for anew. The page is not loaded anew, since files may be on
+  // their way and much that was written is nowhere else.
+  onToken(async () => {
+    standing(known());
+    const putBack = gather(main);
+    await show({ focus: false });
+    putBack();
+  });
   await show({ focus: false });
   // A server that was away may be another one now, with another idea of who we are. What the reader was writing stays;
   // what could not be shown meanwhile is asked for again, and only that: a question to a model costs money.

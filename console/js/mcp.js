@@ -25,13 +25,13 @@ export class Failure extends Error {
 }
 
 /**
- * Whether another try may help: the server was away, busy, too slow, or failed itself. A refusal stays one, and so does
- * a wrong argument. What is no failure of the server is one of the page, such as a part of it that did not load.
+ * Whether another try may help: the server was away, busy, too slow, or failed itself, or another token was given since. A
+ * refusal stays one, and so does a wrong argument. What is no failure of the server is one of the page, such as a part of it that did not load.
  */
 export function mayPass(error) {
   if (!(error instanceof Failure)) return true;
   const { kind, status = 0, data, structured } = error;
-  return kind === "offline" || kind === "rate" || error.slow === true || status >= 500 || PASSING.has(data?.error_type ?? structured?.error?.type ?? structured?.error);
+  return ["offline", "rate", "token"].includes(kind) || error.slow === true || status >= 500 || PASSING.has(data?.error_type ?? structured?.error?.type ?? structured?.error);
 }
 
 /** Who wants to hear of every exchange: (exchange) => void, with method, request, status, response, milliseconds. */
@@ -123,7 +123,7 @@ export async function all(method, member) {
   return items;
 }
 
-/** Sends a file; gives its path for `knowledge-add`. `onprogress` gets shares from 0 to 1. */
+/** Sends a file; gives its path for `knowledge-add`, and `at`: when the server has answered, by its clock. `onprogress` gets shares from 0 to 1. */
 export function upload(file, name = file.name, { onprogress, signal } = {}) {
   return new Promise((resolve, reject) => {
     // No event comes for what was cancelled before.
@@ -137,7 +137,7 @@ export function upload(file, name = file.name, { onprogress, signal } = {}) {
     sending.onload = () => {
       let said;
       try { said = JSON.parse(sending.responseText); } catch { said = undefined; }
-      if (sending.status >= 200 && sending.status < 300 && said) resolve(said);
+      if (sending.status >= 200 && sending.status < 300 && said) resolve({ ...said, at: Date.parse(sending.getResponseHeader("Date")) || Date.now() });
       else reject(failure(sending.status, typeof said?.error === "object" ? said.error : said ?? {}));
     };
     signal?.addEventListener("abort", () => sending.abort());

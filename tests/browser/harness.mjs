@@ -1,7 +1,8 @@
 // The real program, a real browser, and what holds on every page: no error in the console, no request to another machine,
 // no serious problem for people who use the keyboard or a screen reader.
 
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { promisify } from "node:util";
 import { mkdtemp, mkdir, rm, writeFile, readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -47,7 +48,8 @@ function freePort() {
 
 /**
  * Starts `corbie serve` with a home of its own. { config: YAML text, files: { name: text } beside it, env }
- * Gives { url, home, port, stop(), start(), call(tool, args) }; `stop` and `start` lose and bring back the same server.
+ * Gives { url, home, port, stop(), start(), call(tool, args), command(...arguments) }; `stop` and `start` lose and bring back
+ * the same server, `command` runs the program beside it and gives what it wrote.
  */
 export async function corbie(t, { config = "", files = {}, env = {} } = {}) {
   const home = await mkdtemp(join(tmpdir(), "corbie-browser-"));
@@ -55,12 +57,13 @@ export async function corbie(t, { config = "", files = {}, env = {} } = {}) {
   for (const [name, text] of Object.entries(files)) await writeFile(join(home, name), text);
   await writeFile(join(home, "settings.yaml"), config.replaceAll("$HOME", home));
   const url = `http://127.0.0.1:${port}`;
+  const surroundings = { cwd: home, env: { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: home, NO_COLOR: "1", ...env } };
+  const command = async (...words) => (await promisify(execFile)(program, ["--config", join(home, "settings.yaml"), ...words], surroundings)).stdout.trim();
   let child;
   let log = "";
   const start = async () => {
     child = spawn(program, ["--config", join(home, "settings.yaml"), "serve", "--port", String(port)], {
-      cwd: home,
-      env: { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: home, NO_COLOR: "1", ...env },
+      ...surroundings,
       stdio: ["ignore", "ignore", "pipe"],
     });
     child.stderr.on("data", (data) => (log = (log + data).slice(-20_000)));
@@ -87,7 +90,7 @@ export async function corbie(t, { config = "", files = {}, env = {} } = {}) {
     await rm(home, { recursive: true, force: true, maxRetries: 3 });
   });
   await start();
-  return { url, home, port, start, stop, call, log: () => log };
+  return { url, home, port, start, stop, call, command, log: () => log };
 }
 
 /** Waits until `check` gives something true. */
@@ -141,6 +144,13 @@ export async function open(t, server, { at = "", viewport = DESK, dark = false, 
 export async function visit(page, at) {
   await page.evaluate((hash) => (location.hash = hash), at);
   await page.waitForFunction(() => document.getElementById("main").dataset.shown === location.hash);
+}
+
+/** Watches what the server refuses from now on; gives a function that counts it once every answer was read. */
+export function refusals(page) {
+  const read = [];
+  page.on("response", (response) => read.push(response.text().then((text) => /TrustDenied|not_trusted/.test(text), () => false)));
+  return async () => (await Promise.all(read)).filter(Boolean).length;
 }
 
 /** No serious problem, as axe-core sees it, on the page as it is now. */

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { accessible, corbie, fits, open, picture, until, PHONE, visit } from "./harness.mjs";
+import { accessible, corbie, fits, open, picture, refusals, until, PHONE, visit } from "./harness.mjs";
 
 /** No other process of this machine may be found and answer instead. */
 const CONFIG = "providers: { mock: {}, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
@@ -224,7 +224,7 @@ test("a file that fails is listed once, also when the list of tasks was on its w
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
   page.expectErrors();
   await page.getByText("Nothing is being added right now").waitFor();
-  const task = (id, filename) => ({ task_id: id, status: "running", progress: 0.1, current_step: "Reading", kind: "add", filename, can_cancel: true });
+  const task = (id, filename) => ({ task_id: id, status: "running", progress: 0.1, current_step: "Reading", kind: "add", filename, created: new Date().toISOString(), can_cancel: true });
   const answer = (route, told) => route.fulfill({ json: { jsonrpc: "2.0", id: route.request().postDataJSON().id, result: { content: [], structuredContent: { success: true, ...told }, isError: false } } });
   let holding = true;
   let held;
@@ -256,14 +256,82 @@ test("a file that fails is listed once, also when the list of tasks was on its w
   assert.equal(await page.locator(".job").count(), 2);
 });
 
+test("a file whose answer was lost is taken for no task of another caller, of an earlier time, or of another file of its name", async (t) => {
+  const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
+  page.expectErrors();
+  await page.getByText("Nothing is being added right now").waitFor();
+  const task = (id, filename, more) => ({ task_id: id, status: "running", progress: 0.1, current_step: "Reading", kind: "add", filename, created: new Date().toISOString(), can_cancel: true, ...more });
+  const answer = (route, told) => route.fulfill({ json: { jsonrpc: "2.0", id: route.request().postDataJSON().id, result: { content: [], structuredContent: { success: true, ...told }, isError: false } } });
+  let active = [];
+  let lists = 0;
+  let adds = 0;
+  let held;
+  await page.route("**/mcp", async (route) => {
+    const { params } = route.request().postDataJSON();
+    if (params?.name === "knowledge-tasks") return lists++, answer(route, { tasks: active });
+    if (params?.name === "knowledge-task-status") return answer(route, { task_id: params.arguments.task_id, status: "completed", progress: 1, result: {} });
+    if (params?.name !== "knowledge-add") return route.continue();
+    if (++adds === 5) return void (held = route);
+    return route.abort("connectionreset");
+  });
+  const note = (name, text = "# A note") => ({ name, mimeType: "text/markdown", buffer: Buffer.from(text) });
+  const rows = (name, state) => page.locator(`.job[data-state="${state}"]`, { hasText: name });
+  const another = async () => {
+    const seen = lists;
+    await until(() => lists > seen + 1, "the tasks are listed again");
+  };
+  // Of others and listed before the answer is lost, of others and listed after it, and of this caller from yesterday.
+  const later = { created: new Date(Date.now() + 60_000).toISOString(), can_cancel: false };
+  active = [task("task-1", "README.md", later)];
+  await rows("README.md", "running").waitFor();
+  await files(page).setInputFiles(note("README.md"));
+  await rows("README.md", "failed").waitFor();
+  for (const [name, more] of [["after.md", later], ["earlier.md", { created: "2020-01-01T00:00:00Z" }]]) {
+    await files(page).setInputFiles(note(name));
+    await rows(name, "failed").waitFor();
+    active = [...active, task(`task-of-${name}`, name, more)];
+    await rows(name, "running").waitFor();
+    await another();
+    assert.equal(await rows(name, "failed").count(), 1, name);
+  }
+  active = [];
+  await rows("README.md", "completed").waitFor();
+  await rows("README.md", "failed").getByText("cannot be reached").waitFor();
+
+  // Two files of one name: the answer to the first is lost, the second has a task before its answer comes.
+  await files(page).setInputFiles(note("twice.md", "# The one that is lost"));
+  await rows("twice.md", "failed").waitFor();
+  await files(page).setInputFiles(note("twice.md", "# The one that is held"));
+  await until(() => held, "it waits for its answer");
+  active = [task("task-twice", "twice.md")];
+  await rows("twice.md", "running").waitFor();
+  await another();
+  assert.equal(await rows("twice.md", "failed").count(), 1, "nobody knows whose task it is");
+  await answer(held, { task_id: "task-twice" });
+  await rows("twice.md", "sending").waitFor({ state: "detached" });
+  await another();
+  assert.equal(await rows("twice.md", "failed").count(), 1, "the failure stays");
+  assert.equal(await page.locator(".job", { hasText: "twice.md" }).count(), 2);
+
+  // A file that took a task which turns out to be of something else is where it was.
+  const back = await page.evaluate(async () => {
+    const { allJobs, begin, change, lose } = await import("/console/js/pages/knowledge/tasks.js");
+    const lost = begin("taken.md", { file: "taken.md", since: 0, state: "sending" });
+    lose(lost, "The server cannot be reached.");
+    change(lost, { task: "task-taken", state: "completed", message: "Added" });
+    change(begin("/srv/taken.md"), { task: "task-taken", state: "queued" });
+    return { isThere: allJobs().includes(lost), state: lost.state, message: lost.message, hasTask: Boolean(lost.task) };
+  });
+  assert.deepEqual(back, { isThere: true, state: "failed", message: "The server cannot be reached.", hasTask: false });
+});
+
 test("who may only read is told so instead of being refused", async (t) => {
   const server = await filled(t, OBSERVATORY, `${CONFIG}trust: { loopback: trusted }\n`);
   await writeFile(join(server.home, "settings.yaml"), `${CONFIG.replace("$HOME", server.home)}trust: { all: untrusted }\n`);
   await server.stop();
   await server.start();
   const page = await open(t, server, { at: "#/classify" });
-  let refusals = 0;
-  page.on("response", async (response) => (refusals += Number(/TrustDenied|not_trusted/.test(await response.text().catch(() => "")))));
+  const refused = refusals(page);
   await visit(page, "#/knowledge");
   await page.getByText("Files cannot be added from here").waitFor();
   await page.getByText("Adding files needs trust verified, and this page is untrusted").waitFor();
@@ -285,7 +353,7 @@ test("who may only read is told so instead of being refused", async (t) => {
   await page.getByRole("searchbox").fill("how many days of holiday");
   await page.keyboard.press("Enter");
   await page.locator(".passage", { hasText: "holidays.md" }).waitFor();
-  assert.equal(refusals, 0);
+  assert.equal(await refused(), 0);
 });
 
 test("a path that is not there is told with what to do", async (t) => {

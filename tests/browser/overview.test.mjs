@@ -33,12 +33,20 @@ test("who is not trusted is told what is missing, and nothing that would be refu
       await page.locator(".setup li, .setup .row").first().waitFor();
     } else {
       await page.locator(".setup").getByText(`needs trust trusted, and this page is ${trust}`).waitFor();
-      await page.locator(".setup").getByText(`corbie tokens create console --trust trusted`).waitFor();
+      await page.locator(".setup").getByText("raise it with trust in the settings.").waitFor();
+      assert.doesNotMatch(await page.locator(".setup").innerText(), /token/, "none is asked for, and none would help");
       await page.locator(".part").first().waitFor();
       await accessible(page);
     }
     assert.equal(asked > 0, asks, `${trust}: asked ${asked} times`);
   }
+});
+
+test("who has a token with too little trust is told how another one is made", async (t) => {
+  const token = "a-long-token-of-the-operator-0123456789";
+  const page = await open(t, await corbie(t, { config: `server: { auth: bearer, token: ${token} }\ntrust: { token: verified }\n` }), { token });
+  await page.locator(".setup").getByText("needs trust trusted, and this page is verified").waitFor();
+  await page.locator(".setup").getByText("corbie tokens create console --trust trusted").waitFor();
 });
 
 test("failures are counted and providers told of", async (t) => {

@@ -2,7 +2,7 @@
 
 import test from "node:test";
 import assert from "node:assert/strict";
-import { accessible, corbie, fits, open, PHONE, visit } from "./harness.mjs";
+import { accessible, corbie, fits, open, PHONE, refusals, until, visit } from "./harness.mjs";
 
 const PAGES = ["overview", "knowledge", "classify", "routing", "tools"];
 
@@ -158,4 +158,100 @@ test("one dialog asks for a token, however many are refused, and another token i
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => globalThis.entered), 3);
   assert.equal(await box.count(), 0);
+});
+
+/** Makes a token that the server knows already, and takes one back that it then knows no more. */
+async function make(server, name, ...flags) {
+  const token = await server.command("tokens", "create", name, ...flags);
+  await until(() => isKnown(server, token), `${name} is known`);
+  return token;
+}
+async function takeBack(server, name, token) {
+  await server.command("tokens", "revoke", name);
+  await until(async () => !(await isKnown(server, token)), `${name} is forgotten`);
+}
+const isKnown = (server, token) => server.call("list_categories", {}, token).then(() => true, () => false);
+
+test("another token in the place of one that was taken back is another caller, and what was written stays", async (t) => {
+  const server = await corbie(t, { config: "server: { auth: bearer, token: a-long-token-of-the-operator-0123456789 }\nproviders: { mock: {}, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n" });
+  const page = await open(t, server, { at: "#/knowledge" });
+  page.expectErrors();
+  const box = page.getByRole("dialog");
+  const give = async (token) => {
+    await box.getByLabel("Token").fill(token);
+    await page.keyboard.press("Enter");
+    await box.waitFor({ state: "detached" });
+  };
+  const trusted = (level) => page.locator("#standing .badge", { hasText: new RegExp(`^${level}$`) }).waitFor();
+  const first = await make(server, "first", "--trust", "trusted");
+  await give(first);
+  await page.getByRole("button", { name: "Choose files" }).waitFor();
+  await trusted("trusted");
+
+  // Noticed by whoever asks for something: here a search, which asks only when it is told to.
+  await visit(page, "#/knowledge/search");
+  const second = await make(server, "second", "--trust", "untrusted");
+  await takeBack(server, "first", first);
+  const search = page.getByRole("searchbox");
+  await search.fill("how many days of holiday");
+  await page.keyboard.press("Enter");
+  await box.waitFor();
+  await give(second);
+  await trusted("untrusted");
+  await page.getByText("No documents yet").waitFor();
+  assert.equal(await search.inputValue(), "how many days of holiday");
+  await visit(page, "#/knowledge/documents");
+  await page.getByText("Adding files needs trust verified, and this page is untrusted").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Choose files" }).count(), 0);
+
+  // What is in no address and in no draft stays as well: a prompt, and what was written into the form of a tool.
+  await visit(page, "#/routing/explain");
+  const prompt = page.getByRole("textbox", { name: "Prompt", exact: true });
+  await prompt.fill("Why is the sky blue?");
+  const third = await make(server, "third", "--trust", "trusted");
+  await takeBack(server, "second", second);
+  await page.getByRole("button", { name: "Explain", exact: true }).click();
+  await give(third);
+  await trusted("trusted");
+  assert.equal(await prompt.inputValue(), "Why is the sky blue?");
+  await page.locator("main .problem").waitFor({ state: "detached" });
+  await visit(page, "#/tools/call/classify_text");
+  await page.getByLabel(/^text\b/).fill("a text for the tool");
+  await page.getByLabel("Write the arguments as JSON").check();
+  await page.getByLabel("Arguments as JSON", { exact: true }).fill('{"text": "written by hand"}');
+  await page.getByRole("button", { name: "Token" }).click();
+  await give(await make(server, "fourth", "--trust", "verified"));
+  await trusted("verified");
+  assert.equal(await page.getByLabel("Arguments as JSON", { exact: true }).inputValue(), '{"text": "written by hand"}');
+
+  // Which tools there are is asked anew too.
+  await visit(page, "#/knowledge");
+  await page.getByRole("button", { name: "Choose files" }).waitFor();
+  await page.getByRole("button", { name: "Token" }).click();
+  await give(await make(server, "fifth", "--tool", "list_*", "--tool", "inspect_server"));
+  await page.getByText("There is no knowledge base here").waitFor();
+});
+
+test("a file that is sent with a token that was taken back is sent with the next one", async (t) => {
+  const server = await corbie(t, { config: "server: { auth: bearer, token: a-long-token-of-the-operator-0123456789 }\nknowledge: { storage_path: $HOME/store }\n" });
+  const [first, second] = [await make(server, "first"), await make(server, "second")];
+  const page = await open(t, server, { at: "#/knowledge" });
+  page.expectErrors();
+  const box = page.getByRole("dialog");
+  await box.getByLabel("Token").fill(first);
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Choose files" }).waitFor();
+  await takeBack(server, "first", first);
+  await page.getByLabel("Files to add").setInputFiles({ name: "note.md", mimeType: "text/markdown", buffer: Buffer.from("# A note\n\nThe dome is opened at night.") });
+  await box.getByLabel("Token").fill(second);
+  await page.keyboard.press("Enter");
+  await page.locator('.job[data-state="completed"]', { hasText: "note.md" }).waitFor();
+});
+
+test("refusals are counted, however many answers come at once", async (t) => {
+  const page = await open(t, await corbie(t), { at: "#/tools" });
+  await page.route("**/refused/*", (route) => route.fulfill({ body: route.request().url().endsWith("2") ? "all is well" : "TrustDenied" }));
+  const refused = refusals(page);
+  await page.evaluate(() => Promise.all([0, 1, 2, 3].map((at) => fetch(`/refused/${at}`).then((answer) => answer.text()))));
+  assert.equal(await refused(), 3);
 });

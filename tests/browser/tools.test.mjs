@@ -2,7 +2,7 @@
 
 import test from "node:test";
 import assert from "node:assert/strict";
-import { accessible, corbie, fits, open, picture, PHONE, visit } from "./harness.mjs";
+import { accessible, corbie, fits, open, picture, refusals, PHONE, visit } from "./harness.mjs";
 
 test("a tool is called through its form and both sides are shown", async (t) => {
   const server = await corbie(t);
@@ -87,12 +87,11 @@ test("trust and the audit log", async (t) => {
   await accessible(page);
   const careful = await corbie(t, { config: "trust: { loopback: untrusted }\n" });
   const other = await open(t, careful, { at: "#/tools" });
-  let refusals = 0;
-  other.on("response", async (response) => (refusals += Number((await response.text().catch(() => "")).includes("TrustDenied"))));
+  const refused = refusals(other);
   await visit(other, "#/tools/audit");
   await other.getByText("Only trusted callers see what others call.").waitFor();
   await other.getByText("may call what only reads").waitFor();
-  assert.equal(refusals, 0, "what would be refused is not asked for");
+  assert.equal(await refused(), 0, "what would be refused is not asked for");
   // A tool that may not be used shows its form and says what is missing where the button would be.
   for (const [name, level] of [["knowledge-add", "verified"], ["evaluate_categories", "verified"], ["knowledge-clear", "trusted"], ["check_setup", "trusted"]]) {
     await visit(other, `#/tools/call/${name}`);

@@ -38,6 +38,11 @@ function asMixed(text, usual) {
     }
   }
   const lines = text.split("\n");
+  // Before an empty line that ends in a line feed, a lone carriage return would become one end with it. From the end on,
+  // since one that becomes a line feed is one for the line before.
+  for (let number = lines.length - 3; number >= 0; number--) {
+    if (given[number] === "\r" && lines[number + 1] === "" && given[number + 1] === "\n") given[number] = usual;
+  }
   return lines.map((line, number) => (number + 1 < lines.length ? line + given[number] : line)).join("");
 }
 

@@ -1,11 +1,11 @@
 // What the server at hand can do. Servers differ in age and in what they let this page use, so it is asked once.
 
 import { allowed } from "../../allowed.js";
-import { onReturn } from "../../connection.js";
+import { onReturn, onToken } from "../../connection.js";
 
 let known;
-// A server that was away may be another one now.
-onReturn(() => (known = undefined));
+// A server that was away may be another one now, and another token may do other things.
+for (const changed of [onReturn, onToken]) changed(() => (known = undefined));
 
 /** { knowledge, tasks, show: names of its arguments, sorts: what it sorts by, chunks, lacks: as `allowed` gives it } */
 export function abilities() {

@@ -2,11 +2,12 @@
 
 import { h, icon } from "../../dom.js";
 import { call, upload } from "../../mcp.js";
+import { enter } from "../../connection.js";
 import { dialog } from "../../components/dialog.js";
 import { ticked } from "../../components/said.js";
 import { toast } from "../../components/toast.js";
 import { number, plural } from "../../format.js";
-import { ACCEPTED, extension, isReadable, objection } from "./formats.js";
+import { ACCEPTED, extension, isReadable, objection, shownName } from "./formats.js";
 import { activeJobs, begin, change, lose } from "./tasks.js";
 
 /** How many files of folders are taken at once; more are better imported from a path of the server. */
@@ -103,7 +104,7 @@ export function take(items) {
   const metadata = tagged(tags);
   for (const { file, path } of wanted.slice(0, MOST)) {
     const message = objection(file, mostMegabytes);
-    const job = begin(path, message ? { state: "failed", message } : { stop: new AbortController() });
+    const job = begin(path, message ? { state: "failed", message } : { stop: new AbortController(), file: shownName(file.name) });
     if (!message) queue.push({ job, file, metadata });
   }
   if (wanted.length > MOST) toast(`Only the first ${number(MOST)} files were taken. Add larger folders from a path on the server.`, { bad: true });
@@ -128,27 +129,31 @@ function pump() {
 
 async function send({ job, file, metadata }) {
   const { signal } = job.stop;
-  let isSent = false;
   try {
     change(job, { state: "sending", step: "Being sent" });
     const sent = await patiently(() => upload(file, file.name, { signal, onprogress: (share) => change(job, { share: share * 0.99 }) }), job);
-    isSent = true;
+    change(job, { since: sent.at });
     const begun = await patiently(() => call("knowledge-add", { file_path: sent.file_path, async: true, ...metadata }, { signal }), job);
     change(job, { task: begun.task_id, state: "queued", share: 0, step: "Waiting" });
   } catch (error) {
     if (error.kind === "cancelled") change(job, { state: "cancelled", message: "Cancelled before it was added." });
-    else if (isSent && (error.kind === "offline" || error.slow)) lose(job, file.name, error.message);
-    else change(job, { state: "failed", message: error.message });
+    else if (job.since !== undefined && (error.kind === "offline" || error.slow)) lose(job, error.message);
+    // The server has said that it did not take it, so no task is of it.
+    else change(job, { state: "failed", message: error.message, since: undefined });
   }
 }
 
-/** Tries again where the server only has too much to do. */
+/** Tries again where the server only has too much to do, or once the reader has given another token. */
 async function patiently(work, job) {
   for (let tries = 1; ; tries++) {
     try {
       return await work();
     } catch (error) {
-      if (error.kind !== "rate" || tries >= TRIES || job.stop.signal.aborted) throw error;
+      if (!["rate", "token"].includes(error.kind) || tries >= TRIES || job.stop.signal.aborted) throw error;
+      if (error.kind === "token") {
+        await enter();
+        continue;
+      }
       change(job, { step: "The server is busy; it is tried again" });
       await new Promise((done) => setTimeout(done, PAUSE * tries));
     }

@@ -2,6 +2,7 @@
 
 import { h, fill, icon, debounce } from "../../dom.js";
 import { call } from "../../mcp.js";
+import { onToken } from "../../connection.js";
 import { empty, problem } from "../../components/parts.js";
 import { milliseconds, number, plural } from "../../format.js";
 import { FORMATS } from "./formats.js";
@@ -14,6 +15,9 @@ const MOST = 20;
 
 /** What was searched for last, and which passage was opened: whoever comes back finds both. */
 const kept = { query: "", format: "", least: "0", tags: "", from: "", to: "", top: 10, reply: undefined, opened: undefined };
+
+// Another token may see other documents.
+onToken(() => (kept.reply = undefined));
 
 export function showSearch(place, [query]) {
   if (query !== undefined && query !== kept.query) Object.assign(kept, { query, reply: undefined });

@@ -14,8 +14,10 @@ const LISTED = 200;
 /** How many that have ended are kept: imports and folders have thousands, and a tab stays open for weeks. */
 const KEPT = 300;
 
-/** By key, oldest first: { key, name, state, share, step, message, task, stop, lost: a file whose answer was lost } with state one of
- *  waiting, sending, queued, running, completed, failed, cancelled. */
+/** By key, oldest first: { key, name, state, share, step, message, task, stop, file, since, lost, listed } with state one of
+ *  waiting, sending, queued, running, completed, failed, cancelled. A file of this page has `file`, its name for the server,
+ *  and `since` once it was sent, in milliseconds of the server's clock; `lost` is what was said when its answer was lost.
+ *  What only the list of the server told of has `listed`: what is told of it there. */
 const jobs = new Map();
 const listeners = new Set();
 let next = 1;
@@ -43,18 +45,36 @@ export function begin(name, values = {}) {
 export function change(job, values) {
   const ended = !isOver(job) && isOver(values);
   // The list of the server may have told of a task before the call that began it was answered.
-  if (values.task && !job.task) for (const other of allJobs()) if (other !== job && other.task === values.task) jobs.delete(other.key);
+  if (values.task && !job.task) for (const other of allJobs()) if (other !== job && other.task === values.task) release(other);
   Object.assign(job, values);
   if (job.task && !isOver(job)) follow();
   tell(ended);
 }
 
+/** Takes a task away from what it turned out not to be of. A file whose answer was lost is where it was before. */
+function release(job) {
+  if (job.lost === undefined) jobs.delete(job.key);
+  else Object.assign(job, { task: undefined, state: "failed", message: job.lost, files: undefined, document: undefined });
+}
+
 /** The answer about a file was lost on its way, so nobody knows whether the server took it; if it did, its task is listed. */
-export function lose(job, filename, message) {
-  const listed = allJobs().find((other) => other.key > job.key && other.task && !other.stop && other.name === shownName(filename));
-  if (!listed) return change(job, { state: "failed", message, lost: filename });
-  const { key, name, ...task } = listed;
+export function lose(job, message) {
+  change(job, { state: "failed", message, lost: message });
+  const row = allJobs().find(({ listed }) => listed && lostFile(listed) === job);
+  if (!row) return;
+  const { key, name, listed, ...task } = row;
   change(job, task);
+}
+
+/**
+ * The file whose sending only seemed to fail and that a listed task is of: the task is of this caller, it was made after the
+ * file was sent, and no other file of that name may be meant.
+ */
+function lostFile({ filename, kind, created, isOwn }) {
+  if (!isOwn || kind === "import") return undefined;
+  const meant = allJobs().filter((job) => job.file === shownName(filename ?? "") && !job.task && (!isOver(job) || job.since !== undefined));
+  const [only] = meant;
+  return meant.length === 1 && only.lost !== undefined && created >= only.since ? only : undefined;
 }
 
 /** Takes what has ended off the list. */
@@ -143,18 +163,18 @@ async function round() {
     const known = new Map(allJobs().filter((job) => job.task).map((job) => [job.task, job]));
     for (const task of tasks) {
       seen.add(task.task_id);
-      const job = known.get(task.task_id) ?? allJobs().find((other) => isSameFile(other, task.filename));
-      const values = { task: task.task_id, fixed: task.can_cancel === false, ...read(task) };
-      if (!job) begin(task.filename ?? "Import of files on the server", values);
-      else if (!isOver(job) || isSameFile(job, task.filename)) change(job, values);
+      const row = known.get(task.task_id);
+      const listed = { filename: task.filename, kind: task.kind, created: Date.parse(task.created), isOwn: task.can_cancel !== false };
+      const values = { task: task.task_id, fixed: !listed.isOwn, ...read(task) };
+      const lost = !row || row.listed ? lostFile(listed) : undefined;
+      if (lost) change(lost, values);
+      else if (!row) begin(task.filename ?? "Import of files on the server", { ...values, listed });
+      else if (!isOver(row)) change(row, values);
     }
   }
   // What is not listed has ended, or the server does not list.
   await Promise.all(activeJobs().filter((job) => job.task && !seen.has(job.task)).slice(0, ASKED).map(look));
 }
-
-/** Whether a task is of a file whose sending only seemed to fail: the server took it, and its answer was lost. */
-const isSameFile = (job, filename) => job.lost !== undefined && !job.task && shownName(job.lost) === shownName(filename ?? "");
 
 async function look(job) {
   try {
