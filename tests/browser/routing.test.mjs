@@ -43,6 +43,36 @@ test("a prompt is explained without being sent", async (t) => {
   assert.equal(decisions.length, 0, "nobody was asked");
 });
 
+test("a model that nobody serves is said to be so, and where those are that somebody serves", async (t) => {
+  const page = await open(t, await corbie(t, { config: MOCK }), { at: "#/routing/explain" });
+  await page.getByRole("textbox", { name: "Prompt", exact: true }).fill("Why is the sky blue?");
+  await page.getByRole("textbox", { name: /^Model/ }).fill("a-model-of-nobody");
+  await page.getByRole("button", { name: "Explain", exact: true }).click();
+  await page.getByText("no provider serves a-model-of-nobody").waitFor();
+  assert.equal(await page.getByText("How to add one").count(), 0, "there is a provider");
+  await accessible(page);
+  await page.locator("main section").getByRole("link", { name: "Providers" }).click();
+  await page.getByRole("cell", { name: "mock-reasoner" }).waitFor();
+  const bare = await open(t, await corbie(t, { config: "providers: { detect_ports: [] }\n" }), { at: "#/routing/explain" });
+  await bare.getByRole("textbox", { name: "Prompt", exact: true }).fill("Why is the sky blue?");
+  await bare.getByRole("button", { name: "Explain", exact: true }).click();
+  await bare.getByText("there is no provider yet").waitFor();
+  await bare.getByRole("link", { name: "How to add one" }).waitFor();
+});
+
+test("who may not ask a model is told what is missing, and offered no command that would be refused", async (t) => {
+  const config = `${MOCK}trust: { all: TRUST }\n`;
+  const page = await open(t, await corbie(t, { config: config.replace("TRUST", "untrusted") }), { at: "#/routing" });
+  await page.getByText("Asking a model needs trust verified, and this page is untrusted").waitFor();
+  assert.equal(await page.getByText("curl").count(), 0);
+  await accessible(page);
+  const other = await open(t, await corbie(t, { config: config.replace("TRUST", "verified") }), { at: "#/routing" });
+  await other.getByText("curl").waitFor();
+  const token = "a-long-token-of-the-operator-0123456789";
+  const guarded = await open(t, await corbie(t, { config: `${MOCK}server: { auth: bearer, token: ${token} }\n` }), { at: "#/routing", token });
+  await guarded.getByText("authorization: Bearer YOUR-TOKEN").waitFor();
+});
+
 test("another try is offered where it may help, and not after a refusal", async (t) => {
   const page = await open(t, await corbie(t, { config: MOCK }), { at: "#/routing/explain" });
   page.expectErrors();

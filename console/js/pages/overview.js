@@ -118,7 +118,7 @@ function drawParts(place, seen) {
       return [health.status === "healthy" ? "good" : "bad", health.status,
         base.document_count
           ? h("p", `${plural(base.document_count, "document")}, ${plural(base.total_chunks, "passage")}, ${bytes(base.total_size_bytes)}`)
-          : h("p", "No documents yet. ", server()?.trust === "UNTRUSTED" ? null : [h("a", { href: "#/knowledge" }, "Drop some files"), "."]),
+          : h("p", "No documents yet. ", server()?.trust === "UNTRUSTED" ? null : [h("a", { href: "#/knowledge" }, "Add some files"), "."]),
         h("p.quiet.small", busy ? `${plural(busy, "task")} at work` : last ? `changed ${when(last)}` : `model ${seen.knowledge.configuration?.embedding_model ?? ""}`)];
     }),
     part("Providers", "#/routing/providers", seen.providers, () => {

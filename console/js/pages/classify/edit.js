@@ -31,7 +31,10 @@ export async function show(place) {
     return;
   }
   const unchecked = lacks("check_taxonomy", "Changing the categories");
-  if (unchecked) return void append(place, [h("p.quiet", ticked(unchecked)), readOnly(server.text)]);
+  if (unchecked) {
+    const also = lacks("check_taxonomy", "Trying another text without saving it").split(". ")[0];
+    return void append(place, [h("p.quiet", ticked(lacks("save_taxonomy", "Changing the categories") ?? unchecked)), h("p.quiet", ticked(sentence(also))), readOnly(server.text)]);
+  }
   const unsaved = lacks("save_taxonomy", "Saving");
 
   const resumed = isChanged();

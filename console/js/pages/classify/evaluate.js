@@ -15,6 +15,9 @@ const TOOL = "evaluate_categories";
 /** A file larger than this is not read into the page: the server takes 4 MiB at most. */
 const MOST_BYTES = 3_500_000;
 
+/** How many categories are named where one is unknown. */
+const SHOWN = 12;
+
 /** What was pasted and what came of it stay while other parts are looked at. */
 const kept = { text: "", reply: undefined };
 
@@ -76,7 +79,10 @@ export async function show(place) {
     } catch (error) {
       if (isOld()) return;
       if (error.kind === "cancelled") say("It was stopped.");
-      else say(new Error(unknown(error, read.examples)));
+      else {
+        const told = await unknown(error, read.examples, lacks);
+        if (!isOld()) say(new Error(told));
+      }
     } finally {
       if (!isOld()) working(false);
     }
@@ -102,11 +108,19 @@ export async function show(place) {
   return asking.end;
 }
 
-/** The server tells the place of an unknown category; the page knows its name. */
-function unknown(error, examples) {
+/** The server tells the place of an unknown category; the page knows its name, and finds out what can be done about it. */
+async function unknown(error, examples, lacks) {
   const at = /`examples\[(\d+)\]\.category`/.exec(error.message)?.[1];
   const name = at === undefined ? undefined : examples?.[at]?.category;
-  return name === undefined ? error.message : `“${name}”, the category of text ${Number(at) + 1}, is none of this taxonomy. Mend the name, or add the category on the tab Edit.`;
+  if (name === undefined) return error.message;
+  const told = `“${name.replaceAll("`", "'")}”, the category of text ${Number(at) + 1}, is none of this taxonomy.`;
+  // Who may not add a category here is told what there is, and what stands in the way of another one.
+  const { writable, why_not: why } = await call("get_taxonomy", {}, { quiet: true }).catch(() => ({}));
+  const hindrance = writable === false && why ? `No category can be added here: ${why}` : lacks("save_taxonomy", "Adding a category");
+  if (!hindrance) return `${told} Mend the name, or add the category on the tab Edit.`;
+  const { categories = [] } = await call("list_categories", {}, { quiet: true }).catch(() => ({}));
+  const names = categories.length ? ` (${categories.slice(0, SHOWN).join(", ")}${categories.length > SHOWN ? ", …" : ""})` : "";
+  return `${told} Mend the name so that it is one of those there are${names}. ${hindrance}`;
 }
 
 function drawn(reply) {

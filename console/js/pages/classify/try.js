@@ -20,7 +20,7 @@ const MOST_BARS = 12;
 /** From this share on a text probably belongs to no category; the server says so of its figure. */
 const STRANGE = 0.95;
 
-const SAMPLES = ["What is 12 times 12?", "My laptop does not charge any more", "Who was the first pharaoh?", "Why is the sky blue?", "Where is my invoice?", "hello there"];
+const SAMPLES = ["What is 12 times 12?", "hello there", "My laptop does not charge any more", "Who was the first pharaoh?", "Why is the sky blue?", "Where is my invoice?"];
 
 const METHODS = {
   rules: "a rule that leaves no doubt",

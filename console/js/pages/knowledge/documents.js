@@ -17,6 +17,9 @@ import { virtualTable } from "./virtual-table.js";
 /** How often it is looked whether others have added or removed something, in milliseconds. */
 const BEAT = 3_000;
 
+/** Where nothing can be dropped, or there is little room to: a phone. */
+const isPhone = () => matchMedia("(max-width: 760px), (hover: none) and (pointer: coarse)").matches;
+
 const only = { filter: "", format: "", status: "" };
 
 export function showDocuments(place) {
@@ -54,7 +57,9 @@ export function showDocuments(place) {
     for (const [field, name] of [[words, "filter"], [formats, "format"], [states, "status"]]) field.disabled = !can.show.has(name);
     hint.hidden = can.show.has("filter");
     const [unadded, unimported] = [can.lacks("knowledge-add", "Adding files"), can.lacks("knowledge-import", "Adding from a path")];
-    adding.firstElementChild.replaceWith(unadded ? noDropZone(place, unadded, { paths: !unimported }) : dropZone(place, { paths: !unimported }));
+    const zone = unadded ? noDropZone(place, unadded, { paths: !unimported }) : dropZone(place, { paths: !unimported });
+    if (!unadded && isPhone()) fill(zone.querySelector("h2"), "Choose files to add");
+    adding.firstElementChild.replaceWith(zone);
     mayRemove = !can.lacks("knowledge-remove", "");
     kept.hidden = mayRemove;
     fill(kept, mayRemove ? null : ticked(can.lacks("knowledge-remove", "Removing a document")));
@@ -183,5 +188,5 @@ export async function confirmRemoval(item) {
 }
 
 const firstSteps = (mayAdd) => (mayAdd
-  ? empty("No documents yet", "Drop a file or a whole folder above. It can be searched within seconds.", "On the command line it is:", copyable("corbie add ~/Documents"))
+  ? empty("No documents yet", `${isPhone() ? "Choose a file" : "Drop a file or a whole folder"} above. It can be searched within seconds.`, "On the command line it is:", copyable("corbie add ~/Documents"))
   : empty("No documents yet", "Once there are some, they are listed here and can be searched."));

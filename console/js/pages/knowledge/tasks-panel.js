@@ -12,6 +12,13 @@ const DRAWN = 40;
 const LONG = 80;
 const ORDER = { sending: 0, running: 1, failed: 2, queued: 3, waiting: 4, cancelled: 5, completed: 6 };
 
+/** The files of a task that were not added: it has ended well all the same, since the others were. */
+const failedFiles = (job) => (job.files ?? []).filter((file) => file.status === "failed");
+const isBad = (job) => job.state === "failed" || failedFiles(job).length > 0;
+/** Whether anything at all came of it. */
+const isGood = (job) => job.state === "completed" && !(job.files?.length && failedFiles(job).length === job.files.length);
+const order = (job) => ORDER[isBad(job) ? "failed" : job.state];
+
 /** Draws into `place`; gives a function that ends it. `changed` is called when something has come to its end. */
 export function showTasks(place, changed) {
   const rows = new Map();
@@ -26,12 +33,12 @@ export function showTasks(place, changed) {
     const jobs = allJobs();
     const over = jobs.filter(isOver);
     // Of many, those that matter most; each in the place it came to, so that no row moves when its state does.
-    const chosen = [...jobs].sort((a, b) => ORDER[a.state] - ORDER[b.state] || (isOver(a) ? b.key - a.key : a.key - b.key)).slice(0, DRAWN);
+    const chosen = [...jobs].sort((a, b) => order(a) - order(b) || (isOver(a) ? b.key - a.key : a.key - b.key)).slice(0, DRAWN);
     const drawn = chosen.sort((a, b) => a.key - b.key);
     all.hidden = jobs.length - over.length < 2;
     clear.hidden = !over.length;
-    const failed = over.filter((job) => job.state === "failed").length + goneFailed();
-    const added = over.length + goneJobs() > failed + over.filter((job) => job.state === "cancelled").length;
+    const failed = over.filter(isBad).length + goneFailed();
+    const added = over.some(isGood) || goneJobs() > goneFailed();
     fill(title, over.length < jobs.length || !jobs.length ? "Being added" : added ? "Added" : "Not added");
     fill(summary, jobs.length ? `${number(over.length + goneJobs())} of ${number(jobs.length + goneJobs())} done${failed ? `, ${number(failed)} failed` : ""}` : "");
     const keys = new Set(drawn.map((job) => job.key));
@@ -67,7 +74,10 @@ function makeRow(job) {
   let said;
   const update = () => {
     const over = isOver(job);
-    element.dataset.state = job.state;
+    const failed = failedFiles(job);
+    // Nothing of it was added, so it has failed, whatever the server calls it.
+    element.dataset.state = failed.length && !isGood(job) ? "failed" : job.state;
+    element.classList.toggle("partly", failed.length > 0);
     bar.value = job.state === "failed" || job.state === "cancelled" ? 0 : job.share ?? 0;
     bar.hidden = over;
     stop.hidden = over || job.fixed;
@@ -75,8 +85,7 @@ function makeRow(job) {
     const text = (over ? job.message : job.step) ?? "";
     if (said === text + left) return;
     said = text + left;
-    const failed = (job.files ?? []).filter((file) => file.status === "failed");
-    fill(step, over ? icon({ completed: "check", failed: "warn" }[job.state] ?? "close") : null, h("span.break", { title: text }, text), left ? h("span.left", left) : null,
+    fill(step, over ? icon(isBad(job) ? "warn" : job.state === "completed" ? "check" : "close") : null, h("span.break", { title: text }, text), left ? h("span.left", left) : null,
       over && text.length > LONG ? h("button.plain.small", { onclick: () => tell(job.name, h("p.break", text)) }, "Whole message") : null,
       failed.length ? h("button.plain.small", { onclick: () => showFailed(failed) }, "Which failed?") : null,
       job.document ? h("a", { href: `#/knowledge/document/${encodeURIComponent(job.document)}` }, "Open") : null);

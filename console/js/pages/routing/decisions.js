@@ -1,9 +1,11 @@
 // The last prompts, as they come: what each was taken for, who was asked, what it took and what it cost.
 
 import { h, fill } from "../../dom.js";
-import { resource } from "../../mcp.js";
+import { resource, token } from "../../mcp.js";
 import { poll } from "../../connection.js";
+import { allowed } from "../../allowed.js";
 import { badge, copyable, empty, json, problem } from "../../components/parts.js";
+import { ticked } from "../../components/said.js";
 import { dollars, milliseconds, number, percent, when } from "../../format.js";
 
 const EVERY = 2_000;
@@ -15,11 +17,9 @@ const WHY = {
 
 export function decisions(place) {
   const body = h("tbody");
-  const table = h("div.card.table", { tabindex: "0", role: "region", "aria-label": "Decisions" },
+  const table = h("div.card.table.decisions-region", { tabindex: "0", role: "region", "aria-label": "Decisions" },
     h("table.decisions", h("thead", h("tr", ["When", "Category", "Asked", "Result", "Time", "Tokens", "Cost"].map((name, at) => h(at > 3 ? "th.n" : "th", { scope: "col" }, name)))), body));
-  const none = empty("No prompt has been routed yet", "Ask something, here or from any program that speaks OpenAI's API. Each prompt then shows here, with why it went where it went.",
-    copyable(`curl ${location.origin}/v1/chat/completions -H 'content-type: application/json' -d '{"model": "auto", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}'`),
-    h("p", h("a", { href: "#/routing/explain" }, "Or see where a prompt would go, without sending it.")));
+  let none;
   const open = new Set();
   let drawn = "";
   fill(place, h("p.quiet", "One moment…"));
@@ -27,15 +27,25 @@ export function decisions(place) {
     const { decisions: list } = await resource("corbie://decisions", { quiet: true });
     const now = JSON.stringify([list.map(({ id }) => id), list.find(({ outcome }) => !outcome)]);
     if (now === drawn) return;
+    if (!list.length) none ??= nothing((await allowed()).lacks("chat_completion", "Asking a model"));
     drawn = now;
     fill(body, list.map((record) => rows(record, open)));
     fill(place, list.length ? table : none);
   }, EVERY, (error) => fill(place, problem(error)));
 }
 
+/** What to do where nothing was asked yet; `lacking` is what this page, and a program like it, is missing to ask. */
+function nothing(lacking) {
+  const bearer = token.get() ? " -H 'authorization: Bearer YOUR-TOKEN'" : "";
+  return empty("No prompt has been routed yet", "Each prompt shows here, with why it went where it went.",
+    lacking ? h("p", ticked(lacking)) : ["Ask something, from any program that speaks OpenAI's API:",
+      copyable(`curl ${location.origin}/v1/chat/completions${bearer} -H 'content-type: application/json' -d '{"model": "auto", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}'`)],
+    h("p", h("a", { href: "#/routing/explain" }, lacking ? "See where a prompt would go, without sending it." : "Or see where a prompt would go, without sending it.")));
+}
+
 function rows(record, open) {
   const { classified, attempts = [], usage } = record;
-  const more = h("tr.more", { hidden: !open.has(record.id) }, h("td", { colspan: "7" }, detail(record)));
+  const more = h("tr.more", { hidden: !open.has(record.id) }, h("td", { colspan: "7" }, h("div.detail", detail(record))));
   const turn = () => {
     more.hidden = !more.hidden;
     button.setAttribute("aria-expanded", String(!more.hidden));
@@ -46,8 +56,8 @@ function rows(record, open) {
   const good = record.outcome === "answered";
   return [
     h("tr.opens", { onclick: turn }, h("td", button),
-      h("td", classified ? [classified.category, h("div.quiet.small", `${percent(classified.confidence)} · ${classified.method}`)] : h("span.quiet", "not looked at")),
-      h("td.break", record.model ? `${record.provider}/${record.model}` : "–", h("div.quiet.small", record.rule ? `rule ${record.rule}` : WHY[record.why] ?? record.why)),
+      h("td", classified ? [classified.category, h("div.quiet.small.once", `${percent(classified.confidence)} · ${classified.method}`)] : h("span.quiet", "not looked at")),
+      h("td.whole", record.model ? `${record.provider}/${record.model}` : "–", h("div.quiet.small", record.rule ? `rule ${record.rule}` : WHY[record.why] ?? record.why)),
       h("td", badge(record.outcome ?? "running", good ? "good" : record.outcome ? "bad" : "accent"), attempts.length > 1 ? h("div.quiet.small", `${attempts.length} asked`) : null),
       h("td.n", milliseconds(record.latency_ms)),
       h("td.n", usage ? number(usage.prompt + usage.completion) : "–"),
@@ -66,8 +76,8 @@ function detail(record) {
       record.caller ? fact("Caller", record.caller) : null,
       fact("Candidates", (record.candidates ?? []).join(", ") || "none"),
       fact("Tokens", usage ? `${number(usage.prompt)} in, ${number(usage.completion)} out${usage.cached ? `, ${number(usage.cached)} cached` : ""}${usage.reasoning ? `, ${number(usage.reasoning)} for reasoning` : ""}` : "not told")),
-    attempts.length ? h("table", h("thead", h("tr", ["Attempt", "Tries", "Time", "Result"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", attempts.map((attempt) => h("tr", h("td.break", `${attempt.provider}/${attempt.model}`), h("td", attempt.requests), h("td", milliseconds(attempt.took_ms)), h("td", badge(attempt.result, attempt.result === "ok" ? "good" : "bad")))))) : null,
+    attempts.length ? h("div.table", { tabindex: "0", role: "region", "aria-label": "Attempts" }, h("table", h("thead", h("tr", ["Attempt", "Tries", "Time", "Result"].map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", attempts.map((attempt) => h("tr", h("td.whole", `${attempt.provider}/${attempt.model}`), h("td", attempt.requests), h("td", milliseconds(attempt.took_ms)), h("td", badge(attempt.result, attempt.result === "ok" ? "good" : "bad"))))))) : null,
     h("details", h("summary", "As the server keeps it"), json(record)));
 }
 

@@ -24,7 +24,7 @@ export function explain(place) {
     asking = new AbortController();
     try {
       const told = await call("explain_route", { prompt: prompt.value, ...(model.value.trim() ? { model: model.value.trim() } : {}) }, { signal: asking.signal });
-      fill(answer, ...said(told));
+      fill(answer, ...said(told, await nobody(told)));
     } catch (error) {
       if (error.kind !== "cancelled") fill(answer, problem(error, () => submit()));
     }
@@ -33,18 +33,28 @@ export function explain(place) {
   fill(place, h("div.grid.two.explain", form, answer));
 }
 
-function said(told) {
+/** What is said where nobody would be asked: one who has providers needs another model, and who has none a provider. */
+async function nobody({ candidates = [], unserved = [] }) {
+  if (candidates.length) return undefined;
+  const { providers = [] } = await call("list_providers", {}, { quiet: true }).catch(() => ({}));
+  const there = (text) => h("a", { href: "#/routing/providers" }, text);
+  if (!providers.length) return h("p", "Nobody: there is no provider yet. ", there("How to add one"), ".");
+  return h("p.break", "Nobody: no provider serves ", unserved.length ? unserved.map((name, at) => [at ? ", " : "", h("code", name)]) : "such a model", ". The models there are stand under ", there("Providers"), "; the name has to be one of theirs.");
+}
+
+function said(told, instead) {
   const candidates = told.candidates ?? [];
   return [
     h("section.card", h("header", h("h2", told.category ?? "Not sorted"), told.confidence === undefined ? null : badge(`${percent(told.confidence)} sure`, "accent"), told.method ? badge(told.method) : null, told.use_reasoning ? badge("reasons first", "warn") : null, told.fell_back ? badge("unsure, fell back", "warn") : null),
       told.probabilities ? bars(told.probabilities.slice(0, 6).map(({ category, score }) => ({ name: category, value: score }))) : null,
+      told.category === undefined && told.unserved?.length ? h("p.quiet.small", "The model was named, so the prompt was not looked at.") : null,
       told.entropy === undefined ? null : h("p.quiet.small", `Undecided by ${told.entropy.toFixed(2)} bits.`)),
     told.documents ? documents(told.documents) : null,
     h("section.card", h("h2", "Who would be asked"),
       candidates.length
         ? h("ol.candidates", candidates.map((candidate) => h("li", h("strong.break", `${candidate.provider}/${candidate.model}`), " ", badge(candidate.rule ? `rule ${candidate.rule}` : candidate.why), candidate.resting ? badge("resting after failures", "warn") : null, price(candidate))))
-        : h("p", "Nobody: there is no provider for it. ", h("a", { href: "#/routing/providers" }, "How to add one"), "."),
-      told.unserved?.length ? h("p.quiet.small.break", `Nobody serves: ${told.unserved.join(", ")}`) : null),
+        : instead,
+      told.unserved?.length && candidates.length ? h("p.quiet.small.break", `Nobody serves: ${told.unserved.join(", ")}`) : null),
     told.system_prompt ? h("section.card", h("h2", "What it would be told first"), h("pre", { tabindex: "0" }, told.system_prompt)) : null,
   ];
 }

@@ -38,8 +38,8 @@ async function listModels(place) {
     fill(place, h("h2", plural(models.length, "model")),
       failed.map(({ provider, error }) => h("p.problem.warn", `${provider}: ${error}`)),
       models.length ? h("div.table", { tabindex: "0", role: "region", "aria-label": "Models" }, h("table", h("thead", h("tr", ["Model", "Provider", "Reads", "Can"].map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", models.map((model) => h("tr", h("td.break", model.id), h("td", model.provider), h("td", model.context ? number(model.context) : "–"),
-          h("td", Object.entries(model.capabilities ?? {}).filter(([, can]) => can === true).map(([name]) => h("span.badge", name.replaceAll("_", " ")))))))) ) : null);
+        h("tbody", models.map((model) => h("tr", h("td.whole", model.id), h("td", model.provider), h("td", model.context ? number(model.context) : "–"),
+          h("td.abilities", Object.entries(model.capabilities ?? {}).filter(([, can]) => can === true).map(([name]) => h("span.badge", name.replaceAll("_", " ")))))))) ) : null);
   } catch (error) {
     fill(place, h("h2", "Models"), problem(error, () => listModels(place), { alone: true }));
   }

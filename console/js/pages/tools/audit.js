@@ -43,7 +43,7 @@ export function audit(place) {
 
 function drawStanding(place, seen) {
   const only = (what) => (what === "all" ? "all" : (what ?? []).join(", ") || "none");
-  fill(place, h("header", h("h2", "This page"), badge(seen.trust?.toLowerCase(), seen.trust === "TRUSTED" ? "good" : "accent")),
+  fill(place, h("header", h("h2", "This page"), badge(seen.trust?.toLowerCase(), seen.trust === "TRUSTED" ? "good" : "")),
     h("dl.facts",
       fact("Name", seen.caller), fact("Trust", MEANS[seen.trust]), fact("Tools", only(seen.may_use?.tools)), fact("Knowledge bases", only(seen.may_use?.collections)),
       fact("Audit log", `${plural(seen.audit.recorded, "call")} recorded${seen.audit.kept ? ", kept in a file" : ", in memory only (audit.file keeps them)"}${seen.audit.failing ? "; it cannot be written at the moment" : ""}`)));
@@ -53,9 +53,9 @@ function drawCalls(place, told, audited, every) {
   if (!audited) return void fill(place, h("h2", "Last calls"), h("p.quiet", "Only trusted callers see what others call."));
   const list = (told.latest ?? []).filter(({ tool }) => every.checked || !LOOKING.has(tool));
   fill(place, h("header", h("h2", "Last calls"), h("label.inline.push", every, "also what only looks at the server")), list.length
-    ? h("div.table", { tabindex: "0", role: "region", "aria-label": "Last calls" }, h("table", h("thead", h("tr", ["When", "Tool", "Outcome", "Caller", "Took"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", list.map((entry) => h("tr", h("td", { title: entry.time }, when(entry.time)), h("td.break", entry.tool), h("td", badge(entry.outcome, { success: "good", blocked: "warn", error: "bad" }[entry.outcome] ?? "")),
-        h("td.break", `${entry.caller} (${entry.via}, ${entry.trust?.toLowerCase()})`), h("td.n", milliseconds(entry.duration_us / 1000)))))))
+    ? h("div.table", { tabindex: "0", role: "region", "aria-label": "Last calls" }, h("table", h("thead", h("tr", ["When", "Tool", "Outcome", "Caller", "Took"].map((name) => h(name === "Took" ? "th.n" : "th", { scope: "col" }, name)))),
+      h("tbody", list.map((entry) => h("tr", h("td.once", { title: entry.time }, when(entry.time)), h("td.whole", entry.tool), h("td", badge(entry.outcome, { success: "good", blocked: "warn", error: "bad" }[entry.outcome] ?? "")),
+        h("td.whole", `${entry.caller} (${entry.via}, ${entry.trust?.toLowerCase()})`), h("td.n", milliseconds(entry.duration_us / 1000)))))))
     : empty("Nothing was called yet", "Every call of every client shows here: who, what, how long; never what was said."),
     told.events?.length ? [h("h3.apart", "Events"), h("ul.plain", told.events.map((event) => h("li.small", h("span.quiet", when(event.time)), ` ${event.event} `, h("span.quiet.break", event.detail ?? ""))))] : null);
 }

@@ -17,7 +17,7 @@ export function form(place, tool) {
   const written = h("input", { type: "checkbox" });
   const outcome = h("div.stack", { "aria-live": "polite" });
   const stop = h("button", { type: "button", hidden: true, onclick: () => running?.abort() }, "Cancel");
-  const go = h("button.main", { type: "submit" }, "Call");
+  const go = h(annotations.destructiveHint ? "button.danger" : "button.main", { type: "submit" }, "Call");
   const missing = lacking(tool, `\`${tool.name}\``);
   let running;
 
@@ -30,7 +30,7 @@ export function form(place, tool) {
   const body = h("div.stack", inputs.elements.length ? inputs.elements : h("p.quiet", "It takes no arguments."));
   const card = h("form.card.stack", { onsubmit: submit, novalidate: true },
     h("header", h("h2.break", tool.name), annotations.readOnlyHint ? badge("reads only", "good") : null, annotations.destructiveHint ? badge("destructive", "bad") : null),
-    h("p.quiet", tool.description),
+    h("p.quiet.break", ticked(tool.description ?? "")),
     missing ? h("p.quiet", ticked(missing)) : null,
     body, raw, wrong,
     missing ? null : h("div.row", go, stop, h("label.inline", written, "Write the arguments as JSON")),

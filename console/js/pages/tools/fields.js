@@ -1,6 +1,7 @@
 // A form out of a JSON Schema: what is plain becomes a field of its own, everything else is written as JSON.
 
 import { h } from "../../dom.js";
+import { ticked } from "../../components/said.js";
 
 /** Gives { elements, value(), read() }; `read` throws a sentence about the first thing that is not right. */
 export function fields(schema) {
@@ -26,7 +27,7 @@ function field(name, property, required) {
   if (required) input.setAttribute("aria-required", "true");
   const standard = property.default === undefined || kind === "boolean" ? "" : ` Left empty: ${JSON.stringify(property.default)}.`;
   const hint = [property.description, range(property)].filter(Boolean).join("; ") + (standard && `.${standard}`);
-  const label = kind === "boolean" ? h("label.inline", { for: id }, input, h("span", h("code", name), required ? " (required) " : " ", h("span.hint", hint))) : h("label", { for: id }, h("span", h("code", name), required ? " (required)" : ""), hint ? h("span.hint", hint) : null, input);
+  const label = kind === "boolean" ? h("label.inline", { for: id }, input, h("span", h("code", name), required ? " (required) " : " ", h("span.hint", ticked(hint)))) : h("label", { for: id }, h("span", h("code", name), required ? " (required)" : ""), hint ? h("span.hint", ticked(hint)) : null, input);
   const read = (strict) => {
     input.removeAttribute("aria-invalid");
     try {

@@ -1,0 +1,230 @@
+// Every width a screen or a window has: what is there can be read, and the page scrolls in one direction alone.
+
+import test from "node:test";
+import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { accessible, corbie, fits, open, until, visit, DESK, PHONE } from "./harness.mjs";
+
+/** No other process of this machine may be found and answer instead. */
+const CONFIG = "providers: { mock: { type: mock }, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
+const WIDTHS = [320, 390, 600, 700, 768, 820, 900, 1000, 1100, 1280, 1600];
+const PAGES = ["overview", "knowledge", "knowledge/search", "knowledge/ask", "classify", "classify/categories", "classify/edit", "classify/evaluate", "routing", "routing/explain", "routing/providers", "tools", "tools/call/knowledge-clear", "tools/audit"];
+/** A name that can be told from others needs this much, in pixels. */
+const READABLE = 120;
+
+const at = (width) => ({ width, height: 844 });
+
+/** A server where something has happened: documents, a decision, calls. */
+async function used(t) {
+  const server = await corbie(t, { config: CONFIG });
+  const folder = join(server.home, "papers");
+  await mkdir(folder);
+  for (const name of ["holidays-of-the-observatory-2026.md", "night-shifts.md", "visitors.txt"]) await writeFile(join(folder, name), `What ${name} says is that the dome is opened at night.\n`);
+  await server.call("knowledge-import", { paths: [folder], async: false });
+  await server.call("chat_completion", { prompt: "Why is the sky blue?" });
+  await server.call("batch_categorize", { texts: ["What is 2 + 2?"] });
+  return server;
+}
+
+test("every page fits every width", async (t) => {
+  const page = await open(t, await used(t));
+  for (const name of PAGES) {
+    await visit(page, `#/${name}`);
+    await page.locator("main h1").waitFor();
+    await page.waitForFunction(() => !/One moment…|Asking the providers…|Looking…/.test(document.getElementById("main").innerText));
+    for (const width of WIDTHS) {
+      await page.setViewportSize(at(width));
+      await fits(page).catch((error) => assert.fail(`${name} at ${width}: ${error.message}`));
+    }
+  }
+});
+
+test("names of documents can be read at every width, and nothing of a row is cut off", async (t) => {
+  const page = await open(t, await used(t), { at: "#/knowledge" });
+  await page.locator(".rows").getByText("visitors.txt").waitFor();
+  const table = page.getByRole("table", { name: "Documents" });
+  for (const width of WIDTHS) {
+    await page.setViewportSize(at(width));
+    // The rows are measured anew once the table has another width.
+    await until(() => table.evaluate((element) => parseFloat(getComputedStyle(element).getPropertyValue("--row")) * 3 === element.querySelector(".rows").offsetHeight), `the rows have their height at ${width}`);
+    const seen = await table.evaluate((element) => {
+      const place = element.getBoundingClientRect();
+      const row = element.querySelector(".rows .vrow");
+      const boxes = (cells) => [...cells].map((cell) => [cell.className, cell.getBoundingClientRect()]).filter(([, box]) => box.width);
+      const within = row.getBoundingClientRect();
+      const heads = boxes(element.querySelectorAll(".heads .cell"));
+      return {
+        name: row.querySelector(".name").getBoundingClientRect().width,
+        outside: boxes(row.children).filter(([, box]) => box.left < place.left || box.right > place.right).map(([name]) => name),
+        // What is written keeps off the lines between rows; the button is as high as it may be.
+        high: boxes(row.querySelectorAll(".cell:not(.removal)")).filter(([, box]) => box.top < within.top + 4 || box.bottom > within.bottom - 4).map(([name]) => name),
+        over: heads.slice(1).filter(([, box], at) => box.left < heads[at][1].right - 1).map(([name]) => name),
+        removal: row.querySelector(".removal button").getBoundingClientRect().width,
+      };
+    });
+    assert.ok(seen.name >= READABLE, `at ${width} a name has ${seen.name} pixels`);
+    assert.deepEqual([seen.outside, seen.high, seen.over], [[], [], []], `at ${width}`);
+    assert.ok(seen.removal > 0, `at ${width} a document can be removed`);
+  }
+});
+
+test("wide tables scroll inside of themselves, say so, and break no word by letters", async (t) => {
+  const server = await used(t);
+  for (const [name, cell, width] of [["tools/audit", "batch_categorize", 390], ["routing/providers", "mock-reasoner", 390], ["routing", "mock/mock", 390], ["routing", "mock/mock", 800]]) {
+    const page = await open(t, server, { at: `#/${name}`, viewport: at(width) });
+    const region = page.locator(".table").first();
+    const found = region.getByRole("cell", { name: cell }).first();
+    await found.waitFor();
+    await fits(page);
+    const seen = await region.evaluate((element) => {
+      const shades = getComputedStyle(element).backgroundAttachment.split(", ");
+      element.scrollLeft = 10_000;
+      const last = element.querySelector("th:last-child").getBoundingClientRect();
+      return { wide: element.scrollWidth > element.clientWidth, shades, whole: last.right <= element.getBoundingClientRect().right + 1, tabindex: element.tabIndex };
+    });
+    assert.deepEqual([seen.wide, seen.whole, seen.tabindex], [true, true, 0], `${name} at ${width} scrolls to its last column`);
+    assert.ok(seen.shades.includes("local") && seen.shades.includes("scroll"), `${name} has a shade where there is more: ${seen.shades}`);
+    // Every word of the cell stands on one line.
+    const broken = await found.evaluate((element) => {
+      const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+      const torn = [];
+      while (walk.nextNode()) {
+        for (const word of walk.currentNode.data.matchAll(/[\p{L}\p{N}_]+/gu)) {
+          const range = document.createRange();
+          range.setStart(walk.currentNode, word.index);
+          range.setEnd(walk.currentNode, word.index + word[0].length);
+          if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) torn.push(word[0]);
+        }
+      }
+      return torn;
+    });
+    assert.deepEqual(broken, [], `words of ${name} at ${width}`);
+  }
+  const page = await open(t, server, { at: "#/routing", viewport: PHONE });
+  await page.locator("table.decisions tbody tr button").first().click();
+  const detail = await page.locator(".decisions .detail").boundingBox();
+  assert.ok(detail.x >= 0 && detail.x + detail.width <= PHONE.width, `what is told of a decision is in sight: ${JSON.stringify(detail)}`);
+  await accessible(page);
+});
+
+test("what is behind a dialog is shaded up to the edge of the window", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  // The other tests have a browser that hides its bars, and the strip is where one would be.
+  for (const [hidden, viewport] of [[true, DESK], [true, PHONE], [false, DESK]]) {
+    const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"], ignoreDefaultArgs: hidden ? [] : ["--hide-scrollbars"] });
+    t.after(() => browser.close());
+    const page = await browser.newPage({ viewport, colorScheme: "light" });
+    await page.goto(`${server.url}/#/knowledge`);
+    await page.getByRole("button", { name: "Server path…" }).click();
+    await page.getByRole("dialog").waitFor();
+    const picture = (await page.screenshot()).toString("base64");
+    const blank = await browser.newPage();
+    const brightest = await blank.evaluate(async ({ data, width }) => {
+      const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${data}`)).blob());
+      const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+      canvas.drawImage(image, 0, 0);
+      const strip = canvas.getImageData(width - 6, 30, 4, 60).data;
+      return Math.max(...strip.filter((_, place) => place % 4 !== 3));
+    }, { data: picture, width: viewport.width });
+    assert.ok(brightest < 200, `at ${viewport.width}, ${hidden ? "without" : "with"} bars, the edge has ${brightest} of 255`);
+    if (hidden && viewport === PHONE) assert.equal((await page.locator("#nav").boundingBox()).width, PHONE.width, "the bar with the pages is as wide as the window");
+  }
+});
+
+test("an import with failed files is no success", async (t) => {
+  const server = await used(t);
+  const page = await open(t, server, { at: "#/knowledge" });
+  const importing = async (path) => {
+    await page.getByRole("button", { name: "Server path…" }).click();
+    await page.getByRole("dialog").getByLabel("Path").fill(path);
+    await page.keyboard.press("Enter");
+    return page.locator(".job", { hasText: path });
+  };
+  const sign = (job) => job.locator(".step .icon use").getAttribute("href");
+  const gone = await importing("/nope/nothing");
+  await gone.getByText("1 failed").waitFor();
+  await page.getByRole("heading", { name: "Not added" }).waitFor();
+  await page.getByText("1 of 1 done, 1 failed").waitFor();
+  assert.match(await sign(gone), /#warn$/);
+  assert.equal(await gone.getAttribute("data-state"), "failed");
+  await writeFile(join(server.home, "papers", "broken.pdf"), "no pages at all");
+  await writeFile(join(server.home, "papers", "new.md"), "# A new note\n");
+  const partly = await importing(join(server.home, "papers"));
+  await partly.getByText("1 added, 3 unchanged, 1 failed").waitFor();
+  await page.getByRole("heading", { name: "Added", exact: true }).waitFor();
+  await page.getByText("2 of 2 done, 2 failed").waitFor();
+  assert.match(await sign(partly), /#warn$/);
+  await partly.getByRole("button", { name: "Which failed?" }).click();
+  await page.getByRole("dialog").getByText("broken.pdf").waitFor();
+});
+
+test("on a phone nothing is cut, alone on its line, or said of what a phone has not", async (t) => {
+  const server = await corbie(t, { config: CONFIG });
+  const page = await open(t, server, { at: "#/knowledge", viewport: PHONE });
+  await page.getByRole("heading", { name: "Choose files to add" }).waitFor();
+  await page.getByText("No documents yet").waitFor();
+  assert.equal(await page.locator("main").getByText(/\bdrop\b/i).count(), 0);
+  await visit(page, "#/classify");
+  const samples = page.locator(".sample:visible");
+  await samples.first().waitFor();
+  const cut = await samples.evaluateAll((chips) => chips.filter((chip) => chip.getBoundingClientRect().right > chip.closest(".card").getBoundingClientRect().right).map((chip) => chip.textContent));
+  assert.deepEqual(cut, []);
+  await page.route("**/mcp", async (route) => {
+    const { id, params } = route.request().postDataJSON();
+    if (params?.name !== "check_setup") return route.continue();
+    const structuredContent = { checks: [{ name: "models", state: "ok", found: "they are whole" }] };
+    return route.fulfill({ json: { jsonrpc: "2.0", id, result: { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent } } });
+  });
+  await visit(page, "#/overview");
+  const line = page.locator(".setup p", { hasText: "is in order" });
+  await line.waitFor();
+  const [tick, text] = await line.evaluate((element) => {
+    const range = document.createRange();
+    range.selectNodeContents(element.lastChild);
+    return [element.querySelector("svg").getBoundingClientRect(), range.getBoundingClientRect()].map(({ top, bottom }) => ({ top, bottom }));
+  });
+  assert.ok(tick.bottom > text.top && tick.top < text.bottom, "the tick stands beside its sentence");
+  assert.ok(tick.top < text.top + 12, "at its first line");
+});
+
+test("what stands together looks alike: numbers, gaps, trust, and what cannot be undone", async (t) => {
+  const server = await used(t);
+  const page = await open(t, server, { at: "#/tools/audit" });
+  await page.getByRole("cell", { name: "batch_categorize" }).first().waitFor();
+  assert.equal(await page.getByRole("columnheader", { name: "Took" }).evaluate((head) => getComputedStyle(head).textAlign), "right");
+  await visit(page, "#/tools/call/knowledge-clear");
+  const kind = () => page.getByRole("button", { name: "Call", exact: true }).getAttribute("class");
+  assert.equal(await kind(), "danger");
+  await visit(page, "#/tools/call/chat_completion");
+  assert.equal(await kind(), "main");
+  assert.doesNotMatch(await page.locator("form.card").innerText(), /`/);
+  await visit(page, "#/overview");
+  await page.locator(".part").nth(3).waitFor();
+  const gaps = await page.locator("main > .stack").evaluate((stack) => {
+    const cards = [...stack.querySelectorAll(".card")].map((card) => card.getBoundingClientRect());
+    const above = (card) => Math.max(...cards.filter(({ bottom }) => bottom <= card.top + 1).map(({ bottom }) => bottom));
+    return [...new Set(cards.map((card) => Math.round(card.top - above(card))).filter(Number.isFinite))];
+  });
+  assert.equal(gaps.length, 1, `the gaps between cards are ${gaps}`);
+  for (const trust of ["untrusted", "verified", "trusted"]) {
+    const other = await open(t, await corbie(t, { config: `${CONFIG}trust: { all: ${trust} }\n` }), { at: "#/tools/audit" });
+    const badges = other.locator(".badge", { hasText: new RegExp(`^${trust}$`) });
+    await badges.nth(1).waitFor();
+    const colours = await badges.evaluateAll((all) => all.map((badge) => getComputedStyle(badge).color));
+    assert.equal(new Set(colours).size, 1, `${trust}: ${colours}`);
+  }
+});
+
+test("what is advised can be done by whom it is advised to", async (t) => {
+  const page = await open(t, await corbie(t, { config: `${CONFIG}trust: { all: untrusted }\n` }), { at: "#/classify/edit" });
+  await page.getByText("Changing the categories needs trust trusted, and this page is untrusted").waitFor();
+  const trusted = await open(t, await corbie(t, { config: CONFIG }), { at: "#/classify/evaluate" });
+  await trusted.getByRole("textbox").fill('{"text": "a", "category": "parcels"}');
+  await trusted.getByRole("button", { name: "Evaluate these" }).click();
+  const told = trusted.locator(".said .problem");
+  await told.getByText("“parcels”, the category of text 1, is none of this taxonomy").waitFor();
+  assert.match(await told.innerText(), /\(math, .*\)\. No category can be added here: .*corbie taxonomy new --out/);
+  assert.doesNotMatch(await told.innerText(), /tab Edit/);
+});
