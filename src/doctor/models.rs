@@ -25,7 +25,7 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     };
     let embedded = inference.embed(vec![TEXT.to_owned()], Purpose::Query).await;
     match embedded.as_ref().map(|embedded| embedded.first()) {
-        Ok(Some(embedding)) => findings.ok(format!("`{}` is whole and makes vectors", embedding.model)),
+        Ok(Some(embedding)) => findings.ok(format!("`{}` is whole, and turns texts into vectors", embedding.model)),
         Ok(None) => findings.problem("the embedding model gave no vector", "check `inference.embedding`"),
         Err(error) => {
             findings.problem(error.to_string(), "check `inference.embedding`, or leave it out to use the model inside")

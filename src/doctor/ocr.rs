@@ -22,7 +22,7 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
             return findings.check("ocr");
         }
         Engine::Builtin => {
-            ("what is inside", "raise `documents.memory` if it ended for want of memory; else install corbie again")
+            ("the reader inside", "raise `documents.memory` if it ended for want of memory; else install corbie again")
         }
         Engine::Tesseract => {
             ("Tesseract", "install Tesseract with the languages of `ocr.language`, or set `ocr.engine` to `builtin`")

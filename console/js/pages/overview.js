@@ -132,7 +132,7 @@ function drawParts(place, seen) {
     part("Models inside", null, seen.health, () => {
       const looked = (seen.setup?.checks ?? []).filter(({ name }) => name === "models" || name === "ocr");
       const bad = looked.some(({ state }) => state === "problem");
-      return [bad ? "bad" : "good", bad ? "not whole" : "offline",
+      return [bad ? "bad" : "good", bad ? "not whole" : "work offline",
         looked.length ? h("ul.plain", looked.map(({ found }) => h("li.break", ticked(sentence(found))))) : h("p", "Sorting, meaning and reading pictures need no network: their models are inside the program."),
         h("p.quiet.small", seen.health.device ? `running on ${seen.health.device}` : "", seen.health.index_size ? `, ${number(seen.health.index_size)} examples learned` : "")];
     }),
