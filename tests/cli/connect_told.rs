@@ -131,7 +131,7 @@ fn v13_an_entry_that_leads_nowhere_is_not_called_connected() {
         ("{}", "incomplete", "neither `command` nor `url`"),
         (r#"{ "command": "corbie", "disabled": true }"#, "switched off", "is switched off in"),
     ] {
-        let (home, _) = Home::with(".cursor/mcp.json", &format!(r#"{{ "mcpServers": {{ "corbie": {entry} }} }}"#));
+        let (home, _) = Home::with(".cursor/mcp.json", format!(r#"{{ "mcpServers": {{ "corbie": {entry} }} }}"#));
         let listed = home.run("connect");
         let line = listed.lines().find(|line| line.starts_with("cursor ")).unwrap();
         assert!(line.contains(word), "{listed}");
