@@ -1,0 +1,44 @@
+//! Chance that can be had again: the same seed makes the same choices, as far as the machine keeps the same time.
+
+use std::time::Duration;
+
+/// SplitMix64: small, and good enough to choose by.
+#[derive(Debug, Clone)]
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    /// The choices of one part of a run; parts do not disturb each other's.
+    pub(crate) fn of(seed: u64, part: &str) -> Chance {
+        let mixed = part.bytes().fold(seed, |mixed, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let mut chance = Chance(mixed);
+        chance.next();
+        chance
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() >> 11) as usize % bound.max(1)
+    }
+
+    /// True once in `times`.
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    /// A time from `least` to `most`.
+    pub(crate) fn between(&mut self, least: Duration, most: Duration) -> Duration {
+        least + Duration::from_micros(self.below((most - least).as_micros() as usize + 1) as u64)
+    }
+
+    pub(crate) fn choose<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        of.get(self.below(of.len()))
+    }
+}

@@ -1,0 +1,58 @@
+//! Saves the taxonomy again and again, each time with a higher number in it: one that was acknowledged never goes back.
+
+use serde_json::{Value, json};
+
+use super::{Broken, Came, Client, Hand, Seen};
+use crate::program::TAXONOMY;
+
+const MARK: &str = "# version ";
+
+#[derive(Default)]
+pub(crate) struct Editor {
+    sent: u64,
+    saved: u64,
+}
+
+impl Editor {
+    pub(crate) fn new() -> Editor {
+        Editor::default()
+    }
+
+    fn compare(&mut self, said: &Value) -> Seen {
+        // A file that cannot be read just now is told as such.
+        let Some(text) = said["text"].as_str() else {
+            return if said["problem"].is_string() { Ok(()) } else { Err(Broken(format!("no taxonomy: {said}"))) };
+        };
+        let Some(rest) = text.strip_prefix(TAXONOMY) else {
+            return Err(Broken(format!("the taxonomy is not what was saved: {said}")));
+        };
+        let number: u64 = rest.trim().strip_prefix(MARK).unwrap_or("0").parse().unwrap_or(u64::MAX);
+        if !(self.saved..=self.sent).contains(&number) {
+            return Err(Broken(format!("version {} of the taxonomy was saved, and {number} is there", self.saved)));
+        }
+        self.saved = number;
+        Ok(())
+    }
+}
+
+impl Client for Editor {
+    fn step(&mut self, hand: &mut Hand) -> Seen {
+        let Came::Said(there) = hand.call("get_taxonomy", &json!({}))? else { return Ok(()) };
+        self.compare(&there)?;
+        self.sent += 1;
+        let text = format!("{TAXONOMY}{MARK}{}\n", self.sent);
+        // With the version that was changed: a save that comes late, after its client was cut off, undoes no later one.
+        match hand.call("save_taxonomy", &json!({ "text": text, "version": there["version"] }))? {
+            Came::Said(said) if said["saved"] == true => self.saved = self.sent,
+            Came::Said(_) | Came::Refused | Came::Lost => {}
+        }
+        // Saving starts a reload; one after the other without a pause would be nothing but reloads.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        Ok(())
+    }
+
+    fn settle(&mut self, hand: &mut Hand) -> Seen {
+        let said = hand.must("get_taxonomy", &json!({}))?;
+        self.compare(&said)
+    }
+}

@@ -1,0 +1,323 @@
+//! Adds, changes, removes and finds documents in a knowledge base of its own, and knows what has to be there.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{Broken, Came, Client, Hand, PATIENCE, Seen};
+use crate::chaos::books::{Books, Version};
+use crate::chaos::texts;
+use crate::http::{Line, Request};
+use crate::outcome::Outcome;
+use crate::program::Program;
+
+/// How many documents take part.
+const DOCUMENTS: usize = 8;
+/// From this one on they are uploaded. What was uploaded has no path by which it could be replaced: it is removed first.
+const FIRST_UPLOADED: usize = 6;
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+pub(crate) struct Librarian {
+    number: usize,
+    base: String,
+    files: PathBuf,
+    address: SocketAddr,
+    books: Books,
+}
+
+impl Librarian {
+    pub(crate) fn new(number: usize, program: &Program) -> Librarian {
+        let files = program.home.join("files");
+        Librarian { number, base: format!("base{number}"), files, address: program.address, books: Books::default() }
+    }
+
+    fn name(&self, document: usize) -> String {
+        format!("c{}d{document}.txt", self.number)
+    }
+
+    fn says(&self, document: usize, version: u64) -> String {
+        texts::text(self.number, document, version)
+    }
+
+    fn arguments(&self, more: Value) -> Value {
+        let mut arguments = more;
+        arguments["knowledge_base"] = json!(self.base);
+        arguments
+    }
+
+    /// Adds a new version, by its path or as an upload, and waits for it or takes the promise.
+    fn add(&mut self, document: usize, hand: &mut Hand) -> Seen {
+        let before = self.books.entry(document).certain().flatten();
+        let is_uploaded = document >= FIRST_UPLOADED;
+        if is_uploaded && before.is_some() {
+            return self.remove(document, hand);
+        }
+        let version = self.books.next_version();
+        let text = self.says(document, version);
+        let path = if is_uploaded {
+            match self.upload(document, &text, hand)? {
+                Some(path) => path,
+                None => return Ok(()),
+            }
+        } else {
+            let path = self.files.join(self.name(document));
+            write(&path, &text).map_err(|error| Broken(format!("{}: {error}", path.display())))?;
+            path.display().to_string()
+        };
+        let is_promise = hand.chance.once_in(2);
+        let arguments = self.arguments(json!({ "file_path": path, "async": is_promise }));
+        self.books.sent(document, Some(version));
+        match hand.call("knowledge-add", &arguments)? {
+            Came::Said(said) if said["success"] == true && is_promise => {
+                let task = said["task_id"].as_str().ok_or_else(|| Broken(format!("no task: {said}")))?.to_owned();
+                self.books.entry(document).task = Some(task);
+                self.follow(document, version, before, hand)?;
+            }
+            Came::Said(said) if said["success"] == true => {
+                self.books.is(document, Some(version), said["document_id"].as_str().map(str::to_owned));
+            }
+            Came::Said(said) if is_of_the_disk(&said) => {}
+            // What is refused has changed nothing, and the document is what it was.
+            Came::Said(_) | Came::Refused => self.books.refused(document, Some(version)),
+            Came::Lost => {}
+        }
+        Ok(())
+    }
+
+    fn upload(&self, document: usize, text: &str, hand: &mut Hand) -> Seen<Option<String>> {
+        let path = format!("/files?filename={}", self.name(document));
+        let headers = [("Content-Type", "text/plain")];
+        let request = Request { method: "POST", path: &path, headers: &headers, body: text.as_bytes() };
+        let outcome = match Line::new(self.address).exchange(&request, PATIENCE) {
+            Ok(reply) => match serde_json::from_slice::<Value>(&reply.body) {
+                Ok(said) if reply.status == 201 => Outcome::Said(said),
+                Ok(said) => Outcome::Refused(said.to_string()),
+                Err(_) => Outcome::Wrong(format!("/files: {} {}", reply.status, reply.text())),
+            },
+            Err(error) => Outcome::of_error(&error),
+        };
+        match hand.count(outcome)? {
+            Came::Said(said) => Ok(said["file_path"].as_str().map(str::to_owned)),
+            Came::Refused | Came::Lost => Ok(None),
+        }
+    }
+
+    /// Follows a task to its end, or until there is no answer.
+    fn follow(&mut self, document: usize, version: u64, before: Version, hand: &mut Hand) -> Seen {
+        let Some(task) = self.books.entry(document).task.clone() else { return Ok(()) };
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            match hand.call("knowledge-task-status", &json!({ "task_id": task }))? {
+                Came::Said(said) => match said["status"].as_str() {
+                    Some("completed") => {
+                        self.books.is(document, Some(version), said["document_id"].as_str().map(str::to_owned));
+                        return Ok(());
+                    }
+                    // Another process may take it up again, as it never read that it has failed.
+                    Some("failed") if is_of_the_disk(&said) => return Ok(()),
+                    Some("failed" | "cancelled") => {
+                        self.books.entry(document).task = None;
+                        self.books.refused(document, Some(version));
+                        debug_assert!(self.books.entry(document).may_be.contains(&before));
+                        return Ok(());
+                    }
+                    Some(_) => {}
+                    None if said["error"] == "task_not_found" => {
+                        return Err(Broken(format!("the task {task} was promised, and is not known: {said}")));
+                    }
+                    None => return Ok(()),
+                },
+                Came::Refused | Came::Lost => return Ok(()),
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, document: usize, hand: &mut Hand) -> Seen {
+        let entry = self.books.entry(document);
+        let Some(id) = entry.id.clone() else { return Ok(()) };
+        self.books.sent(document, None);
+        let arguments = self.arguments(json!({ "document_id": id, "confirm": true }));
+        match hand.call("knowledge-remove", &arguments)? {
+            Came::Said(said) if said["success"] == true => self.books.is(document, None, None),
+            Came::Said(said) if said["error"] == "document_not_found" => {
+                return Err(Broken(format!("{} is there, and cannot be removed: {said}", self.name(document))));
+            }
+            Came::Said(_) | Came::Refused => self.books.refused(document, None),
+            Came::Lost => {}
+        }
+        Ok(())
+    }
+
+    /// What is there is found by its word, with the right text; what is not there is not found.
+    fn search(&mut self, document: usize, hand: &mut Hand) -> Seen {
+        let Some(version) = self.books.entry(document).certain() else { return Ok(()) };
+        let Some(version) = version else { return Ok(()) };
+        let word = texts::word(self.number, document, version);
+        let arguments = self.arguments(json!({ "query": word, "top_k": 5 }));
+        if let Came::Said(said) = hand.call("knowledge-search", &arguments)? {
+            self.judge(document, version, &word, &said)?;
+        }
+        Ok(())
+    }
+
+    fn judge(&self, document: usize, version: u64, word: &str, said: &Value) -> Seen {
+        let Some(results) = said["results"].as_array() else {
+            // A base that says it is empty has lost what it had.
+            return match said["error"] == "empty_knowledge_base" {
+                true => Err(Broken(format!("{} of {} is lost: {said}", self.name(document), self.base))),
+                false => Ok(()),
+            };
+        };
+        let name = self.name(document);
+        let mut of_it = results.iter().filter(|hit| hit["filename"] == name.as_str()).peekable();
+        if of_it.peek().is_none() {
+            return Err(Broken(format!("{name} in version {version} ({word}) is not found in {}: {said}", self.base)));
+        }
+        for hit in of_it {
+            let text = hit["chunk_text"].as_str().unwrap_or_default();
+            if !texts::is_of_one_version(text, word) {
+                return Err(Broken(format!("{name} is {version} ({word}), and a passage says: {text}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole text is that of the version.
+    fn read(&mut self, document: usize, hand: &mut Hand) -> Seen {
+        let (Some(Some(version)), Some(id)) =
+            (self.books.entry(document).certain(), self.books.entry(document).id.clone())
+        else {
+            return Ok(());
+        };
+        let arguments = self.arguments(json!({ "document_id": id, "max_characters": 100_000 }));
+        if let Came::Said(said) = hand.call("knowledge-get", &arguments)? {
+            if said["error"] == "document_not_found" {
+                return Err(Broken(format!("{} is lost: {said}", self.name(document))));
+            }
+            if said["success"] == true {
+                self.compare(document, version, &said, hand)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self, document: usize, version: u64, got: &Value, hand: &mut Hand) -> Seen {
+        hand.tally.compared += 1;
+        let wanted = self.says(document, version);
+        let text = got["pages"][0]["text"].as_str().unwrap_or_default();
+        match text.split_whitespace().eq(wanted.split_whitespace()) {
+            true => Ok(()),
+            false => Err(Broken(format!("{} is {version}, and says: {text}", self.name(document)))),
+        }
+    }
+
+    fn clear(&mut self, hand: &mut Hand) -> Seen {
+        if self.books.entries.values().any(|entry| entry.certain().is_none()) {
+            return Ok(());
+        }
+        for document in 0..DOCUMENTS {
+            self.books.sent(document, None);
+        }
+        let arguments = self.arguments(json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
+        match hand.call("knowledge-clear", &arguments)? {
+            Came::Said(said) if said["success"] == true => {
+                (0..DOCUMENTS).for_each(|document| self.books.is(document, None, None));
+            }
+            Came::Said(_) | Came::Refused => {
+                for entry in self.books.entries.values_mut().filter(|entry| entry.may_be.len() > 1) {
+                    entry.may_be.retain(Option::is_some);
+                }
+            }
+            Came::Lost => {}
+        }
+        Ok(())
+    }
+}
+
+impl Client for Librarian {
+    fn step(&mut self, hand: &mut Hand) -> Seen {
+        let document = hand.chance.below(DOCUMENTS);
+        let is_certain = self.books.entry(document).certain().is_some();
+        match hand.chance.below(100) {
+            // What is in doubt is left alone until the program is at rest: a late change must not meet a new one.
+            0..45 if is_certain => self.add(document, hand),
+            45..58 if is_certain => self.remove(document, hand),
+            58..60 => self.clear(hand),
+            60..80 => self.search(document, hand),
+            _ => self.read(document, hand),
+        }
+    }
+
+    fn settle(&mut self, hand: &mut Hand) -> Seen {
+        for (document, entry) in &mut self.books.entries {
+            let Some(task) = entry.task.take() else { continue };
+            let said = hand.must("knowledge-task-status", &json!({ "task_id": task }))?;
+            // The promised version is the last one that was sent.
+            match (said["status"].as_str(), entry.may_be.last().copied()) {
+                (Some("completed"), Some(promised)) => entry.may_be = vec![promised],
+                (Some("failed" | "cancelled"), Some(_)) if entry.may_be.len() > 1 => drop(entry.may_be.pop()),
+                (Some("failed" | "cancelled"), _) => {}
+                _ => return Err(Broken(format!("the task {task} of document {document} has no end: {said}"))),
+            }
+        }
+        let shown = hand.must("knowledge-show", &self.arguments(json!({ "limit": 1000 })))?;
+        let documents = shown["documents"].as_array().cloned().unwrap_or_default();
+        // One whose first version failed is listed as failed; it is no document.
+        let mut there: Vec<&Value> = documents.iter().filter(|each| each["processing_status"] != "failed").collect();
+        for document in 0..DOCUMENTS {
+            let name = self.name(document);
+            let place = there.iter().position(|each| each["filename"] == name.as_str());
+            let found = place.map(|place| there.swap_remove(place));
+            if let Some(more) = there.iter().find(|each| each["filename"] == name.as_str()) {
+                return Err(Broken(format!("{name} is there twice: {more}")));
+            }
+            let may_be = self.books.entry(document).may_be.clone();
+            let Some(found) = found else {
+                if !may_be.contains(&None) {
+                    return Err(Broken(format!("{name} is lost; it may be {may_be:?} in {}", self.base)));
+                }
+                self.books.is(document, None, None);
+                continue;
+            };
+            let id = found["id"].as_str().unwrap_or_default().to_owned();
+            let arguments = self.arguments(json!({ "document_id": id, "max_characters": 100_000 }));
+            let got = hand.must("knowledge-get", &arguments)?;
+            let text = got["pages"][0]["text"].as_str().unwrap_or_default();
+            let is = |version: &u64| text.split_whitespace().eq(self.says(document, *version).split_whitespace());
+            let Some(version) = may_be.iter().flatten().copied().find(is) else {
+                return Err(Broken(format!("{name} may be {may_be:?} in {}, and says: {text}", self.base)));
+            };
+            hand.tally.compared += 1;
+            self.books.is(document, Some(version), Some(id));
+            let word = texts::word(self.number, document, version);
+            let said = hand.must("knowledge-search", &self.arguments(json!({ "query": word, "top_k": 5 })))?;
+            if !said["results"].is_array() {
+                return Err(Broken(format!("{name} cannot be searched for: {said}")));
+            }
+            self.judge(document, version, &word, &said)?;
+        }
+        match there.first() {
+            Some(stranger) => Err(Broken(format!("a document nobody added to {}: {stranger}", self.base))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether something failed for the disk: then even that could not be written down, and what was begun may be taken up
+/// again once there is room.
+fn is_of_the_disk(said: &Value) -> bool {
+    said.to_string().contains("no room left")
+        || said["error"].as_str().is_some_and(|error| error.starts_with("storage"))
+}
+
+/// A file that is half written is nobody's document.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let half = path.with_extension("half");
+    fs::write(&half, text)?;
+    fs::rename(half, path)
+}

@@ -1,0 +1,49 @@
+//! A clock that jumps: `faketime` stands between the program and the time, and reads its offset from a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{World, a_while};
+use crate::chance::Chance;
+
+const OFFSET: &str = "clock";
+const PLACES: [&str; 3] = [
+    "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+    "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+    "/usr/local/lib/faketime/libfaketimeMT.so.1",
+];
+/// Two days back, an hour on, a month on.
+const JUMPS: [&str; 5] = ["-2d", "-61s", "+61s", "+1h", "+31d"];
+
+pub(crate) fn library() -> Option<&'static str> {
+    PLACES.into_iter().find(|place| Path::new(place).exists())
+}
+
+fn offset(home: &Path) -> PathBuf {
+    home.join(OFFSET)
+}
+
+/// Puts the clock where it belongs, and gives what the program needs in its environment for it to jump later.
+pub(crate) fn still(home: &Path) -> std::io::Result<Vec<(String, String)>> {
+    let Some(library) = library() else { return Ok(Vec::new()) };
+    fs::write(offset(home), "+0")?;
+    let pair = |name: &str, value: String| (name.to_owned(), value);
+    Ok(vec![
+        pair("LD_PRELOAD", library.to_owned()),
+        pair("FAKETIME_TIMESTAMP_FILE", offset(home).display().to_string()),
+        pair("FAKETIME_NO_CACHE", "1".to_owned()),
+        // Deadlines are kept by the clock that never jumps, and so they stay right.
+        pair("DONT_FAKE_MONOTONIC", "1".to_owned()),
+    ])
+}
+
+pub(super) fn jump(world: &mut World, chance: &mut Chance) -> Result<(), String> {
+    let home = world.server()?.program.home.clone();
+    for _ in 0..3 {
+        let jump = JUMPS[chance.below(JUMPS.len())];
+        fs::write(offset(&home), jump).map_err(|error| error.to_string())?;
+        std::thread::sleep(a_while(chance) / 2);
+    }
+    fs::write(offset(&home), "+0").map_err(|error| error.to_string())?;
+    world.server()?.wait_for_answer()
+}

@@ -1,0 +1,145 @@
+//! Disks that are full, slow, or cannot be written. The storage lies on a small one of its own, in memory.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use super::{World, a_while};
+use crate::chance::Chance;
+use crate::outcome::Outcome;
+use crate::server::{PATIENCE, Server};
+
+const SIZE: &str = "size=96m";
+const BALLAST: &str = "ballast";
+
+#[derive(Debug)]
+pub(crate) struct Disk {
+    place: PathBuf,
+}
+
+impl Disk {
+    /// Mounts it, where this process may.
+    pub(crate) fn mount(place: &Path) -> Option<Disk> {
+        fs::create_dir_all(place).ok()?;
+        let mounted = run(Command::new("mount").args(["-t", "tmpfs", "-o", SIZE, "corbie-chaos"]).arg(place));
+        mounted.then(|| Disk { place: place.to_owned() })
+    }
+
+    fn fill(&self) -> std::io::Result<()> {
+        let mut ballast = File::create(self.place.join(BALLAST))?;
+        let block = [0_u8; 4096];
+        // Until there is no room for another one.
+        while ballast.write_all(&block).is_ok() {}
+        Ok(())
+    }
+
+    fn make_room(&self) -> std::io::Result<()> {
+        fs::remove_file(self.place.join(BALLAST))
+    }
+
+    fn remount(&self, how: &str) -> bool {
+        run(Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.place))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        run(Command::new("umount").arg("-l").arg(&self.place));
+    }
+}
+
+/// Whether a command was content.
+fn run(command: &mut Command) -> bool {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+fn disk(world: &World) -> Result<&Disk, String> {
+    world.disk.as_ref().ok_or_else(|| "there is no disk of its own".to_owned())
+}
+
+/// Full while it works, and now and then while it is killed and started.
+pub(super) fn fill(world: &mut World, chance: &mut Chance) -> Result<(), String> {
+    disk(world)?.fill().map_err(|error| format!("the disk cannot be filled: {error}"))?;
+    std::thread::sleep(a_while(chance));
+    if chance.once_in(3) {
+        let program = world.server.take().ok_or("there is no server")?.kill()?;
+        let child = program.serve().map_err(|error| error.to_string())?;
+        std::thread::sleep(a_while(chance));
+        disk(world)?.make_room().map_err(|error| error.to_string())?;
+        drop_now(child);
+        let (server, took) = Server::start(program)?;
+        world.report.recoveries.push(took);
+        world.server = Some(server);
+        return Ok(());
+    }
+    disk(world)?.make_room().map_err(|error| error.to_string())?;
+    world.server()?.wait_for_answer()
+}
+
+fn drop_now(mut child: std::process::Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// On a disk that cannot be written the rest of the program works, and what is known can be found or is clearly refused.
+pub(super) fn read_only(world: &mut World, chance: &mut Chance) -> Result<(), String> {
+    let program = world.server.take().ok_or("there is no server")?.kill()?;
+    if !disk(world)?.remount("ro") {
+        return Err("the disk cannot be made read-only".to_owned());
+    }
+    let child = program.serve().map_err(|error| error.to_string())?;
+    let until = std::time::Instant::now() + PATIENCE;
+    let mut face = crate::faces::plain(program.address);
+    let answer = loop {
+        match face.call("classify_text", &json!({ "text": "i was charged twice" }), PATIENCE) {
+            Outcome::Said(said) => break Ok(said),
+            other if std::time::Instant::now() > until => break Err(other),
+            _ => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    };
+    let added =
+        face.call("knowledge-clear", &json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }), PATIENCE);
+    std::thread::sleep(a_while(chance) / 2);
+    drop_now(child);
+    if !disk(world)?.remount("rw") {
+        return Err("the disk cannot be made writable again".to_owned());
+    }
+    let (server, took) = Server::start(program)?;
+    world.report.recoveries.push(took);
+    world.server = Some(server);
+    answer.map_err(|other| format!("on a disk that cannot be written nothing is classified: {other:?}"))?;
+    match added {
+        Outcome::Said(said) if said["success"] == true => Err(format!("a disk that cannot be written was: {said}")),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn can_trace() -> bool {
+    run(Command::new("strace").args(["-o", "/dev/null", "true"]))
+}
+
+/// Every call that waits for the disk waits longer, for as long as somebody looks on.
+pub(super) fn slow(world: &mut World, chance: &mut Chance) -> Result<(), String> {
+    let pid = world.server()?.pid().as_raw_nonzero().to_string();
+    let delay = 2_000 + chance.below(80_000);
+    let mut tracer = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync,pwrite64"])
+        .args(["-e", &format!("inject=fsync,fdatasync:delay_enter={delay}")])
+        .args(["-e", &format!("inject=pwrite64:delay_enter={}:when=1+7", delay / 20)])
+        .args(["-p", &pid])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("strace: {error}"))?;
+    std::thread::sleep(a_while(chance));
+    // Asked to end it lets go of the program; killed it would too, but at a worse moment.
+    let _ = kill_process(Pid::from_child(&tracer), Signal::INT);
+    let _ = tracer.wait();
+    world.server()?.wait_for_answer()
+}

@@ -1,0 +1,134 @@
+//! What is done to the program. Every fault heals before it returns: what comes after is about recovery.
+
+mod clock;
+mod disk;
+mod kill;
+mod limits;
+mod pause;
+
+use std::time::Duration;
+
+use crate::chance::Chance;
+use crate::chaos::report::Report;
+use crate::server::Server;
+use crate::upstream::Upstream;
+
+/// All that strike where nothing else was asked for.
+pub(crate) const ALL: [Fault; 10] = [
+    Fault::Kill,
+    Fault::Term,
+    Fault::Workers,
+    Fault::Upstream,
+    Fault::Pause,
+    Fault::Full,
+    Fault::Slow,
+    Fault::Readonly,
+    Fault::Clock,
+    Fault::Limits,
+];
+
+/// Everything a fault can reach.
+pub(crate) struct World {
+    /// None only while it is being started anew.
+    pub(crate) server: Option<Server>,
+    pub(crate) upstream: Upstream,
+    pub(crate) disk: Option<disk::Disk>,
+    pub(crate) report: Report,
+}
+
+impl World {
+    /// Takes the server, does something final to it, and starts it again. The time to its first answer is kept.
+    pub(crate) fn start_again(
+        &mut self,
+        end: impl FnOnce(Server) -> Result<crate::program::Program, String>,
+    ) -> Result<(), String> {
+        let Some(server) = self.server.take() else { return Err("there is no server".to_owned()) };
+        let program = end(server)?;
+        let (server, took) = Server::start(program)?;
+        self.report.recoveries.push(took);
+        self.server = Some(server);
+        Ok(())
+    }
+
+    pub(crate) fn server(&mut self) -> Result<&mut Server, String> {
+        self.server.as_mut().ok_or_else(|| "there is no server".to_owned())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Fault {
+    /// Nothing at all, for some seconds: a soak
+    Calm,
+    /// SIGKILL the server, and start it again
+    Kill,
+    /// SIGTERM the server under load, and start it again
+    Term,
+    /// SIGKILL the processes that read documents
+    Workers,
+    /// SIGKILL the provider, and bring it back
+    Upstream,
+    /// SIGSTOP the server or a worker, and let it go on
+    Pause,
+    /// Fill the disk, and make room again
+    Full,
+    /// Make every write to the disk wait
+    Slow,
+    /// Start the server on a disk that cannot be written, and again on one that can
+    Readonly,
+    /// Let the clock jump, back and forth
+    Clock,
+    /// Take away files, memory and threads
+    Limits,
+}
+
+impl Fault {
+    pub(crate) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    /// Whether nobody may be there meanwhile: a disk that somebody writes to cannot be made read-only.
+    pub(crate) fn is_alone(self) -> bool {
+        self == Fault::Readonly
+    }
+
+    /// Why it cannot be done here; None where it can.
+    pub(crate) fn impossible(self, world: &World) -> Option<String> {
+        match self {
+            Fault::Full | Fault::Readonly if world.disk.is_none() => Some(
+                "no disk of its own: needs a mount namespace (run as root, or where users may make one)".to_owned(),
+            ),
+            Fault::Slow => (!disk::can_trace()).then(|| "needs strace".to_owned()),
+            Fault::Clock => clock::library().is_none().then(|| "needs faketime".to_owned()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn strike(self, world: &mut World, chance: &mut Chance) -> Result<(), String> {
+        match self {
+            Fault::Calm => {
+                std::thread::sleep(CALM);
+                Ok(())
+            }
+            Fault::Kill => kill::server(world),
+            Fault::Term => kill::politely(world),
+            Fault::Workers => kill::workers(world, chance),
+            Fault::Upstream => kill::upstream(world, chance),
+            Fault::Pause => pause::some(world, chance),
+            Fault::Full => disk::fill(world, chance),
+            Fault::Slow => disk::slow(world, chance),
+            Fault::Readonly => disk::read_only(world, chance),
+            Fault::Clock => clock::jump(world, chance),
+            Fault::Limits => limits::lower(world, chance),
+        }
+    }
+}
+
+pub(crate) use clock::still as clock_at_rest;
+pub(crate) use disk::Disk;
+
+const CALM: Duration = Duration::from_secs(4);
+
+/// How long a fault lasts.
+fn a_while(chance: &mut Chance) -> Duration {
+    chance.between(Duration::from_millis(200), Duration::from_millis(2500))
+}

@@ -1,0 +1,193 @@
+//! Breaks corbie on purpose, again and again, and looks whether anything was lost.
+//!
+//! Clients of every kind use the real program over every face while faults strike it ([`faults`]). Each client keeps
+//! books outside of the program of what was acknowledged to it ([`books`]). After every fault the program comes to rest
+//! and is compared with all of them: nothing acknowledged is lost, nothing removed comes back, no answer is wrong or
+//! another's. The choices follow a seed, which a failure prints.
+
+mod books;
+mod clients;
+mod faults;
+mod report;
+mod soak;
+mod texts;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use clients::{Broken, Client, Hand};
+use faults::{Disk, Fault, World};
+use report::Report;
+
+use crate::Ended;
+use crate::chance::Chance;
+use crate::program::{Binaries, Program};
+use crate::server::{self, Server};
+use crate::upstream::Upstream;
+
+/// Every so many rounds everything stored is read and checked by the program itself.
+const ROUNDS_BETWEEN_CHECKS: u64 = 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// The same seed makes the same choices
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How long to go on
+    #[arg(long, default_value_t = 1.0)]
+    minutes: f64,
+    /// End after so many rounds, if that is sooner
+    #[arg(long)]
+    rounds: Option<u64>,
+    /// What to do to it; all of it in turn if left out
+    #[arg(long, value_enum)]
+    scenario: Vec<Fault>,
+    /// How many clients there are
+    #[arg(long, default_value_t = 12)]
+    clients: usize,
+    /// Draw the memory of the server over time into this SVG file
+    #[arg(long)]
+    plot: Option<PathBuf>,
+    /// Keep the folder it worked in
+    #[arg(long)]
+    keep: bool,
+}
+
+pub(crate) fn run(options: &Options, binaries: &Binaries) -> Result<Ended, String> {
+    let mut folder = tempfile::Builder::new().prefix("corbie-chaos-").tempdir().map_err(|error| error.to_string())?;
+    folder.disable_cleanup(options.keep);
+    let begun = Instant::now();
+    let mut report = Report::default();
+    let failure = break_it(options, binaries, folder.path(), &mut report).err();
+    if let Some(plot) = &options.plot {
+        std::fs::write(plot, report.soak.plot()).map_err(|error| format!("{}: {error}", plot.display()))?;
+    }
+    let failures = failure.into_iter().map(|failure| {
+        folder.disable_cleanup(true);
+        format!("seed {}: {failure}\nkept: {}", options.seed, folder.path().display())
+    });
+    let failures: Vec<String> = failures.collect();
+    Ok(Ended { told: report.told(options.seed, begun.elapsed()), passed: report.rounds as usize, failures })
+}
+
+fn break_it(options: &Options, binaries: &Binaries, folder: &Path, report: &mut Report) -> Result<(), String> {
+    let in_words = |error: std::io::Error| error.to_string();
+    let (home, storage) = (folder.join("home"), folder.join("disk"));
+    std::fs::create_dir_all(home.join("files")).map_err(in_words)?;
+    let disk = Disk::mount(&storage);
+    let environment = faults::clock_at_rest(&home).map_err(in_words)?;
+    let program = Program {
+        binary: binaries.corbie.clone(),
+        home,
+        storage: storage.join("store"),
+        address: server::free_address().map_err(in_words)?,
+        environment,
+    };
+    let upstream_address = server::free_address().map_err(in_words)?;
+    program.set_up(upstream_address).map_err(in_words)?;
+    let upstream = Upstream::start(binaries.upstream.clone(), upstream_address).map_err(in_words)?;
+    let (server, _) = Server::start(program.clone())?;
+    let mut world = World { server: Some(server), upstream, disk, report: std::mem::take(report) };
+    let outcome = rounds(options, &program, &mut world);
+    *report = std::mem::take(&mut world.report);
+    outcome
+}
+
+fn rounds(options: &Options, program: &Program, world: &mut World) -> Result<(), String> {
+    let mut faults: Vec<Fault> = match options.scenario.is_empty() {
+        true => faults::ALL.to_vec(),
+        false => options.scenario.clone(),
+    };
+    for fault in faults.clone() {
+        if let Some(why) = fault.impossible(world) {
+            world.report.skipped(&format!("{}: {why}", fault.name()));
+            faults.retain(|each| *each != fault);
+        }
+    }
+    if faults.is_empty() {
+        return Err("none of these faults can be made here".to_owned());
+    }
+    let mut chance = Chance::of(options.seed, "faults");
+    let mut clients = clients::all(options.clients, options.seed, program);
+    let begun = Instant::now();
+    let until = begun + Duration::from_secs_f64(options.minutes * 60.0);
+    while Instant::now() < until && options.rounds.is_none_or(|rounds| world.report.rounds < rounds) {
+        // In turn and not by chance: a short run, too, has met them all.
+        let fault = faults[world.report.rounds as usize % faults.len()];
+        let outcome = round(&mut clients, fault, world, &mut chance);
+        world.report.calls = clients::count(&clients);
+        outcome.map_err(|failure| format!("round {}, {}: {failure}", world.report.rounds + 1, fault.name()))?;
+        world.report.rounds += 1;
+        if let Some(holds) = world.server()?.holds() {
+            world.report.soak.look(begun.elapsed(), holds);
+        }
+        *world.report.faults.entry(fault.name()).or_default() += 1;
+        if world.report.rounds.is_multiple_of(ROUNDS_BETWEEN_CHECKS) {
+            check(program)?;
+        }
+    }
+    drop(clients);
+    check(program)?;
+    // Where nothing strikes it is one server from the beginning to the end, and must not grow.
+    if let (&[Fault::Calm], Some(growth)) = (&faults[..], world.report.soak.growth()) {
+        return Err(growth);
+    }
+    let log = std::fs::read_to_string(program.log()).unwrap_or_default();
+    match log.lines().find(|line| line.contains("panicked")) {
+        Some(line) => Err(format!("something panicked: {line}")),
+        None => Ok(()),
+    }
+}
+
+/// Clients work, a fault strikes, all comes to rest, and every client looks after what is its own.
+fn round(
+    clients: &mut [(Box<dyn Client>, Hand)],
+    fault: Fault,
+    world: &mut World,
+    chance: &mut Chance,
+) -> Result<(), String> {
+    let over = AtomicBool::new(fault.is_alone());
+    if fault.is_alone() {
+        clients.iter_mut().for_each(|(_, hand)| hand.leave());
+    }
+    let broken: Mutex<Option<String>> = Mutex::new(None);
+    let struck = std::thread::scope(|scope| {
+        for (client, hand) in clients.iter_mut() {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    if let Err(Broken(what)) = client.step(hand) {
+                        over.store(true, Ordering::Relaxed);
+                        *broken.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(what);
+                    }
+                }
+            });
+        }
+        std::thread::sleep(chance.between(Duration::from_millis(100), Duration::from_millis(1200)));
+        let struck = fault.strike(world, chance);
+        std::thread::sleep(chance.between(Duration::ZERO, Duration::from_millis(300)));
+        over.store(true, Ordering::Relaxed);
+        struck
+    });
+    if let Some(what) = broken.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+        return Err(what);
+    }
+    struck?;
+    let server = world.server()?;
+    server.wait_until_idle()?;
+    for (client, hand) in clients.iter_mut() {
+        client.settle(hand).map_err(|Broken(what)| format!("at rest: {what}"))?;
+    }
+    Ok(())
+}
+
+/// The program reads everything that is stored, and finds it sound.
+fn check(program: &Program) -> Result<(), String> {
+    match program.run(&["knowledge", "check", "--json"]).map_err(|error| error.to_string())? {
+        (true, _) => Ok(()),
+        (false, said) => Err(format!("what is stored is not sound: {said}")),
+    }
+}

@@ -1,0 +1,48 @@
+//! What happened, counted, in words and for programs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::clients::Tally;
+use super::soak::Soak;
+
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) rounds: u64,
+    pub(crate) faults: BTreeMap<String, u64>,
+    pub(crate) workers_killed: u64,
+    /// From a start after a fault to the first answer.
+    pub(crate) recoveries: Vec<Duration>,
+    /// What could not be done here, and how often.
+    skipped: BTreeMap<String, u64>,
+    pub(crate) calls: Tally,
+    pub(crate) soak: Soak,
+}
+
+impl Report {
+    pub(crate) fn skipped(&mut self, what: &str) {
+        *self.skipped.entry(what.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn told(&self, seed: u64, took: Duration) -> Value {
+        let mut recoveries = self.recoveries.clone();
+        recoveries.sort();
+        let at =
+            |share: usize| recoveries.get(recoveries.len().saturating_sub(1) * share / 100).map(Duration::as_secs_f64);
+        json!({
+            "seed": seed,
+            "seconds": took.as_secs(),
+            "rounds": self.rounds,
+            "faults": self.faults,
+            "workers_killed": self.workers_killed,
+            "calls": { "answered": self.calls.said, "refused": self.calls.refused, "lost": self.calls.lost },
+            "documents_compared": self.calls.compared,
+            "recovery_seconds": { "count": recoveries.len(), "median": at(50), "p99": at(99), "most": at(100) },
+            "memory_mib_first_most_last": self.soak.memory(),
+            "skipped": self.skipped,
+            "refusals": self.calls.refusals,
+        })
+    }
+}

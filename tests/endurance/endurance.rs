@@ -1,0 +1,71 @@
+//! Tries to break corbie for as long as one likes, and looks whether it kept its promises.
+//!
+//! `tests/chaos --help` and `tests/load --help` tell how to use it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
+#![allow(clippy::disallowed_methods, reason = "threads of its own, and no runtime")]
+
+mod chance;
+mod chaos;
+mod faces;
+mod http;
+mod load;
+mod outcome;
+mod program;
+mod server;
+mod upstream;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use serde_json::Value;
+
+use program::Binaries;
+
+#[derive(Debug, Parser)]
+#[command(name = "tests/endurance/run", about = "Tries to break corbie, and looks whether it kept its promises")]
+struct Options {
+    #[command(subcommand)]
+    what: What,
+    #[command(flatten)]
+    binaries: Binaries,
+    /// Print what happened on one line
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Clients of every kind use it while faults strike it; nothing acknowledged may be lost
+    Chaos(chaos::Options),
+    /// A thousand clients ask for twice what it sustains; whoever is not let in is told so
+    Load(load::Options),
+}
+
+/// What came of it.
+#[derive(Debug)]
+struct Ended {
+    told: Value,
+    passed: usize,
+    failures: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let ended = match &options.what {
+        What::Chaos(chaos) => chaos::run(chaos, &options.binaries),
+        What::Load(load) => load::run(load, &options.binaries),
+    };
+    let Ended { told, passed, failures } = match ended {
+        Ok(ended) => ended,
+        Err(error) => Ended { told: Value::Null, passed: 0, failures: vec![error] },
+    };
+    match options.json {
+        true => println!("{told}"),
+        false => println!("{told:#}"),
+    }
+    for failure in &failures {
+        eprintln!("FAILED with {failure}");
+    }
+    println!("{passed} passed, {} failed", failures.len());
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,157 @@
+//! MCP over a WebSocket: frames by hand, since a client of our own can be cut off in the middle of one.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Face;
+use crate::http::Limited;
+use crate::outcome::Outcome;
+
+const TEXT: u8 = 1;
+const CLOSE: u8 = 8;
+const PING: u8 = 9;
+const PONG: u8 = 10;
+const LONGEST: u64 = 64 << 20;
+
+pub(crate) struct WebSocket {
+    address: SocketAddr,
+    stream: Option<BufReader<Limited>>,
+    next: u64,
+}
+
+impl WebSocket {
+    pub(crate) fn new(address: SocketAddr) -> WebSocket {
+        WebSocket { address, stream: None, next: 1 }
+    }
+
+    /// A new connection; None when the server will have none.
+    fn connect(&self, until: Instant) -> io::Result<Option<BufReader<Limited>>> {
+        let mut stream = BufReader::new(Limited::connect(self.address, until)?);
+        let head = format!(
+            "GET /mcp HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Protocol: mcp\r\n\r\n",
+            self.address
+        );
+        stream.get_mut().write_all(head.as_bytes())?;
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        let switched = line.starts_with("HTTP/1.1 101");
+        while !line.trim().is_empty() {
+            line.clear();
+            stream.read_line(&mut line)?;
+        }
+        Ok(switched.then_some(stream))
+    }
+}
+
+impl Face for WebSocket {
+    fn name(&self) -> &'static str {
+        "websocket"
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value, patience: Duration) -> Outcome {
+        let until = Instant::now() + patience;
+        let mut stream = match self.stream.take() {
+            Some(mut kept) => {
+                kept.get_mut().until = until;
+                kept
+            }
+            None => match self.connect(until) {
+                Ok(Some(stream)) => stream,
+                Ok(None) => return Outcome::Refused("no WebSocket".to_owned()),
+                Err(error) => return Outcome::Refused(format!("no connection: {error}")),
+            },
+        };
+        let id = self.next;
+        self.next += 1;
+        let message = json!({
+            "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": arguments },
+        });
+        let answer = send(&mut stream, TEXT, message.to_string().as_bytes()).and_then(|()| answer(&mut stream, id));
+        match answer {
+            Ok(message) => {
+                self.stream = Some(stream);
+                Outcome::of_message(&message, id)
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Outcome::Wrong(error.to_string()),
+            Err(error) => Outcome::Lost(error.to_string()),
+        }
+    }
+}
+
+/// The message that answers a call; what the server says by itself before it is passed over.
+fn answer(stream: &mut BufReader<Limited>, id: u64) -> io::Result<Value> {
+    loop {
+        let (kind, data) = receive(stream)?;
+        match kind {
+            TEXT => {
+                let message: Value = serde_json::from_slice(&data)
+                    .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a message that is no JSON"))?;
+                // A refusal of what could not be read has no id.
+                if message["id"] == id || (message["id"].is_null() && !message["error"].is_null()) {
+                    return Ok(message);
+                }
+            }
+            PING => send(stream, PONG, &data)?,
+            CLOSE => return Err(io::ErrorKind::ConnectionAborted.into()),
+            _ => {}
+        }
+    }
+}
+
+fn send(stream: &mut BufReader<Limited>, kind: u8, data: &[u8]) -> io::Result<()> {
+    let mut frame = vec![0x80 | kind];
+    match data.len() {
+        short @ 0..126 => frame.push(0x80 | short as u8),
+        middle @ 126..65536 => {
+            frame.push(0x80 | 126);
+            frame.extend((middle as u16).to_be_bytes());
+        }
+        long => {
+            frame.push(0x80 | 127);
+            frame.extend((long as u64).to_be_bytes());
+        }
+    }
+    // A mask of zeros is a mask: the data stays readable where traffic is looked at.
+    frame.extend([0; 4]);
+    frame.extend(data);
+    stream.get_mut().write_all(&frame)
+}
+
+fn receive(stream: &mut BufReader<Limited>) -> io::Result<(u8, Vec<u8>)> {
+    let mut whole = Vec::new();
+    let mut kind = 0;
+    loop {
+        let mut head = [0; 2];
+        stream.read_exact(&mut head)?;
+        let length = match head[1] & 0x7f {
+            126 => {
+                let mut length = [0; 2];
+                stream.read_exact(&mut length)?;
+                u64::from(u16::from_be_bytes(length))
+            }
+            127 => {
+                let mut length = [0; 8];
+                stream.read_exact(&mut length)?;
+                u64::from_be_bytes(length)
+            }
+            short => u64::from(short),
+        };
+        if length > LONGEST {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {length} bytes")));
+        }
+        kind = if head[0] & 0x0f == 0 { kind } else { head[0] & 0x0f };
+        let begun = whole.len();
+        stream.take(length).read_to_end(&mut whole)?;
+        if (whole.len() - begun) as u64 != length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if head[0] & 0x80 != 0 {
+            return Ok((kind, whole));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! More than corbie can do: a thousand clients at twice the rate it sustains.
+//!
+//! First a few clients find out how many calls a second there can be. Then a thousand come at twice that rate. Whoever is
+//! let in gets the right answer, whoever is not is told so at once with when to come again, nobody is left without a
+//! word, and memory stays within bounds. Afterwards it is as fast as before.
+
+mod crowd;
+mod question;
+mod watch;
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use crowd::{Crowd, Pace};
+use question::Questions;
+use watch::Watch;
+
+use crate::Ended;
+use crate::program::{Binaries, Program};
+use crate::server::{self, Server};
+use crate::upstream::Upstream;
+
+/// A few clients, each with the next question as soon as the last is answered: what the program sustains.
+const FEW: usize = 8;
+const MEASURE: Duration = Duration::from_secs(4);
+/// What the program may hold more under load than at rest, in MiB: a bound, whatever comes.
+const MOST_MEMORY: usize = 512;
+/// Afterwards it does at least this share of what it did before. Half, since machines are noisy.
+const LEAST_SHARE: f64 = 0.5;
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How many clients come at once
+    #[arg(long, default_value_t = 1000)]
+    clients: usize,
+    /// For how long
+    #[arg(long, default_value_t = 15)]
+    seconds: u64,
+    /// How many times the rate that is sustained
+    #[arg(long, default_value_t = 2.0)]
+    times: f64,
+    /// The same seed asks the same questions
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// How many promises are looked at.
+const PROMISES: usize = 5;
+
+pub(crate) fn run(options: &Options, binaries: &Binaries) -> Result<Ended, String> {
+    let in_words = |error: std::io::Error| error.to_string();
+    let folder = tempfile::Builder::new().prefix("corbie-load-").tempdir().map_err(in_words)?;
+    let program = Program {
+        binary: binaries.corbie.clone(),
+        home: folder.path().to_owned(),
+        storage: folder.path().join("store"),
+        address: server::free_address().map_err(in_words)?,
+        environment: Vec::new(),
+    };
+    let upstream_address = server::free_address().map_err(in_words)?;
+    program.set_up(upstream_address).map_err(in_words)?;
+    let _upstream = Upstream::start(binaries.upstream.clone(), upstream_address).map_err(in_words)?;
+    let (server, _) = Server::start(program)?;
+    let questions = Questions::prepare(&server, folder.path())?;
+    let crowd = Crowd { address: server.address(), questions: &questions, seed: options.seed };
+
+    let before = crowd.come(FEW, MEASURE, Pace::AsItCan);
+    let watch = Watch::begin(&server);
+    let rate = before.right as f64 / MEASURE.as_secs_f64();
+    let lasts = Duration::from_secs(options.seconds);
+    let during = crowd.come(options.clients, lasts, Pace::Rate(rate * options.times));
+    let (at_rest, most) = watch.end();
+    let after = crowd.come(FEW, MEASURE, Pace::AsItCan);
+    let log = std::fs::read_to_string(server.program.log()).unwrap_or_default();
+
+    let more_memory = most.memory.saturating_sub(at_rest.memory) / 1024;
+    let share = after.right as f64 / before.right.max(1) as f64;
+    let mut failures = Vec::new();
+    let mut hold = |holds: bool, what: String| {
+        if !holds {
+            failures.push(format!("seed {}: {what}", options.seed))
+        }
+    };
+    let wrong: Vec<&String> = [&before, &during, &after].into_iter().flat_map(|part| &part.wrong).take(5).collect();
+    hold(wrong.is_empty(), format!("wrong answers: {wrong:?}"));
+    hold(before.silent + during.silent + after.silent == 0, format!("{} calls got no word", during.silent));
+    hold(more_memory <= MOST_MEMORY, format!("{more_memory} MiB more under load"));
+    hold(share >= LEAST_SHARE, format!("afterwards it does {share:.2} of what it did"));
+    hold(!log.contains("panicked"), "something panicked".to_owned());
+    let told = json!({
+        "seed": options.seed,
+        "clients": options.clients,
+        "sustained_per_second": rate.round(),
+        "asked_for_per_second": (rate * options.times).round(),
+        "sent": during.sent,
+        "right": during.right,
+        "refused": during.refused,
+        "wrong": during.wrong.len(),
+        "without_a_word": during.silent,
+        "memory_mib": { "at_rest": at_rest.memory / 1024, "most": most.memory / 1024 },
+        "open_files": { "at_rest": at_rest.files, "most": most.files },
+        "threads": { "at_rest": at_rest.threads, "most": most.threads },
+        "share_of_speed_afterwards": (share * 100.0).round() / 100.0,
+    });
+    Ok(Ended { told, passed: PROMISES - failures.len(), failures })
+}

@@ -1,0 +1,108 @@
+//! How the program is started in this run: which one, with which settings, on which folders.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The programs that take part.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Binaries {
+    /// The program; CORBIE names it too
+    #[arg(long, global = true, default_value_os_t = named("CORBIE", "target/debug/corbie"))]
+    pub(crate) corbie: PathBuf,
+    /// The stand-in for providers; UPSTREAM names it too
+    #[arg(long, global = true, default_value_os_t = named("UPSTREAM", "target/debug/examples/upstream"))]
+    pub(crate) upstream: PathBuf,
+}
+
+fn named(variable: &str, otherwise: &str) -> PathBuf {
+    std::env::var_os(variable).map_or_else(|| PathBuf::from(otherwise), PathBuf::from)
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    pub(crate) binary: PathBuf,
+    /// Its home: settings, taxonomy, logs.
+    pub(crate) home: PathBuf,
+    /// Where it keeps documents; a disk of its own where disks are to fail.
+    pub(crate) storage: PathBuf,
+    /// What the server listens on, in every one of its lives.
+    pub(crate) address: SocketAddr,
+    /// What else stands in its environment.
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+/// Examples far apart, so that every text has one clear category. What is added is a comment with the version.
+pub(crate) const TAXONOMY: &str = "\
+categories:
+  - name: billing
+    description: money, invoices and refunds
+    examples: [i was charged twice, where is my refund, the invoice is wrong, my card was declined]
+  - name: delivery
+    description: parcels and couriers
+    examples: [where is my parcel, the courier left it in the rain, my order did not arrive, change the delivery address]
+  - name: account
+    description: sign in and passwords
+    examples: [i forgot my password, i cannot sign in, delete my account, change my email address]
+";
+
+impl Program {
+    /// Writes settings and taxonomy. `upstream` is where the stand-in for providers listens.
+    pub(crate) fn set_up(&self, upstream: SocketAddr) -> io::Result<()> {
+        let settings = format!(
+            "server: {{ tool_timeout_seconds: 60, shutdown_grace_seconds: 5 }}\n\
+             trust: {{ all: trusted }}\n\
+             classification: {{ taxonomy: {home}/taxonomy.yaml }}\n\
+             knowledge: {{ storage_path: {storage}, chunk_size: 64, chunk_overlap: 8 }}\n\
+             providers:\n  detect_ports: []\n  stand-in: {{ type: openai, api_key: none, base_url: 'http://{upstream}/v1' }}\n\
+             defaults: {{ model: stand-in/echo-large }}\n",
+            home = self.home.display(),
+            storage = self.storage.display(),
+        );
+        fs::create_dir_all(&self.storage)?;
+        fs::write(self.home.join("settings.yaml"), settings)?;
+        fs::write(self.home.join("taxonomy.yaml"), TAXONOMY)
+    }
+
+    /// A command of the program with everything it needs; its log goes to the end of a file.
+    fn command(&self, log: &Path) -> io::Result<Command> {
+        let mut command = Command::new(&self.binary);
+        command
+            .arg("--config")
+            .arg(self.home.join("settings.yaml"))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &self.home)
+            .env("XDG_RUNTIME_DIR", &self.home)
+            .env("NO_COLOR", "1")
+            .envs(self.environment.iter().cloned())
+            .current_dir(&self.home)
+            .stderr(File::options().create(true).append(true).open(log)?);
+        Ok(command)
+    }
+
+    pub(crate) fn serve(&self) -> io::Result<Child> {
+        self.command(&self.log())?
+            .arg("serve")
+            .args(["--port", &self.address.port().to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+    }
+
+    pub(crate) fn stdio(&self) -> io::Result<Child> {
+        self.command(&self.log())?.arg("stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
+    }
+
+    /// Runs a command to its end and gives whether it was content, and what it said.
+    pub(crate) fn run(&self, words: &[&str]) -> io::Result<(bool, String)> {
+        let output = self.command(&self.log())?.args(words).stdin(Stdio::null()).output()?;
+        Ok((output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()))
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.home.join("log.txt")
+    }
+}

@@ -1,0 +1,191 @@
+//! The server in its many lives.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::{Value, json};
+
+use crate::faces;
+use crate::outcome::Outcome;
+use crate::program::Program;
+
+/// Nothing takes longer, however busy the machine is.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(5);
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) program: Program,
+    child: Child,
+}
+
+impl Server {
+    /// Starts it and waits for its first answer; gives how long that took.
+    pub(crate) fn start(program: Program) -> Result<(Server, Duration), String> {
+        let begun = Instant::now();
+        let child = program.serve().map_err(|error| format!("the program does not start: {error}"))?;
+        let mut server = Server { program, child };
+        server.wait_for_answer()?;
+        Ok((server, begun.elapsed()))
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.program.address
+    }
+
+    /// Waits until a search is answered, by finding something or nothing.
+    pub(crate) fn wait_for_answer(&mut self) -> Result<(), String> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
+                return Err(format!("the server ended by itself with {status}:\n{}", self.last_lines()));
+            }
+            let last = self.ask("knowledge-search", &json!({ "query": "anything" }), Duration::from_secs(5));
+            if let Outcome::Said(_) = last {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                return Err(format!("the server does not answer: {last:?}\n{}", self.last_lines()));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    pub(crate) fn ask(&self, tool: &str, arguments: &Value, patience: Duration) -> Outcome {
+        faces::plain(self.address()).call(tool, arguments, patience)
+    }
+
+    /// Waits until everything that was begun has come to its end.
+    pub(crate) fn wait_until_idle(&mut self) -> Result<(), String> {
+        let until = Instant::now() + PATIENCE * 2;
+        loop {
+            let active = self.ask("knowledge-tasks", &json!({ "active_only": true }), PATIENCE);
+            let inside = self.ask("inspect_server", &json!({}), PATIENCE);
+            let is_idle = match (&active, &inside) {
+                // The one that asks is one of them.
+                (Outcome::Said(tasks), Outcome::Said(inside)) => {
+                    tasks["tasks"].as_array().is_some_and(Vec::is_empty)
+                        && inside["queues"]["requests_in_flight"].as_u64().is_none_or(|number| number <= 1)
+                }
+                _ => false,
+            };
+            if is_idle {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                return Err(format!("it does not come to rest: {active:?} {inside:?}"));
+            }
+            std::thread::sleep(PAUSE * 10);
+        }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// The processes it has started, and theirs.
+    pub(crate) fn descendants(&self) -> Vec<Pid> {
+        descendants(self.pid())
+    }
+
+    /// Ends it at once. What it had started must not outlive it.
+    pub(crate) fn kill(mut self) -> Result<Program, String> {
+        let workers = self.descendants();
+        self.child.kill().and_then(|()| self.child.wait()).map_err(|error| error.to_string())?;
+        let until = Instant::now() + PATIENCE;
+        while workers.iter().any(|worker| test_kill_process(*worker).is_ok() && !is_zombie(*worker)) {
+            if Instant::now() > until {
+                return Err(format!("processes outlive the server that started them: {workers:?}"));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(self.program.clone())
+    }
+
+    /// Asks it to end, and waits.
+    pub(crate) fn stop(mut self) -> Result<Program, String> {
+        kill_process(self.pid(), Signal::TERM).map_err(|error| error.to_string())?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(self.program.clone()),
+                Ok(Some(status)) => {
+                    return Err(format!("asked to end, it ended with {status}:\n{}", self.last_lines()));
+                }
+                _ if Instant::now() > until => return Err("it does not end when it is asked to".to_owned()),
+                _ => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    pub(crate) fn holds(&self) -> Option<Holds> {
+        Holds::of(self.pid())
+    }
+
+    pub(crate) fn last_lines(&self) -> String {
+        let log = fs::read_to_string(self.program.log()).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(12)..].join("\n")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A run that failed leaves nothing behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a process has of what runs out.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Holds {
+    pub(crate) files: usize,
+    pub(crate) threads: usize,
+    /// In KiB.
+    pub(crate) memory: usize,
+}
+
+impl Holds {
+    pub(crate) fn of(process: Pid) -> Option<Holds> {
+        let folder = format!("/proc/{}", process.as_raw_nonzero());
+        let files = fs::read_dir(format!("{folder}/fd")).ok()?.count();
+        let status = fs::read_to_string(format!("{folder}/status")).ok()?;
+        let number = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+            line.trim().trim_end_matches(" kB").parse().ok()
+        };
+        Some(Holds { files, threads: number("Threads:")?, memory: number("VmRSS:")? })
+    }
+}
+
+fn descendants(of: Pid) -> Vec<Pid> {
+    let parent = |entry: &str| -> Option<(i32, i32)> {
+        let status = fs::read_to_string(format!("/proc/{entry}/status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        Some((entry.parse().ok()?, parent.trim().parse().ok()?))
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all: Vec<(i32, i32)> = entries.filter_map(|entry| parent(entry.file_name().to_str()?)).collect();
+    let mut found = vec![of.as_raw_nonzero().get()];
+    let mut next = 0;
+    while let Some(process) = found.get(next).copied() {
+        found.extend(all.iter().filter(|(_, parent)| *parent == process).map(|(child, _)| *child));
+        next += 1;
+    }
+    found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
+}
+
+fn is_zombie(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap_or_default();
+    stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// A port that is free now.
+pub(crate) fn free_address() -> io::Result<SocketAddr> {
+    std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()
+}

@@ -1,0 +1,42 @@
+//! The stand-in for the providers: it answers with what it was asked, so that every answer can be told from another's.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    binary: PathBuf,
+    address: SocketAddr,
+    child: Option<Child>,
+}
+
+impl Upstream {
+    pub(crate) fn start(binary: PathBuf, address: SocketAddr) -> io::Result<Upstream> {
+        let mut upstream = Upstream { binary, address, child: None };
+        upstream.bring_back()?;
+        Ok(upstream)
+    }
+
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    pub(crate) fn bring_back(&mut self) -> io::Result<()> {
+        let port = self.address.port().to_string();
+        let mut command = Command::new(&self.binary);
+        command.args(["--port", &port]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.child = Some(command.spawn()?);
+        Ok(())
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
