@@ -62,7 +62,7 @@ impl Program {
             storage = self.storage.display(),
         );
         fs::create_dir_all(&self.storage)?;
-        fs::write(self.home.join("settings.yaml"), settings)?;
+        fs::write(self.settings(), settings)?;
         fs::write(self.home.join("taxonomy.yaml"), TAXONOMY)
     }
 
@@ -71,7 +71,7 @@ impl Program {
         let mut command = Command::new(&self.binary);
         command
             .arg("--config")
-            .arg(self.home.join("settings.yaml"))
+            .arg(self.settings())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &self.home)
@@ -100,6 +100,10 @@ impl Program {
     pub(crate) fn run(&self, words: &[&str]) -> io::Result<(bool, String)> {
         let output = self.command(&self.log())?.args(words).stdin(Stdio::null()).output()?;
         Ok((output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()))
+    }
+
+    pub(crate) fn settings(&self) -> PathBuf {
+        self.home.join("settings.yaml")
     }
 
     pub(crate) fn log(&self) -> PathBuf {

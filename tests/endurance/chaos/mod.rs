@@ -9,6 +9,7 @@ mod books;
 mod clients;
 mod faults;
 mod report;
+mod shelf;
 mod soak;
 mod texts;
 
@@ -22,6 +23,7 @@ use clap::Args;
 use clients::{Broken, Client, Hand};
 use faults::{Disk, Fault, World};
 use report::Report;
+use shelf::Shelf;
 
 use crate::Ended;
 use crate::chance::Chance;
@@ -49,6 +51,9 @@ pub(crate) struct Options {
     /// How many clients there are
     #[arg(long, default_value_t = 12)]
     clients: usize,
+    /// How many chunks are there before it begins, at least
+    #[arg(long, default_value_t = 200)]
+    chunks: usize,
     /// Draw the memory of the server over time into this SVG file
     #[arg(long)]
     plot: Option<PathBuf>,
@@ -78,7 +83,7 @@ fn break_it(options: &Options, binaries: &Binaries, folder: &Path, report: &mut 
     let in_words = |error: std::io::Error| error.to_string();
     let (home, storage) = (folder.join("home"), folder.join("disk"));
     std::fs::create_dir_all(home.join("files")).map_err(in_words)?;
-    let disk = Disk::mount(&storage);
+    let disk = Disk::mount(&storage, options.chunks);
     let environment = faults::clock_at_rest(&home).map_err(in_words)?;
     let program = Program {
         binary: binaries.corbie.clone(),
@@ -90,14 +95,16 @@ fn break_it(options: &Options, binaries: &Binaries, folder: &Path, report: &mut 
     let upstream_address = server::free_address().map_err(in_words)?;
     program.set_up(upstream_address).map_err(in_words)?;
     let upstream = Upstream::start(binaries.upstream.clone(), upstream_address).map_err(in_words)?;
+    let shelf = Shelf::fill(&program, options.chunks)?;
+    report.chunks = shelf.chunks;
     let (server, _) = Server::start(program.clone())?;
     let mut world = World { server: Some(server), upstream, disk, report: std::mem::take(report) };
-    let outcome = rounds(options, &program, &mut world);
+    let outcome = rounds(options, &program, shelf, &mut world);
     *report = std::mem::take(&mut world.report);
     outcome
 }
 
-fn rounds(options: &Options, program: &Program, world: &mut World) -> Result<(), String> {
+fn rounds(options: &Options, program: &Program, shelf: Shelf, world: &mut World) -> Result<(), String> {
     let mut faults: Vec<Fault> = match options.scenario.is_empty() {
         true => faults::ALL.to_vec(),
         false => options.scenario.clone(),
@@ -112,7 +119,7 @@ fn rounds(options: &Options, program: &Program, world: &mut World) -> Result<(),
         return Err("none of these faults can be made here".to_owned());
     }
     let mut chance = Chance::of(options.seed, "faults");
-    let mut clients = clients::all(options.clients, options.seed, program);
+    let mut clients = clients::all(options.clients, options.seed, program, shelf);
     let begun = Instant::now();
     let until = begun + Duration::from_secs_f64(options.minutes * 60.0);
     while Instant::now() < until && options.rounds.is_none_or(|rounds| world.report.rounds < rounds) {

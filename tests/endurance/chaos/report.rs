@@ -11,6 +11,8 @@ use super::soak::Soak;
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) rounds: u64,
+    /// On the shelf.
+    pub(crate) chunks: usize,
     pub(crate) faults: BTreeMap<String, u64>,
     pub(crate) workers_killed: u64,
     /// From a start after a fault to the first answer.
@@ -35,6 +37,7 @@ impl Report {
             "seed": seed,
             "seconds": took.as_secs(),
             "rounds": self.rounds,
+            "chunks": self.chunks,
             "faults": self.faults,
             "workers_killed": self.workers_killed,
             "calls": { "answered": self.calls.said, "refused": self.calls.refused, "lost": self.calls.lost },

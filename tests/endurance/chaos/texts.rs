@@ -14,7 +14,7 @@ pub(crate) fn word(client: usize, document: usize, version: u64) -> String {
     format!("qz{}{}{}", letters(client as u64), letters(document as u64), letters(version))
 }
 
-const SENTENCES: [&str; 6] = [
+pub(super) const SENTENCES: [&str; 6] = [
     "A kestrel hovered over the harbour while ships waited for the tide.",
     "The lanterns were lit before the ropes had been coiled.",
     "Nobody on the pier remembered who had written the ledger.",

@@ -3,11 +3,14 @@
 mod asker;
 mod editor;
 mod librarian;
+mod reader;
 mod sorter;
+mod visitor;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::shelf::Shelf;
 use crate::chance::Chance;
 use crate::faces::{self, Face};
 use crate::outcome::Outcome;
@@ -128,9 +131,11 @@ impl Hand {
 }
 
 /// The clients of a run, each over a face of its own. `files` is where documents lie before they are added.
-pub(crate) fn all(count: usize, seed: u64, program: &Program) -> Vec<(Box<dyn Client>, Hand)> {
+pub(crate) fn all(count: usize, seed: u64, program: &Program, shelf: Shelf) -> Vec<(Box<dyn Client>, Hand)> {
     let client = |number: usize| -> Box<dyn Client> {
         match number % 10 {
+            5 => Box::new(visitor::Visitor::default()),
+            6 => Box::new(reader::Reader::new(shelf)),
             // One alone may write the taxonomy: what it saved is what is there.
             7 if number == 7 => Box::new(editor::Editor::new()),
             8 => Box::new(asker::Asker::new(number, program.address)),

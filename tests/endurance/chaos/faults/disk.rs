@@ -13,7 +13,9 @@ use crate::chance::Chance;
 use crate::outcome::Outcome;
 use crate::server::{PATIENCE, Server};
 
-const SIZE: &str = "size=96m";
+/// Enough for what the clients write, and for what each chunk takes that was there before.
+const SIZE: usize = 96 << 20;
+const SIZE_OF_A_CHUNK: usize = 20 << 10;
 const BALLAST: &str = "ballast";
 
 #[derive(Debug)]
@@ -23,9 +25,10 @@ pub(crate) struct Disk {
 
 impl Disk {
     /// Mounts it, where this process may.
-    pub(crate) fn mount(place: &Path) -> Option<Disk> {
+    pub(crate) fn mount(place: &Path, chunks: usize) -> Option<Disk> {
         fs::create_dir_all(place).ok()?;
-        let mounted = run(Command::new("mount").args(["-t", "tmpfs", "-o", SIZE, "corbie-chaos"]).arg(place));
+        let size = format!("size={}", SIZE + chunks * SIZE_OF_A_CHUNK);
+        let mounted = run(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "corbie-chaos"]).arg(place));
         mounted.then(|| Disk { place: place.to_owned() })
     }
 
@@ -53,7 +56,7 @@ impl Drop for Disk {
 }
 
 /// Whether a command was content.
-fn run(command: &mut Command) -> bool {
+pub(super) fn run(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }

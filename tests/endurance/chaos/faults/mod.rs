@@ -4,7 +4,9 @@ mod clock;
 mod disk;
 mod kill;
 mod limits;
+mod network;
 mod pause;
+mod reload;
 
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use crate::server::Server;
 use crate::upstream::Upstream;
 
 /// All that strike where nothing else was asked for.
-pub(crate) const ALL: [Fault; 10] = [
+pub(crate) const ALL: [Fault; 12] = [
     Fault::Kill,
     Fault::Term,
     Fault::Workers,
@@ -25,6 +27,8 @@ pub(crate) const ALL: [Fault; 10] = [
     Fault::Readonly,
     Fault::Clock,
     Fault::Limits,
+    Fault::Network,
+    Fault::Reload,
 ];
 
 /// Everything a fault can reach.
@@ -79,6 +83,10 @@ pub(crate) enum Fault {
     Clock,
     /// Take away files, memory and threads
     Limits,
+    /// Lose packets, delay them, reset connections, or part those who talk
+    Network,
+    /// Write the settings anew, right ones and broken ones
+    Reload,
 }
 
 impl Fault {
@@ -98,6 +106,7 @@ impl Fault {
                 "no disk of its own: needs a mount namespace (run as root, or where users may make one)".to_owned(),
             ),
             Fault::Slow => (!disk::can_trace()).then(|| "needs strace".to_owned()),
+            Fault::Network => network::impossible(),
             Fault::Clock => clock::library().is_none().then(|| "needs faketime".to_owned()),
             _ => None,
         }
@@ -119,6 +128,8 @@ impl Fault {
             Fault::Readonly => disk::read_only(world, chance),
             Fault::Clock => clock::jump(world, chance),
             Fault::Limits => limits::lower(world, chance),
+            Fault::Network => network::disturb(world, chance),
+            Fault::Reload => reload::settings(world, chance),
         }
     }
 }

@@ -1,0 +1,55 @@
+//! Looks for documents on the shelf, which nobody changes: each is found whenever anything is.
+
+use serde_json::{Value, json};
+
+use super::{Broken, Came, Client, Hand, Seen};
+use crate::chaos::shelf::{self, Shelf};
+
+pub(crate) struct Reader {
+    shelf: Shelf,
+}
+
+impl Reader {
+    pub(crate) fn new(shelf: Shelf) -> Reader {
+        Reader { shelf }
+    }
+
+    fn query(&self, hand: &mut Hand) -> (String, Value) {
+        let word = shelf::word(hand.chance.below(self.shelf.documents));
+        let arguments = json!({ "query": word, "top_k": 3 });
+        (word, arguments)
+    }
+}
+
+/// The best passage has the word. A search that failed says so.
+fn judge(word: &str, said: &Value) -> Seen {
+    match said["results"].as_array() {
+        Some(results)
+            if results.iter().any(|each| each["chunk_text"].as_str().is_some_and(|text| text.contains(word))) =>
+        {
+            Ok(())
+        }
+        None if said["error"].is_string() => Ok(()),
+        _ => Err(Broken(format!("{word} stands on the shelf and is not found: {said}"))),
+    }
+}
+
+impl Client for Reader {
+    fn step(&mut self, hand: &mut Hand) -> Seen {
+        let (word, arguments) = self.query(hand);
+        match hand.call("knowledge-search", &arguments)? {
+            Came::Said(said) => judge(&word, &said),
+            Came::Refused | Came::Lost => Ok(()),
+        }
+    }
+
+    fn settle(&mut self, hand: &mut Hand) -> Seen {
+        let status = hand.must("knowledge-status", &json!({}))?;
+        let there = |key: &str| status["knowledge_base"][key].as_u64().unwrap_or_default() as usize;
+        if (there("document_count"), there("total_chunks")) != (self.shelf.documents, self.shelf.chunks) {
+            return Err(Broken(format!("{:?} stood on the shelf, and now: {status}", self.shelf)));
+        }
+        let (word, arguments) = self.query(hand);
+        judge(&word, &hand.must("knowledge-search", &arguments)?)
+    }
+}

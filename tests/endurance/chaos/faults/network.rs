@@ -1,0 +1,86 @@
+//! A network that loses, delays, cuts and parts, in a namespace that nothing but this run is in.
+//!
+//! `nft` drops packets and resets connections, `tc` makes the device slow. Both work on the loopback device of the
+//! namespace, over which clients reach the server and the server its provider.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use super::{World, a_while};
+use crate::chance::Chance;
+
+/// Says that this process has a network of its own; `tests/endurance/run` sets it.
+const OWN_NETWORK: &str = "ENDURANCE_OWN_NETWORK";
+const TABLE: &str = "inet corbie_chaos";
+
+/// Why there is none to break.
+pub(super) fn impossible() -> Option<String> {
+    if std::env::var_os(OWN_NETWORK).is_none() {
+        return Some("needs a network namespace (run as root, or where users may make one)".to_owned());
+    }
+    let works = nft("list ruleset").is_ok() && tool("tc", &["qdisc", "show", "dev", "lo"]).is_ok();
+    (!works).then(|| "needs nft and tc".to_owned())
+}
+
+pub(super) fn disturb(world: &mut World, chance: &mut Chance) -> Result<(), String> {
+    let server = world.server()?.address().port();
+    let provider = world.upstream.address().port();
+    let port = if chance.once_in(3) { provider } else { server };
+    match chance.below(4) {
+        0 => lose(port, 3 + chance.below(28)),
+        1 => slow_down(1 + chance.below(20)),
+        // Nobody hears anything any more: packets are gone, and no one is told.
+        2 => rules(&format!("tcp dport {port} drop; tcp sport {port} drop;")),
+        // Every connection that says something is cut.
+        _ => rules(&format!("tcp dport {port} reject with tcp reset;")),
+    }?;
+    std::thread::sleep(a_while(chance));
+    heal();
+    world.server()?.wait_for_answer()
+}
+
+fn lose(port: u16, percent: usize) -> Result<(), String> {
+    let lost = format!("numgen random mod 100 < {percent} drop;");
+    rules(&format!("tcp dport {port} {lost} tcp sport {port} {lost}"))
+}
+
+fn rules(rules: &str) -> Result<(), String> {
+    nft(&format!("table {TABLE} {{ chain in {{ type filter hook input priority 0; policy accept; {rules} }}; }}\n"))
+}
+
+/// So little goes through at once that packets wait for each other, and are dropped where too many do.
+fn slow_down(megabits: usize) -> Result<(), String> {
+    let rate = format!("{megabits}mbit");
+    tool("tc", &["qdisc", "add", "dev", "lo", "root", "tbf", "rate", &rate, "burst", "70kb", "latency", "300ms"])
+}
+
+/// Whichever of the two was there is gone.
+fn heal() {
+    let _ = nft(&format!("delete table {TABLE}"));
+    let _ = tool("tc", &["qdisc", "del", "dev", "lo", "root"]);
+}
+
+fn nft(what: &str) -> Result<(), String> {
+    let in_words = |error: std::io::Error| format!("nft: {error}");
+    let mut child = Command::new("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(in_words)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(what.as_bytes()).map_err(in_words)?;
+    }
+    match child.wait().map_err(in_words)?.success() {
+        true => Ok(()),
+        false => Err(format!("nft refuses: {what}")),
+    }
+}
+
+fn tool(name: &str, words: &[&str]) -> Result<(), String> {
+    match super::disk::run(Command::new(name).args(words)) {
+        true => Ok(()),
+        false => Err(format!("{name} {} failed", words.join(" "))),
+    }
+}

@@ -1,0 +1,37 @@
+//! Settings that are written anew while everybody works, right ones and broken ones.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::{Signal, kill_process};
+
+use super::{World, a_while};
+use crate::chance::Chance;
+
+/// What somebody leaves behind who saves a file that is not finished.
+const BROKEN: [&str; 4] = ["\n  : [", "\nno_such_section: 1\n", "\ntrust: { all: perhaps }\n", "\u{0}"];
+
+/// A broken file changes nothing; the one that follows it is the one there was.
+pub(super) fn settings(world: &mut World, chance: &mut Chance) -> Result<(), String> {
+    let server = world.server()?;
+    let (pid, path) = (server.pid(), server.program.settings());
+    let right = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+    let mut outcome = Ok(());
+    for _ in 0..1 + chance.below(4) {
+        let broken = BROKEN[chance.below(BROKEN.len())];
+        for text in [format!("{right}{broken}"), right.clone()] {
+            outcome = outcome.and(replace(&path, &text).map_err(|error| error.to_string()));
+            outcome = outcome.and(kill_process(pid, Signal::HUP).map_err(|error| error.to_string()));
+            std::thread::sleep(a_while(chance) / 4);
+        }
+    }
+    outcome?;
+    world.server()?.wait_for_answer()
+}
+
+/// Whole at every moment: a file that is empty for an instant is settings, too, and whoever starts then has the defaults.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let beside = path.with_extension("new");
+    fs::write(&beside, text)?;
+    fs::rename(beside, path)
+}
