@@ -30,6 +30,8 @@ pub(crate) struct Program {
     pub(crate) storage: PathBuf,
     /// What the server listens on, in every one of its lives.
     pub(crate) address: SocketAddr,
+    /// `server.limits` in its settings; none are the usual ones.
+    pub(crate) limits: &'static str,
     /// What else stands in its environment.
     pub(crate) environment: Vec<(String, String)>,
 }
@@ -52,12 +54,13 @@ impl Program {
     /// Writes settings and taxonomy. `upstream` is where the stand-in for providers listens.
     pub(crate) fn set_up(&self, upstream: SocketAddr) -> io::Result<()> {
         let settings = format!(
-            "server: {{ tool_timeout_seconds: 60, shutdown_grace_seconds: 5 }}\n\
+            "server: {{ tool_timeout_seconds: 60, shutdown_grace_seconds: 5, limits: {{ {limits} }} }}\n\
              trust: {{ all: trusted }}\n\
              classification: {{ taxonomy: {home}/taxonomy.yaml }}\n\
              knowledge: {{ storage_path: {storage}, chunk_size: 64, chunk_overlap: 8 }}\n\
              providers:\n  detect_ports: []\n  stand-in: {{ type: openai, api_key: none, base_url: 'http://{upstream}/v1' }}\n\
              defaults: {{ model: stand-in/echo-large }}\n",
+            limits = self.limits,
             home = self.home.display(),
             storage = self.storage.display(),
         );

@@ -90,6 +90,7 @@ fn break_it(options: &Options, binaries: &Binaries, folder: &Path, report: &mut 
         home,
         storage: storage.join("store"),
         address: server::free_address().map_err(in_words)?,
+        limits: "",
         environment,
     };
     let upstream_address = server::free_address().map_err(in_words)?;

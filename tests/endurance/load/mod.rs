@@ -8,7 +8,7 @@ mod crowd;
 mod question;
 mod watch;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
@@ -46,10 +46,28 @@ pub(crate) struct Options {
     seed: u64,
 }
 
-/// How many promises are looked at.
+/// How many promises are looked at with each limits.
 const PROMISES: usize = 5;
+/// As they come, and so narrow that most have to be refused.
+const LIMITS: [(&str, &str); 2] = [
+    ("usual limits", ""),
+    ("narrow limits", "max_running: 32, max_running_per_caller: 32, max_waiting: 64, max_wait: 1s"),
+];
 
 pub(crate) fn run(options: &Options, binaries: &Binaries) -> Result<Ended, String> {
+    let mut all =
+        Ended { told: json!({ "seed": options.seed, "clients": options.clients }), passed: 0, failures: Vec::new() };
+    for (name, limits) in LIMITS {
+        let ended = with_limits(options, binaries, limits)?;
+        all.told[name] = ended.told;
+        all.passed += ended.passed;
+        all.failures
+            .extend(ended.failures.into_iter().map(|failure| format!("seed {}, {name}: {failure}", options.seed)));
+    }
+    Ok(all)
+}
+
+fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> Result<Ended, String> {
     let in_words = |error: std::io::Error| error.to_string();
     let folder = tempfile::Builder::new().prefix("corbie-load-").tempdir().map_err(in_words)?;
     let program = Program {
@@ -57,6 +75,7 @@ pub(crate) fn run(options: &Options, binaries: &Binaries) -> Result<Ended, Strin
         home: folder.path().to_owned(),
         storage: folder.path().join("store"),
         address: server::free_address().map_err(in_words)?,
+        limits,
         environment: Vec::new(),
     };
     let upstream_address = server::free_address().map_err(in_words)?;
@@ -70,7 +89,9 @@ pub(crate) fn run(options: &Options, binaries: &Binaries) -> Result<Ended, Strin
     let watch = Watch::begin(&server);
     let rate = before.right as f64 / MEASURE.as_secs_f64();
     let lasts = Duration::from_secs(options.seconds);
+    let begun = Instant::now();
     let during = crowd.come(options.clients, lasts, Pace::Rate(rate * options.times));
+    let took = begun.elapsed();
     let (at_rest, most) = watch.end();
     let after = crowd.come(FEW, MEASURE, Pace::AsItCan);
     let log = std::fs::read_to_string(server.program.log()).unwrap_or_default();
@@ -80,7 +101,7 @@ pub(crate) fn run(options: &Options, binaries: &Binaries) -> Result<Ended, Strin
     let mut failures = Vec::new();
     let mut hold = |holds: bool, what: String| {
         if !holds {
-            failures.push(format!("seed {}: {what}", options.seed))
+            failures.push(what);
         }
     };
     let wrong: Vec<&String> = [&before, &during, &after].into_iter().flat_map(|part| &part.wrong).take(5).collect();
@@ -90,11 +111,10 @@ pub(crate) fn run(options: &Options, binaries: &Binaries) -> Result<Ended, Strin
     hold(share >= LEAST_SHARE, format!("afterwards it does {share:.2} of what it did"));
     hold(!log.contains("panicked"), "something panicked".to_owned());
     let told = json!({
-        "seed": options.seed,
-        "clients": options.clients,
         "sustained_per_second": rate.round(),
         "asked_for_per_second": (rate * options.times).round(),
         "sent": during.sent,
+        "seconds": took.as_secs_f64().round(),
         "right": during.right,
         "refused": during.refused,
         "wrong": during.wrong.len(),

@@ -60,7 +60,9 @@ impl Questions {
             }
             1 | 2 => {
                 let document = chance.below(DOCUMENTS);
-                let body = call("knowledge-search", json!({ "query": word(document), "top_k": 3 }));
+                // Never asked before, so that no answer comes out of a cache.
+                let query = format!("{} is the word of which note? {number}", word(document));
+                let body = call("knowledge-search", json!({ "query": query, "top_k": 3 }));
                 Question {
                     path: "/mcp/tools/call",
                     body,
