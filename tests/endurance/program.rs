@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -32,6 +34,8 @@ pub(crate) struct Program {
     pub(crate) address: SocketAddr,
     /// `server.limits` in its settings; none are the usual ones.
     pub(crate) limits: &'static str,
+    /// As whom it runs, where that is somebody else: limits hold for everybody but root.
+    pub(crate) user: Option<u32>,
     /// What else stands in its environment.
     pub(crate) environment: Vec<(String, String)>,
 }
@@ -66,7 +70,16 @@ impl Program {
         );
         fs::create_dir_all(&self.storage)?;
         fs::write(self.settings(), settings)?;
-        fs::write(self.home.join("taxonomy.yaml"), TAXONOMY)
+        fs::write(self.home.join("taxonomy.yaml"), TAXONOMY)?;
+        let Some(user) = self.user else { return Ok(()) };
+        // What it writes to is its own; on the way there it may pass.
+        for place in [self.home.join("taxonomy.yaml").as_path(), &self.home, &self.storage] {
+            chown(place, Some(user), Some(user))?;
+        }
+        for place in [&self.home, &self.storage].into_iter().filter_map(|place| place.parent()) {
+            fs::set_permissions(place, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(())
     }
 
     /// A command of the program with everything it needs; its log goes to the end of a file.
@@ -83,6 +96,9 @@ impl Program {
             .envs(self.environment.iter().cloned())
             .current_dir(&self.home)
             .stderr(File::options().create(true).append(true).open(log)?);
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         Ok(command)
     }
 
@@ -112,4 +128,16 @@ impl Program {
     pub(crate) fn log(&self) -> PathBuf {
         self.home.join("log.txt")
     }
+}
+
+/// Somebody who is not root, where root can become somebody else.
+pub(crate) fn nobody() -> Option<u32> {
+    const NOBODY: u32 = 65_534;
+    let users = fs::read_to_string("/proc/self/uid_map").ok()?;
+    let [first, _, count] = users.split_whitespace().map(str::parse::<u32>).collect::<Result<Vec<_>, _>>().ok()?[..]
+    else {
+        return None;
+    };
+    let is_known = first <= NOBODY && NOBODY - first < count;
+    (rustix::process::geteuid().is_root() && is_known).then_some(NOBODY)
 }

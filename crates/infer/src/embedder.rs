@@ -237,7 +237,9 @@ impl Embedder {
             Ok(done)
         };
         let shares: Vec<_> = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            // Where no more threads can be had, those there are do it all.
+            let another = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+            let others: Vec<_> = (1..threads).filter_map(another).collect();
             let own = work();
             let others =
                 others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

@@ -27,7 +27,7 @@ use shelf::Shelf;
 
 use crate::Ended;
 use crate::chance::Chance;
-use crate::program::{Binaries, Program};
+use crate::program::{self, Binaries, Program};
 use crate::server::{self, Server};
 use crate::upstream::Upstream;
 
@@ -91,6 +91,7 @@ fn break_it(options: &Options, binaries: &Binaries, folder: &Path, report: &mut 
         storage: storage.join("store"),
         address: server::free_address().map_err(in_words)?,
         limits: "",
+        user: program::nobody(),
         environment,
     };
     let upstream_address = server::free_address().map_err(in_words)?;
@@ -136,6 +137,7 @@ fn rounds(options: &Options, program: &Program, shelf: Shelf, world: &mut World)
         *world.report.faults.entry(fault.name()).or_default() += 1;
         if world.report.rounds.is_multiple_of(ROUNDS_BETWEEN_CHECKS) {
             check(program)?;
+            eprintln!("{}", world.report.so_far(begun.elapsed()));
         }
     }
     drop(clients);

@@ -28,6 +28,16 @@ impl Report {
         *self.skipped.entry(what.to_owned()).or_default() += 1;
     }
 
+    /// One line for whoever waits.
+    pub(crate) fn so_far(&self, after: Duration) -> String {
+        let Tally { said, refused, lost, .. } = &self.calls;
+        format!(
+            "{} rounds after {} s: {said} calls answered, {refused} refused, {lost} lost",
+            self.rounds,
+            after.as_secs()
+        )
+    }
+
     pub(crate) fn told(&self, seed: u64, took: Duration) -> Value {
         let mut recoveries = self.recoveries.clone();
         recoveries.sort();

@@ -76,6 +76,7 @@ fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> 
         storage: folder.path().join("store"),
         address: server::free_address().map_err(in_words)?,
         limits,
+        user: None,
         environment: Vec::new(),
     };
     let upstream_address = server::free_address().map_err(in_words)?;

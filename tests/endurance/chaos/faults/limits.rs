@@ -1,35 +1,71 @@
 //! A process that may have no more files, memory or threads than it has, for a while.
 
-use std::time::Instant;
-
-use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use super::{World, a_while};
 use crate::chance::Chance;
+use crate::server::Server;
+
+/// One limit, as `prlimit` and as the kernel call it.
+struct Limit {
+    option: &'static str,
+    line: &'static str,
+}
+
+const FILES: Limit = Limit { option: "nofile", line: "Max open files" };
+const MEMORY: Limit = Limit { option: "as", line: "Max address space" };
+const THREADS: Limit = Limit { option: "nproc", line: "Max processes" };
+
+pub(super) fn impossible() -> Option<String> {
+    let works = super::disk::run(Command::new("prlimit").arg("--version"));
+    (!works).then(|| "needs prlimit".to_owned())
+}
 
 pub(super) fn lower(world: &mut World, chance: &mut Chance) -> Result<(), String> {
     let server = world.server()?;
     let holds = server.holds().ok_or("the server is gone")?;
-    let pid = server.pid();
-    let (resource, most) = match chance.below(3) {
-        0 => (Resource::Nofile, holds.files as u64 + chance.below(12) as u64),
-        1 => (Resource::As, virtual_bytes(pid.as_raw_nonzero().get())? + ((chance.below(24) as u64) << 20)),
-        // Root is not held to it; where the server runs as somebody else, it is.
-        _ => (Resource::Nproc, holds.threads as u64 + chance.below(3) as u64),
+    let (limit, most) = match chance.below(3) {
+        0 => (FILES, holds.files + chance.below(12)),
+        1 => (MEMORY, virtual_bytes(server)? + (chance.below(24) << 20)),
+        // All processes of its user count, so that no thread can be started at all; root alone would not be held to it.
+        _ => (THREADS, holds.threads + chance.below(3)),
     };
-    let set = |limit| prlimit(Some(pid), resource, limit).map_err(|error| format!("prlimit: {error}"));
-    // What may be raised again stays as this process has it, and the server has it from here.
-    let before = set(Rlimit { current: Some(most), maximum: getrlimit(resource).maximum })?;
-    let begun = Instant::now();
-    let lasts = a_while(chance);
-    std::thread::sleep(lasts.saturating_sub(begun.elapsed()));
-    // A program that has ended for want of memory has to say so, and start again: the check after the fault sees it.
-    let _ = set(before);
-    world.server()?.wait_for_answer()
+    let before = limit.of(server)?;
+    limit.set(server, &most.to_string())?;
+    std::thread::sleep(a_while(chance));
+    // A program that has ended for want of memory is told by what comes next, and not by this.
+    let _ = limit.set(server, &before);
+    server.wait_for_answer()
 }
 
-fn virtual_bytes(pid: i32) -> Result<u64, String> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/statm")).map_err(|error| error.to_string())?;
-    let pages: u64 = status.split(' ').next().and_then(|text| text.parse().ok()).ok_or("no statm")?;
-    Ok(pages * rustix::param::page_size() as u64)
+impl Limit {
+    /// What holds now, and may be raised to again.
+    fn of(&self, server: &Server) -> Result<String, String> {
+        let path = format!("/proc/{}/limits", server.pid().as_raw_nonzero());
+        let limits = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let rest = limits.lines().find_map(|line| line.strip_prefix(self.line)).unwrap_or_default();
+        rest.split_whitespace().next().map(str::to_owned).ok_or_else(|| format!("{path} has no line {:?}", self.line))
+    }
+
+    fn set(&self, server: &Server, most: &str) -> Result<(), String> {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--pid={}", server.pid().as_raw_nonzero())).arg(format!("--{}={most}:", self.option));
+        if let Some(user) = server.program.user {
+            // Whoever it belongs to may do so without further rights.
+            command.uid(user).gid(user);
+        }
+        match super::disk::run(&mut command) {
+            true => Ok(()),
+            false => Err(format!("prlimit cannot set {} to {most}", self.option)),
+        }
+    }
+}
+
+fn virtual_bytes(server: &Server) -> Result<usize, String> {
+    let path = format!("/proc/{}/statm", server.pid().as_raw_nonzero());
+    let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let pages: usize = status.split(' ').next().and_then(|text| text.parse().ok()).ok_or("no statm")?;
+    Ok(pages * rustix::param::page_size())
 }

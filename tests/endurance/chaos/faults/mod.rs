@@ -107,6 +107,7 @@ impl Fault {
             ),
             Fault::Slow => (!disk::can_trace()).then(|| "needs strace".to_owned()),
             Fault::Network => network::impossible(),
+            Fault::Limits => limits::impossible(),
             Fault::Clock => clock::library().is_none().then(|| "needs faketime".to_owned()),
             _ => None,
         }
