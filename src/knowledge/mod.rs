@@ -24,6 +24,7 @@ pub mod resources;
 pub mod search;
 mod skipped;
 pub mod source;
+mod steady;
 pub mod store;
 pub mod task;
 pub mod tasks_view;
@@ -58,6 +59,7 @@ pub use error::{Error, more_formats};
 use ingest::Reader;
 use library::Library;
 use source::{Checks, Facts, Rules};
+use steady::Steady;
 use store::Store;
 use work::Work;
 
@@ -273,11 +275,13 @@ impl Knowledge {
     /// What is done now and then for as long as the process lives.
     async fn look_after(self, (store, library, work): (Store, Library, Work)) {
         let keep = self.0.settings.keep_tasks.get().max(Duration::from_secs(3600));
+        let mut clock = Steady::new();
         for look in 1u32.. {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
                 () = self.0.stop.cancelled() => break,
             }
+            clock.look();
             let looked = async {
                 work.look_after().await?;
                 if look.is_multiple_of(ADOPT_EVERY) {
@@ -287,10 +291,14 @@ impl Knowledge {
                     library.catch_up().await?;
                 }
                 if look % PRUNE_EVERY == 1 {
-                    store.prune_tasks(date::now(), keep).await?;
-                    let (folder, keep) = (store.folder().to_owned(), self.0.settings.keep_uploads.get());
+                    let mut uploads = Duration::MAX;
+                    if clock.is_believed() {
+                        store.prune_tasks(date::now(), keep).await?;
+                        uploads = self.0.settings.keep_uploads.get();
+                    }
+                    let folder = store.folder().to_owned();
                     let named = store.uploads().await?;
-                    blocking(move || upload::sweep(&folder, keep, &named)).await?;
+                    blocking(move || upload::sweep(&folder, uploads, &named)).await?;
                 }
                 Ok::<_, Error>(())
             };

@@ -15,6 +15,8 @@ pub(crate) struct Report {
     pub(crate) chunks: usize,
     pub(crate) faults: BTreeMap<String, u64>,
     pub(crate) workers_killed: u64,
+    /// How often the server ended since it could have no more memory.
+    pub(crate) ended_for_memory: u64,
     /// From a start after a fault to the first answer.
     pub(crate) recoveries: Vec<Duration>,
     /// What could not be done here, and how often.
@@ -50,6 +52,7 @@ impl Report {
             "chunks": self.chunks,
             "faults": self.faults,
             "workers_killed": self.workers_killed,
+            "ended_for_want_of_memory": self.ended_for_memory,
             "calls": { "answered": self.calls.said, "refused": self.calls.refused, "lost": self.calls.lost },
             "documents_compared": self.calls.compared,
             "recovery_seconds": { "count": recoveries.len(), "median": at(50), "p99": at(99), "most": at(100) },

@@ -35,12 +35,22 @@ pub(super) fn lower(world: &mut World, chance: &mut Chance) -> Result<(), String
     let before = limit.of(server)?;
     limit.set(server, &most.to_string())?;
     std::thread::sleep(a_while(chance));
-    // A program that has ended for want of memory is told by what comes next, and not by this.
+    // It is gone, perhaps.
     let _ = limit.set(server, &before);
+    if limit.is_memory() && server.has_ended() {
+        // Without memory for as much as a thread there is no going on. Whoever keeps it running starts it again, and
+        // what was acknowledged is there.
+        world.report.ended_for_memory += 1;
+        return world.start_again(Server::kill);
+    }
     server.wait_for_answer()
 }
 
 impl Limit {
+    fn is_memory(&self) -> bool {
+        self.option == MEMORY.option
+    }
+
     /// What holds now, and may be raised to again.
     fn of(&self, server: &Server) -> Result<String, String> {
         let path = format!("/proc/{}/limits", server.pid().as_raw_nonzero());
