@@ -27,6 +27,7 @@ use crate::providers::client::Client;
 use crate::providers::pool::Pool;
 use crate::route::classifier::Classifier;
 use crate::route::{self, Router};
+use crate::supervised;
 use crate::upstream::{RemoteClassifier, State};
 
 /// Guidance for models, told to every client that asks.
@@ -103,6 +104,7 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
     };
     let health = {
         let (classification, router, knowledge) = (classification.clone(), router.clone(), knowledge.clone());
+        let embedding = inference.clone();
         move || {
             let (mut members, impaired) = classification.health();
             let impaired = impaired.map(|why| ("classification".to_owned(), why));
@@ -116,7 +118,10 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
                 members.insert("knowledge".into(), part.member());
             }
             let broken = knowledge.and_then(|part| part.impaired).map(|why| ("knowledge".to_owned(), why));
-            let impaired = impaired.into_iter().chain(external).chain(providers).chain(broken);
+            let stuck = embedding.impaired().map(|why| ("embedding".to_owned(), why));
+            let begun_anew = supervised::impaired().map(|why| ("background".to_owned(), why));
+            let impaired =
+                impaired.into_iter().chain(external).chain(providers).chain(broken).chain(stuck).chain(begun_anew);
             Health { members, impaired: impaired.collect() }
         }
     };
@@ -158,6 +163,7 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         inference.register(registry);
         classification.register(registry);
         router.register(registry);
+        supervised::register(registry);
         if let Some(knowledge) = &knowledge {
             knowledge.register(registry);
         }

@@ -26,6 +26,7 @@ mod owner;
 pub mod providers;
 pub mod reload;
 pub mod route;
+mod supervised;
 pub mod telemetry;
 pub mod upstream;
 mod whole_file;

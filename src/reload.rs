@@ -4,6 +4,7 @@
 //! Whatever else was changed counts from the next start, and that is said.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use corbie_mcp::{AuditEvent, Server};
 
@@ -11,40 +12,51 @@ use crate::access::Access;
 use crate::changes::{Changes, Stamp};
 use crate::config::trust::Via;
 use crate::config::{Config, Layer, Loaded, State};
+use crate::locked::locked;
 use crate::providers::pool::Pool;
 
 /// Sections that are taken over at once. The taxonomy has its own way of being followed.
 const TAKEN_OVER: [&str; 3] = ["trust", "providers", "defaults"];
 
-/// What is followed, and what it looked like when it was last read.
-struct Followed {
-    loaded: Loaded,
+/// What is followed, and those who take it over. Clones follow the same.
+#[derive(Debug, Clone)]
+pub struct Followed {
+    /// The settings in force: what comes next is compared with them, whoever follows by then.
+    loaded: Arc<Mutex<Loaded>>,
     access: Access,
     pool: Pool,
     server: Server,
-    seen: Vec<(PathBuf, Option<Stamp>)>,
 }
 
-/// Listens for the signal from this call on; the future follows it, and the files, until it is dropped.
-pub fn follow(loaded: Loaded, access: Access, pool: Pool, server: Server) -> impl Future<Output = ()> + Send {
-    let mut changes = Changes::follow();
-    // Nothing was seen yet: a file may have changed since it was read at start, so all are read once more.
-    let mut followed = Followed { seen: Vec::new(), loaded, access, pool, server };
-    async move {
-        loop {
-            tokio::select! {
-                () = changes.next(|| stamps(&followed.loaded), &followed.seen) => {}
-                () = followed.server.stopped() => return,
-            }
-            followed.read_again().await;
-        }
-    }
-}
+/// What the files looked like.
+type Seen = Vec<(PathBuf, Option<Stamp>)>;
 
 impl Followed {
-    async fn read_again(&mut self) {
-        self.seen = stamps(&self.loaded);
-        let sources = self.loaded.sources.clone();
+    pub fn new(loaded: Loaded, access: Access, pool: Pool, server: Server) -> Followed {
+        Followed { loaded: Arc::new(Mutex::new(loaded)), access, pool, server }
+    }
+
+    /// Listens for the signal from this call on; the future follows it, and the files, until it is dropped.
+    pub fn follow(self) -> impl Future<Output = ()> + Send {
+        let mut changes = Changes::follow();
+        async move {
+            // Nothing was seen yet: a file may have changed since it was read at start, so all are read once more.
+            let mut seen = Seen::new();
+            loop {
+                tokio::select! {
+                    () = changes.next(|| stamps(&locked(&self.loaded)), &seen) => {}
+                    () = self.server.stopped() => return,
+                }
+                // What was seen stays what it was before reading: a change that comes meanwhile is one more.
+                seen = stamps(&locked(&self.loaded));
+                self.read_again().await;
+            }
+        }
+    }
+
+    async fn read_again(&self) {
+        let loaded = locked(&self.loaded).clone();
+        let sources = loaded.sources.clone();
         // Reading files takes its time.
         let read = tokio::task::spawn_blocking(move || Config::load(sources)).await;
         let next = match read {
@@ -53,21 +65,21 @@ impl Followed {
                 tracing::error!("the new settings are refused and the old ones stay:\n{error}");
                 self.server.audit().event(AuditEvent::new("reload_refused").detail("settings"));
                 // Who was revoked must go, whatever else is wrong.
-                return self.take_over_tokens(&self.loaded.config);
+                return self.take_over_tokens(&loaded.config);
             }
             Err(_) => return tracing::error!("the new settings cannot be read and the old ones stay"),
         };
-        let (before, after) = (self.loaded.digests(), next.digests());
+        let (before, after) = (loaded.digests(), next.digests());
         // A file that is gone, or empty while it is written anew, is not taken for one that says nothing; one that said
         // nothing before has nothing to lose.
         let differs = before.differing(after).next().is_some();
         let was_read = |layer: &&Layer| differs && layer.state == State::Active;
         let is_gone = |layer: &&Layer| std::fs::metadata(&layer.path).map_or(true, |file| file.len() == 0);
-        if let Some(gone) = self.loaded.layers.iter().filter(was_read).find(is_gone) {
+        if let Some(gone) = loaded.layers.iter().filter(was_read).find(is_gone) {
             let path = gone.path.display();
             tracing::error!(%path, "a file of settings is gone or empty; the old settings stay");
             self.server.audit().event(AuditEvent::new("reload_refused").detail("settings"));
-            return self.take_over_tokens(&self.loaded.config);
+            return self.take_over_tokens(&loaded.config);
         }
         self.take_over_tokens(&next.config);
         self.server.ask_person(next.config.trust.ask_person);
@@ -88,8 +100,7 @@ impl Followed {
         for section in before.differing(after).filter(|section| !TAKEN_OVER.contains(section)) {
             tracing::warn!(section, "settings of this section have changed and count from the next start");
         }
-        // What was seen stays what it was before reading: a change that came meanwhile is one more.
-        self.loaded = next;
+        *locked(&self.loaded) = next;
     }
 
     /// How everybody stands, as these settings and the file of tokens say.
@@ -113,7 +124,7 @@ impl Followed {
 }
 
 /// Every place a file of settings may be, and the file of tokens.
-fn stamps(loaded: &Loaded) -> Vec<(PathBuf, Option<Stamp>)> {
+fn stamps(loaded: &Loaded) -> Seen {
     let files = loaded.layers.iter().map(|layer| layer.path.clone());
     let stamp = |path: PathBuf| {
         let stamp = Stamp::of(Some(&path));

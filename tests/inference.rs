@@ -4,10 +4,13 @@
 #[path = "../crates/infer/tests/support/mod.rs"]
 mod small_model;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use corbie::config::duration::Timeout;
 use corbie::config::inference::{EmbeddingModel, Inference as Settings};
-use corbie::inference::{Error, Inference};
+use corbie::inference::{self, Error, Inference, Open};
 use corbie_infer::{Embedder, Purpose};
 use prometheus_client::registry::Registry;
 use small_model::Table;
@@ -140,4 +143,79 @@ async fn a_model_that_cannot_be_loaded_says_why_and_works_once_it_is_mended() {
     let mended = inference.embed(vec!["one".into()], Purpose::Passage).await.unwrap();
     assert_eq!(mended[0].vector.len(), small_model::WIDTH);
     assert_eq!(inference.loaded().unwrap().id, mended[0].model);
+}
+
+/// A model that does not come back from its first uses, until the sender is dropped. How often it was used, and a word
+/// whenever it is.
+struct Hanging {
+    open: Open,
+    used: Arc<AtomicUsize>,
+    begun: mpsc::Receiver<()>,
+    hold: mpsc::Sender<()>,
+}
+
+fn hanging(times: usize) -> Hanging {
+    let used = Arc::new(AtomicUsize::new(0));
+    let ((hold, held), (tell, begun)) = (mpsc::channel::<()>(), mpsc::channel());
+    let (held, counted) = (Mutex::new(held), used.clone());
+    let open: Open = Arc::new(move |settings| {
+        if counted.fetch_add(1, Ordering::SeqCst) < times {
+            let _ = tell.send(());
+            // Nothing is ever sent.
+            let _ = held.lock().unwrap().recv();
+        }
+        inference::open(settings)
+    });
+    Hanging { open, used, begun, hold }
+}
+
+fn small(folder: &TempDir, timeout: Timeout) -> Settings {
+    Table::default().write(folder.path());
+    let embedding = EmbeddingModel { path: Some(folder.path().into()), ..EmbeddingModel::default() };
+    Settings { embedding, timeout, ..Settings::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_does_not_come_back_fails_whose_texts_it_is_at_and_another_takes_its_place() {
+    let folder = TempDir::new().unwrap();
+    let Hanging { open, begun, hold, .. } = hanging(1);
+    let inference = Inference::opening(small(&folder, "2s".parse().unwrap()), open);
+    let embed = |text: &str| {
+        let (inference, texts) = (inference.clone(), vec![text.to_owned()]);
+        tokio::spawn(async move { timeout(PATIENCE, inference.embed(texts, Purpose::Query)).await.unwrap() })
+    };
+    let first = embed("one");
+    begun.recv_timeout(PATIENCE).unwrap();
+    let others: Vec<_> = (0..5).map(|_| embed("two")).collect();
+    let error = first.await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Stuck(_)) && error.to_string().contains("`inference.timeout`"), "{error}");
+    for other in others {
+        assert_eq!(other.await.unwrap().unwrap().len(), 1, "it only waited, and is served by the next");
+    }
+    assert_eq!(embed("three").await.unwrap().unwrap().len(), 1);
+    assert!(inference.impaired().is_some_and(|why| why.contains("another has its place")));
+    assert!(metrics(&inference).contains("inference_stuck 1"), "{}", metrics(&inference));
+    assert_eq!(inference.texts_waiting(), 0, "what waited for the first takes no room");
+    drop(hold);
+    let came_back = async {
+        while inference.impaired().is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, came_back).await.expect("it ends when it comes back");
+    assert_eq!(embed("one").await.unwrap().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_that_never_come_back_are_not_loaded_for_ever() {
+    let folder = TempDir::new().unwrap();
+    let Hanging { open, used, hold, .. } = hanging(usize::MAX);
+    let inference = Inference::opening(small(&folder, "200ms".parse().unwrap()), open);
+    for _ in 0..6 {
+        let embedded = timeout(PATIENCE, inference.embed(vec!["one".into()], Purpose::Query)).await.unwrap();
+        assert!(matches!(embedded, Err(Error::Stuck(_))), "{embedded:?}");
+    }
+    assert_eq!(used.load(Ordering::SeqCst), 3, "no more threads and models are left behind");
+    assert!(inference.impaired().is_some_and(|why| why.contains("not tried again")));
+    drop(hold);
 }

@@ -29,5 +29,7 @@ mod tasks;
 mod text;
 #[path = "store/versions.rs"]
 mod versions;
+#[path = "store/versions_each.rs"]
+mod versions_each;
 #[path = "store/watched.rs"]
 mod watched;

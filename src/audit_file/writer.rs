@@ -1,6 +1,7 @@
 //! The thread that writes.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -11,6 +12,7 @@ use super::queue::Batch;
 use super::rotating::Rotating;
 use super::{Line, Shared};
 use crate::locked::locked;
+use crate::supervised::{self, Name};
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -34,7 +36,7 @@ impl Writer {
         loop {
             let failing = self.shared.is_failing.load(Ordering::Relaxed);
             let Batch { lines, is_last } = self.shared.queue.take(if failing { RETRY } else { QUIET });
-            self.write(&lines);
+            self.contained(&lines, Writer::write);
             if is_last {
                 break;
             }
@@ -43,6 +45,15 @@ impl Writer {
             tracing::error!(%error, "the end of the audit log may not be on the disk");
         }
         self.shared.queue.end();
+    }
+
+    /// Writes lines. A panic loses these, at most, and the thread goes on with those that follow.
+    fn contained(&mut self, lines: &[Line], write: impl FnOnce(&mut Writer, &[Line])) {
+        if catch_unwind(AssertUnwindSafe(|| write(self, lines))).is_err() {
+            self.shared.lost.fetch_add(lines.len() as u64, Ordering::Relaxed);
+            supervised::note(Name("audit log"));
+            self.failed(&io::Error::other("writing it failed by a fault of corbie itself"));
+        }
     }
 
     fn write(&mut self, lines: &[Line]) {
@@ -105,5 +116,36 @@ impl Writer {
             let lost = self.shared.lost.load(Ordering::Relaxed);
             tracing::warn!(lost, "the audit log can be written again");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    use corbie_mcp::AuditEvent;
+
+    use super::super::queue::Queue;
+    use super::*;
+
+    #[test]
+    fn m98_a_panic_loses_the_lines_it_was_at_which_the_file_tells_and_no_others() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("audit.jsonl");
+        let shared = Arc::new(Shared {
+            queue: Queue::default(),
+            lost: AtomicU64::new(0),
+            is_failing: AtomicBool::new(false),
+            failure: Mutex::default(),
+        });
+        let mut writer = Writer::new(shared.clone(), Rotating::open(&path, 1 << 20, 1).expect("opened"));
+        let line = |name| Line::Event(AuditEvent::new(name));
+        writer.contained(&[line("one"), line("two")], |_, _| panic!("on purpose"));
+        assert!(shared.is_failing.load(Ordering::Relaxed));
+        writer.contained(&[line("three")], Writer::write);
+        assert!(!shared.is_failing.load(Ordering::Relaxed), "it goes on");
+        let text = std::fs::read_to_string(&path).expect("there");
+        assert!(text.contains("\"lost\":2") && text.contains("three") && !text.contains("two"), "{text}");
     }
 }

@@ -12,7 +12,8 @@ use crate::changes::{Changes, Stamp};
 use crate::config::tls::Tls;
 use crate::config::{ConfigError, Loaded};
 
-/// Certificates in use, and the state of the files they were read from.
+/// Certificates in use, and the state of the files they were read from. Clones have the same ones in use.
+#[derive(Clone)]
 pub(super) struct Followed {
     pub(super) certificates: Certificates,
     files: Tls,

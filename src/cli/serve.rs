@@ -17,7 +17,9 @@ use crate::classify::reload;
 use crate::config::trust::Via;
 use crate::config::{Config, Loaded};
 use crate::knowledge::local;
-use crate::{reload as settings, route};
+use crate::reload::Followed;
+use crate::route;
+use crate::supervised::{Name, supervised};
 
 /// Which ways in are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +44,9 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let http_options = app::http_options(config, &app);
     let App { server, classification, router, access, knowledge, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.
-    let stopping = stop_on_signal(server.clone());
-    let following = reload::follow(classification.clone(), server.clone());
+    let (stopped, followed) = (server.clone(), (classification.clone(), server.clone()));
+    let stopping = supervised(Name("stop signals"), move || stop_on_signal(stopped.clone()));
+    let following = supervised(Name("taxonomy"), move || reload::follow(followed.0.clone(), followed.1.clone()));
     let (mut listeners, mut tls) = (Vec::new(), None);
     if with != With::Stdio {
         tls = certificates::open(loaded)?;
@@ -92,26 +95,30 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         });
     }
     tokio::spawn(stopping);
-    let _following = AbortOnDropHandle::new(tokio::spawn(following));
-    let settings = settings::follow(loaded.clone(), access, router.pool().clone(), server.clone());
-    let _settings = AbortOnDropHandle::new(tokio::spawn(settings));
-    let _renewing = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(certificates::follow(tls))));
-    let _models = AbortOnDropHandle::new(tokio::spawn(route::follow(router, server.clone())));
-    let mut keeping = Vec::new();
+    let mut keeping = vec![AbortOnDropHandle::new(tokio::spawn(following))];
+    let settings = Followed::new(loaded.clone(), access, router.pool().clone(), server.clone());
+    keeping.push(keep("settings", move || settings.clone().follow()));
+    keeping.extend(tls.map(|tls| keep("certificates", move || certificates::follow(tls.clone()))));
+    let of_models = server.clone();
+    keeping.push(keep("models", move || route::follow(router.clone(), of_models.clone())));
     if let Some(knowledge) = &knowledge {
         let (resuming, following) = (knowledge.clone(), knowledge.clone());
-        keeping.push(AbortOnDropHandle::new(tokio::spawn(async move { resuming.resume().await })));
-        keeping.push(AbortOnDropHandle::new(tokio::spawn(following.follow_folders())));
-        keeping.push(AbortOnDropHandle::new(tokio::spawn(local::serve(knowledge.clone(), server.clone()))));
+        let (local, of_local) = (knowledge.clone(), server.clone());
+        keeping.push(keep("resumed tasks", move || resuming.clone().resume()));
+        keeping.push(keep("watched folders", move || following.clone().follow_folders()));
+        keeping.push(keep("local socket", move || local::serve(local.clone(), of_local.clone())));
     }
-    let mut warming = None;
     if config.classification.taxonomy.is_some() || config.inference.embedding.path.is_some() {
         // What has to be learned is learned now, not when the first text is waiting.
-        warming = Some(AbortOnDropHandle::new(tokio::spawn(async move { classification.warm().await })));
+        keeping.push(keep("learning", move || {
+            let classification = classification.clone();
+            async move { classification.warm().await }
+        }));
     }
     let mut end = Ok(ExitCode::SUCCESS);
     while let Some(ended) = serving.join_next().await {
-        if let Err(error) = ended? {
+        // One that panicked ends the program as one that failed: whoever is being answered is answered first.
+        if let Err(error) = ended.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
             end = Err(error.into());
             server.drain();
         }
@@ -123,10 +130,18 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
             () = server.stopped() => {}
         }
     }
-    drop((warming, keeping));
+    drop(keeping);
     // Calls that outlast the grace are dropped with the runtime, and audited then; `main` waits for the last line.
     server.audit().event(AuditEvent::new("stop"));
     end
+}
+
+/// Keeps something going until it is dropped.
+fn keep<Work: Future<Output = ()> + Send + 'static>(
+    name: &'static str,
+    make: impl FnMut() -> Work + Send + 'static,
+) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(supervised(Name(name), make)))
 }
 
 /// For whoever reads the log and wants to connect. The token itself is nobody's to read there.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::duration::Timeout;
+
 /// The models that run inside corbie.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -21,6 +23,9 @@ pub struct Inference {
     /// How many texts may wait for the model; whoever brings more waits for room.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_waiting: usize,
+    /// How long the model may be at a few texts, or take to be loaded. One that takes longer is given up: the calls whose
+    /// texts it was at fail, and it is loaded anew.
+    pub timeout: Timeout,
 }
 
 /// The model that turns text into vectors. Left out, it is the one inside corbie: all-MiniLM-L6-v2, for English.
@@ -73,7 +78,13 @@ pub enum Pooling {
 
 impl Default for Inference {
     fn default() -> Self {
-        Self { embedding: EmbeddingModel::default(), device: Device::default(), threads: None, max_waiting: 1024 }
+        Self {
+            embedding: EmbeddingModel::default(),
+            device: Device::default(),
+            threads: None,
+            max_waiting: 1024,
+            timeout: Timeout::seconds(120),
+        }
     }
 }
 

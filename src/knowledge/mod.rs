@@ -54,6 +54,7 @@ use crate::config::ocr::Ocr;
 use crate::describe::Describer;
 use crate::inference::Inference;
 use crate::locked::locked;
+use crate::supervised::{Name, supervised};
 use crate::workers::Pool;
 pub use error::{Error, more_formats};
 use ingest::Reader;
@@ -199,7 +200,7 @@ impl Knowledge {
     }
 
     /// Opens a store that is there, so that what was left behind goes on; one that is not there can wait.
-    pub async fn resume(&self) {
+    pub async fn resume(self) {
         let there = self.storage().is_ok_and(|storage| Store::exists(&storage));
         if (there || !self.0.settings.watch.is_empty())
             && let Err(error) = self.open().await
@@ -266,9 +267,10 @@ impl Knowledge {
         if !shared.leaves_tasks.load(Ordering::Relaxed) {
             work.adopt().await?;
         }
-        shared.going.spawn(work.clone().run());
+        let running = work.clone();
+        shared.going.spawn(supervised(Name("tasks"), move || running.clone().run()));
         let (knowledge, care) = (self.clone(), (store.clone(), library.clone(), work.clone()));
-        shared.going.spawn(async move { knowledge.look_after(care).await });
+        shared.going.spawn(supervised(Name("looking after"), move || knowledge.clone().look_after(care.clone())));
         Ok(Open { store, library, work, storage })
     }
 

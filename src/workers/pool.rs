@@ -88,6 +88,9 @@ const JOBS: usize = 64;
 /// After a document of more bytes it is replaced too, and after one with more to look at: it may keep the memory that took.
 const SMALL: usize = 8 << 20;
 const FEW_LOOKS: usize = 4;
+/// How long a worker that has waited may take to say that it has begun. It says so before it reads; if it is merely slow,
+/// all that is lost is the start of another.
+const ANSWERS: Duration = Duration::from_secs(5);
 
 impl Pool {
     pub fn new(settings: Documents, ocr: ocr::Ocr) -> Pool {
@@ -117,19 +120,42 @@ impl Pool {
 
     /// Has one worker read it; why not all was read, if so.
     async fn attempt(&self, file: &File<'_>, job: &Job, tell: &mut (dyn FnMut(Told) + Send)) -> (Heard, Option<Error>) {
-        let Shared { settings, ocr, idle, .. } = &*self.0;
-        let worker = self.waiting().map_or_else(|| Worker::start(settings.memory()), Ok);
-        let mut worker = match worker {
+        let Shared { settings, ocr, .. } = &*self.0;
+        let begun = Instant::now();
+        if let Some(mut worker) = self.waiting() {
+            let reading = Reading::new(job, ocr, begun + settings.timeout.get(), &mut *tell);
+            let mut reading = reading.beginning_within(ANSWERS);
+            let followed = reading.follow(&mut worker, file.bytes).await;
+            // What became of it while nobody looked is not the document's fault: it is stopped, or was ended.
+            if followed.is_ok() || reading.has_begun() {
+                return self.ended(followed, worker, reading, begun, file).await;
+            }
+            tracing::warn!("a process that waited for documents does not answer; another takes its place");
+        }
+        let mut worker = match Worker::start(settings.memory()) {
             Ok(worker) => worker,
             Err(error) => return (Heard::default(), Some(Error::Start(error.to_string()))),
         };
         let begun = Instant::now();
         let mut reading = Reading::new(job, ocr, begun + settings.timeout.get(), tell);
-        let error = match reading.follow(&mut worker, file.bytes).await {
+        let followed = reading.follow(&mut worker, file.bytes).await;
+        self.ended(followed, worker, reading, begun, file).await
+    }
+
+    /// What a worker came to. One that can read more waits for it.
+    async fn ended(
+        &self,
+        followed: io::Result<Option<Error>>,
+        mut worker: Worker,
+        reading: Reading<'_>,
+        begun: Instant,
+        file: &File<'_>,
+    ) -> (Heard, Option<Error>) {
+        let error = match followed {
             Ok(error) => {
                 worker.jobs += 1;
                 if worker.jobs < JOBS && file.bytes.len() < SMALL && reading.heard.looks < FEW_LOOKS {
-                    locked(idle).push(worker);
+                    locked(&self.0.idle).push(worker);
                 }
                 error
             }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::time::Duration;
 
 use corbie_extract::{Document, Format, Method, Page, Summary, Warning};
 use tokio::process::{ChildStdin, ChildStdout};
@@ -20,6 +21,8 @@ pub(super) struct Reading<'r> {
     tell: &'r mut (dyn FnMut(Told) + Send),
     /// A look at a picture puts it off for as long as the look takes, within a bound.
     pub(super) deadline: Instant,
+    /// Until when it must have begun, where it has not. A look puts off nothing of it: none comes before that.
+    begins_by: Option<Instant>,
     /// When the looks began that are not done.
     looking: VecDeque<Instant>,
     pub(super) heard: Heard,
@@ -43,14 +46,30 @@ impl<'r> Reading<'r> {
         tell: &'r mut (dyn FnMut(Told) + Send),
     ) -> Reading<'r> {
         let heard = Heard { format: job.named, ..Heard::default() };
-        Reading { job, ocr, tell, deadline, looking: VecDeque::new(), heard }
+        Reading { job, ocr, tell, deadline, begins_by: Some(deadline), looking: VecDeque::new(), heard }
+    }
+
+    /// Gives a worker that may be no good less time to begin.
+    pub(super) fn beginning_within(mut self, patience: Duration) -> Reading<'r> {
+        self.begins_by = Some(self.deadline.min(Instant::now() + patience));
+        self
+    }
+
+    /// Whether the worker has said a word of the document.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begins_by.is_none()
+    }
+
+    /// Until when the worker must say something.
+    fn until(&self) -> Instant {
+        self.begins_by.unwrap_or(self.deadline)
     }
 
     /// Hands the document over and listens to the end of it; why not all was read, if so.
     pub(super) async fn follow(&mut self, worker: &mut Worker, bytes: &[u8]) -> io::Result<Option<Error>> {
         let (stdin, stdout) = worker.ends();
         // One that could not be confined takes no document, and says why.
-        let given = timeout_at(self.deadline, Worker::give(stdin, self.job, bytes)).await?;
+        let given = timeout_at(self.until(), Worker::give(stdin, self.job, bytes)).await?;
         match self.listen(stdin, stdout).await {
             Err(error) => Err(given.err().unwrap_or(error)),
             heard => heard,
@@ -60,10 +79,13 @@ impl<'r> Reading<'r> {
     async fn listen(&mut self, stdin: &mut ChildStdin, stdout: &mut ChildStdout) -> io::Result<Option<Error>> {
         let mut heard = 0;
         loop {
-            let (said, length) = timeout_at(self.deadline, Worker::hear(stdout)).await??;
+            let (said, length) = timeout_at(self.until(), Worker::hear(stdout)).await??;
             heard += length;
             if heard > LARGEST_DOCUMENT {
                 return Err(io::ErrorKind::InvalidData.into());
+            }
+            if !matches!(said, Said::Ready) {
+                self.begins_by = None;
             }
             match said {
                 Said::Ready => {}

@@ -358,11 +358,15 @@ impl Running {
         kilobytes.and_then(|kilobytes| kilobytes.parse::<u64>().ok()).expect("a size in kB") * 1024
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends `TERM` or `INT`.
     #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {
         // The shell's own `kill` is there on every Unix.
-        let kill = format!("kill -{name} {}", self.child.id());
+        let kill = format!("kill -{name} {}", self.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
     }
 

@@ -73,6 +73,7 @@ registry:
 inference:
   device: auto
   max_waiting: 1024
+  timeout: 2m
 classification:
   method: hybrid
   max_text_length: 32768

@@ -71,6 +71,21 @@ fn s12_a_worker_that_was_killed_fails_one_file_and_is_replaced() {
     assert_eq!((&lines[0]["error"], texts(&lines[1])), (&"worker_crashed".into(), vec!["words"]));
 }
 
+/// One that is stopped takes no time of a processor, so only the clock can tell.
+#[cfg(target_os = "linux")]
+#[test]
+fn s12_a_worker_that_is_stopped_is_found_by_its_deadline_and_replaced() {
+    let files = Files::of([("a.pdf", &endless(1) as &[u8]), ("b.txt", b"words")]);
+    let files = files.with("timeout", "5s").with("cpu", "60s").with("workers", "1");
+    let corbie = files.command("--json a.pdf b.txt").spawn().unwrap();
+    let worker = waited(|| children(corbie.id()).pop()).expect("a worker");
+    std::process::Command::new("kill").args(["-STOP", &worker.to_string()]).status().unwrap();
+    let output = corbie.wait_with_output().unwrap();
+    let lines: Vec<Value> = output.stdout.split(|byte| *byte == b'\n').flat_map(serde_json::from_slice).collect();
+    assert_eq!((&lines[0]["error"], texts(&lines[1])), (&"time_limit".into(), vec!["words"]), "{lines:?}");
+    assert!(!std::path::Path::new(&format!("/proc/{worker}/stat")).exists(), "nothing of it is left");
+}
+
 /// A page that is larger than what can be said about it is told, and the pages before it are kept.
 #[test]
 fn s12_a_page_that_is_too_large_is_not_lost_silently() {

@@ -7,6 +7,34 @@ use crate::made;
 
 const ADD: &str = "knowledge-add";
 
+// === processes that read ===
+
+#[cfg(target_os = "linux")]
+#[test]
+fn s12_a_process_that_was_stopped_while_it_waited_for_documents_costs_no_document() {
+    let mut corbie = Corbie::start();
+    corbie.add("first.txt", CROWS);
+    let idle = workers(corbie.running.id());
+    assert!(!idle.is_empty(), "one that has read a document waits for the next");
+    for worker in &idle {
+        std::process::Command::new("kill").args(["-STOP", &worker.to_string()]).status().unwrap();
+    }
+    let added = corbie.add("second.txt", "Bread is baked from flour, water, salt and yeast.");
+    assert_eq!(added["success"], true, "{added}");
+    let found = corbie.search("what is bread baked from");
+    assert!(found.to_string().contains("yeast"), "{found}");
+    let left = workers(corbie.running.id()).into_iter().filter(|worker| idle.contains(worker)).count();
+    assert!(left < idle.len(), "what did not answer is gone");
+}
+
+/// The processes that a program has started.
+#[cfg(target_os = "linux")]
+fn workers(of: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{of}/task")).unwrap();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<u32>>()).collect()
+}
+
 // === the same again ===
 
 #[test]

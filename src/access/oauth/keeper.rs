@@ -1,17 +1,20 @@
 //! Keeps an issuer's keys: fetched when they are first needed, anew before they are old, and at once when a token names
 //! one that is not known. One task fetches, so whoever waits shares what comes, and nobody can make it ask often.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::keys::KeySet;
-use super::source::{Fault, Fetched};
+use super::source::{Document, Fault, Fetched};
+use crate::supervised::{Name, supervised};
 
 pub(super) struct Keeper {
     shared: Arc<Shared>,
@@ -76,7 +79,10 @@ impl Keeper {
 
     /// Waits until somebody's wish for other keys than these was dealt with, whether there are others now or not.
     pub(super) async fn others(&self, than: &Known) {
-        self.task.get_or_init(|| AbortOnDropHandle::new(tokio::spawn(keep(self.shared.clone()))));
+        self.task.get_or_init(|| {
+            let shared = self.shared.clone();
+            AbortOnDropHandle::new(tokio::spawn(supervised(Name("issuer keys"), move || keep(shared.clone()))))
+        });
         let mut news = self.shared.known.subscribe();
         self.shared.wish.fetch_max(than.turns + 1, Ordering::Relaxed);
         self.shared.wished.notify_one();
@@ -99,7 +105,13 @@ impl Known {
 
 /// Fetches when it is time, or when somebody wishes it and may.
 async fn keep(shared: Arc<Shared>) {
-    let mut next = None;
+    // One before this may have been gone before it set itself a time.
+    let has_keys = shared.known.borrow().held.is_some();
+    let mut next = has_keys.then(|| Instant::now() + BETWEEN_WISHES);
+    // And it may have heard of a wish, which is not heard of a second time.
+    if shared.wish.load(Ordering::Relaxed) > shared.known.borrow().turns {
+        shared.wished.notify_one();
+    }
     loop {
         let wished = tokio::select! {
             () = shared.wished.notified() => true,
@@ -114,7 +126,9 @@ async fn keep(shared: Arc<Shared>) {
             shared.known.send_modify(|known| known.turns += 1);
             continue;
         }
-        let fetched = (shared.fetch)().await;
+        // Whoever waits hears that there are no keys, also if it is we who make nothing of what came.
+        let fetched = AssertUnwindSafe((shared.fetch)()).catch_unwind().await;
+        let fetched = fetched.unwrap_or(Err(Fault::Unreadable(Document::Keys)));
         next = shared.publish(before, wished, fetched);
     }
 }

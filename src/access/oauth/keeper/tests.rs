@@ -3,7 +3,6 @@ use std::sync::atomic::AtomicBool;
 use tokio::time::{advance, sleep};
 
 use super::*;
-use crate::access::oauth::source::Document;
 
 /// An issuer that counts, and can be taken down.
 #[derive(Default)]
@@ -120,6 +119,37 @@ async fn s05_without_any_keys_it_is_tried_when_somebody_comes_but_not_too_often(
     sleep(LONGEST_USE).await;
     assert_eq!(issuer.fetches(), 1, "nobody came");
     issuer.is_down.store(false, Ordering::Relaxed);
+    wish(&keeper).await;
+    assert!(keeper.known().keys().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn s05_keys_that_make_us_panic_fail_those_who_wait_and_the_next_are_fetched() {
+    let fetches = Arc::new(AtomicU64::new(0));
+    let counted = fetches.clone();
+    let fetch = move || -> BoxFuture<'static, _> {
+        let number = counted.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            assert!(number > 0, "on purpose");
+            Ok(Fetched { keys: KeySet::read(b"{\"keys\":[]}").expect("keys"), lifetime: LIFETIME })
+        })
+    };
+    let keeper = Keeper::new(fetch, |_| {});
+    wish(&keeper).await;
+    assert!(keeper.known().keys().is_none());
+    advance(WITHOUT_KEYS).await;
+    wish(&keeper).await;
+    assert!(keeper.known().keys().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn s05_a_keeper_that_panics_is_begun_anew_and_grants_the_wish_it_was_at() {
+    let told = AtomicBool::new(false);
+    let changed = move |_: &KeySet| assert!(told.swap(true, Ordering::Relaxed), "on purpose");
+    let fetch = || -> BoxFuture<'static, _> {
+        Box::pin(async { Ok(Fetched { keys: KeySet::read(b"{\"keys\":[]}").expect("keys"), lifetime: LIFETIME }) })
+    };
+    let keeper = Keeper::new(fetch, changed);
     wish(&keeper).await;
     assert!(keeper.known().keys().is_some());
 }

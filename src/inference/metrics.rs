@@ -1,0 +1,41 @@
+//! What the models did, for operators.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Metrics {
+    pub(super) texts: Counter,
+    pub(super) tokens: Counter,
+    pub(super) truncated: Counter,
+    pub(super) abandoned: Counter,
+    pub(super) busy_seconds: Counter<f64, AtomicU64>,
+    pub(super) waiting: Gauge,
+    pub(super) batch_seconds: Seconds,
+}
+
+/// How long the models took for texts that were run together.
+#[derive(Debug, Clone)]
+pub(super) struct Seconds(pub(super) Histogram);
+
+impl Default for Seconds {
+    fn default() -> Seconds {
+        Seconds(Histogram::new([0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0]))
+    }
+}
+
+impl Metrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("texts", "Texts turned into vectors", self.texts.clone());
+        registry.register("tokens", "Tokens read by the embedding model", self.tokens.clone());
+        registry.register("truncated", "Texts longer than the model reads", self.truncated.clone());
+        registry.register("abandoned", "Callers that left before their vectors were ready", self.abandoned.clone());
+        registry.register("busy_seconds", "Time the models were running", self.busy_seconds.clone());
+        registry.register("batch_seconds", "How long texts took that were run together", self.batch_seconds.0.clone());
+        registry.register("waiting", "Callers waiting for vectors", self.waiting.clone());
+    }
+}
