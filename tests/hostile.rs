@@ -7,6 +7,8 @@
 mod archive;
 #[path = "hostile/exchange.rs"]
 mod exchange;
+#[path = "hostile/fuzz_corpus.rs"]
+mod fuzz_corpus;
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod http;

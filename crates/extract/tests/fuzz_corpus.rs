@@ -1,21 +1,18 @@
-//! Replays what fuzzing starts from and what it found.
+//! Replays what fuzzing starts from and what it found, and a slice of new inputs.
 
 #[path = "../fuzz/promises.rs"]
 mod promises;
+#[path = "../../../tests/fuzz/replay.rs"]
+mod replay;
 
-use std::panic::catch_unwind;
 use std::path::Path;
 
-/// Every input of a target.
+/// How many new inputs each target is given.
+const CHANGED: u64 = 300;
+
 fn replay(target: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
-    let files = std::fs::read_dir(folder).expect("the corpus is committed");
-    let paths: Vec<_> = files.map(|file| file.expect("entry").path()).collect();
-    assert!(!paths.is_empty());
-    for path in paths {
-        let input = std::fs::read(&path).expect("readable");
-        assert!(catch_unwind(|| promises::hold(target, &input)).is_ok(), "{}", path.display());
-    }
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    replay::replay(&corpus, CHANGED, |input| promises::hold(target, input));
 }
 
 #[test]

@@ -96,7 +96,8 @@ pub(crate) fn decode(bytes: &[u8], dimension: usize) -> Result<Segment, Damage> 
         return Err(Damage::Inconsistent);
     }
     let vectors = Vectors::from_parts(dimension, codes, rests, scales, vector_starts).ok_or(Damage::Inconsistent)?;
-    Ok(Segment::new(documents, starts, chunks, words, vectors))
+    let segment = Segment::new(documents, starts, chunks, words, vectors);
+    segment.has_distinct_keys().then_some(segment).ok_or(Damage::Inconsistent)
 }
 
 /// Whether `starts` splits `all` things among `owners`.

@@ -314,4 +314,45 @@ mod tests {
             assert_eq!(products[0], -4096 * 127 * i32::from(MOST));
         }
     }
+
+    /// Bytes that end where they must not be read any further, and begin where no register would lie by itself.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_kernel_reads_or_writes_beyond_its_slices() {
+        let noise = |at: usize| (at * 2_654_435_761) >> 7;
+        for numbers in [1, 16, 63, 64, 65, 128, 384, 400] {
+            for vectors in 0..10 {
+                let whole = (0..numbers).map(|at| (noise(at) % 4095) as i16 - MOST).collect();
+                let query = crate::guarded::guarded(|| Numbers::new(whole).clone());
+                let codes = crate::guarded::guarded(|| {
+                    (0..=vectors * query.len()).map(|at| noise(at) as u8).collect::<Box<[u8]>>()
+                });
+                let mut wanted = vec![0; vectors];
+                Kernel::Portable.products(&codes[1..], &query, &mut wanted);
+                let places: Vec<u32> = (0..vectors as u32).rev().collect();
+                for kernel in Kernel::all() {
+                    let mut products = crate::guarded::guarded(|| vec![0; vectors]);
+                    kernel.products(&codes[1..], &query, &mut products);
+                    assert_eq!(products, wanted, "{kernel:?}");
+                    kernel.products_at(&codes[1..], &query, &places, |at, product| assert_eq!(product, wanted[at]));
+                }
+            }
+        }
+        for words in 1..9 {
+            for groups in 0..5 {
+                let places = groups * TOGETHER;
+                let make = |count: usize| {
+                    (0..=count).map(|at| noise(at) as u64 ^ (noise(at) << 40) as u64).collect::<Box<[u64]>>()
+                };
+                let (query, sketches) = crate::guarded::guarded(|| (make(words), make(places * words)));
+                let mut wanted = vec![0; places];
+                Kernel::Portable.differences(&sketches[1..], &query[1..], &mut wanted);
+                for kernel in Kernel::all() {
+                    let mut differences = crate::guarded::guarded(|| vec![0; places]);
+                    kernel.differences(&sketches[1..], &query[1..], &mut differences);
+                    assert_eq!(differences, wanted, "{kernel:?}");
+                }
+            }
+        }
+    }
 }

@@ -13,6 +13,9 @@ mod dictionary;
 mod file;
 mod filter;
 mod fuse;
+#[cfg(all(test, target_os = "linux"))]
+#[path = "../../../tests/guarded/mod.rs"]
+mod guarded;
 mod index;
 mod kernel;
 mod language;

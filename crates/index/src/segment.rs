@@ -111,6 +111,14 @@ impl Segment {
         Some(self.by_key[at] as usize)
     }
 
+    /// Whether every key stands for one document or one chunk, as it does in all that was made here.
+    pub(crate) fn has_distinct_keys(&self) -> bool {
+        let mut documents = self.documents.clone();
+        documents.sort_unstable();
+        let chunk = |at: &u32| self.chunks[*at as usize];
+        documents.is_sorted_by(|one, next| one < next) && self.by_key.is_sorted_by(|one, next| chunk(one) < chunk(next))
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         let keys = self.documents.len() * 12 + self.chunks.len() * 16;
         keys + self.words.bytes() + self.vectors.bytes()

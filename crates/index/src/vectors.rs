@@ -19,6 +19,8 @@ use crate::top::{Found, Top};
 pub(crate) const MOST_DIMENSIONS: usize = 4096;
 /// Vectors scanned between two looks at the bar.
 const STRIP: usize = 256;
+/// Largest scale there is, and a little for rounding: no number of a vector of length 1 is larger than 127 of them.
+const MOST_SCALE: f32 = 1.001 / 127.0;
 /// Where fewer than one in this many chunks are allowed, they are looked up one by one.
 const SELECTIVE: usize = 2;
 
@@ -220,7 +222,7 @@ impl Vectors {
         let size = vectors.scales.len().checked_mul(vectors.stride())?;
         let is_whole = vectors.codes.len() == size
             && vectors.rests.len() == size / 4
-            && vectors.scales.iter().all(|scale| scale.is_finite());
+            && vectors.scales.iter().all(|scale| *scale > 0.0 && *scale <= MOST_SCALE);
         for (chunk, range) in vectors.starts.windows(2).enumerate() {
             vectors.owners.extend((range[0]..range[1]).map(|_| chunk as u32));
         }

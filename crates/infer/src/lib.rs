@@ -10,6 +10,9 @@ mod embedder;
 mod embedding;
 mod error;
 mod folder;
+#[cfg(all(test, target_os = "linux"))]
+#[path = "../../../tests/guarded/mod.rs"]
+mod guarded;
 pub mod heads;
 mod language;
 #[cfg(target_arch = "x86_64")]

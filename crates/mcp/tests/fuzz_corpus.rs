@@ -1,27 +1,37 @@
 //! Replays what fuzzing found, against the decoder and against a running server.
 
 mod fixture;
-#[path = "../fuzz/promises.rs"]
+#[path = "../fuzz/promises/mod.rs"]
 mod promises;
+#[path = "../../../tests/fuzz/replay.rs"]
+mod replay;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use corbie_mcp::TrustLevel;
 use fixture::peer::Stdio;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
+fn folder(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
+}
+
 fn corpus() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/decode");
-    let files = std::fs::read_dir(folder).expect("the corpus is committed");
+    let files = std::fs::read_dir(folder("decode")).expect("the corpus is committed");
     let inputs: Vec<_> = files.map(|file| std::fs::read(file.expect("entry").path()).expect("readable")).collect();
     assert!(inputs.len() > 100, "only {} inputs", inputs.len());
     inputs
 }
 
 #[test]
-fn the_decoder_keeps_its_promises_on_the_whole_corpus() {
-    corpus().iter().for_each(|input| promises::decoding_keeps(input));
+fn the_decoder_keeps_its_promises() {
+    replay::replay(&folder("decode"), 5_000, |input| promises::hold("decode", input));
+}
+
+#[test]
+fn the_http_front_keeps_its_promises() {
+    replay::replay(&folder("http"), 1_000, |input| promises::hold("http", input));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use file::{MAX_EXAMPLE, MAX_FILE_BYTES, schema};
-pub(crate) use yaml::scalar;
+pub use yaml::scalar;
 
 use super::advice::Routing;
 use crate::config::{ConfigError, KeyPath, Problem};

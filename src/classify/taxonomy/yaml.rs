@@ -8,7 +8,7 @@ use serde_json::Value;
 const NOT_WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan"];
 
 /// A text as YAML, without quotes where nobody could read it as something else.
-pub(crate) fn scalar(text: &str) -> String {
+pub fn scalar(text: &str) -> String {
     let is_plain = text.starts_with(char::is_alphabetic)
         && !text.ends_with(' ')
         && text.chars().all(|c| c.is_alphanumeric() || " '_-./,?!()%+".contains(c))

@@ -55,8 +55,12 @@ struct Open {
 impl Pdfium {
     /// Loads the library that `CORBIE_PDFIUM` names.
     pub fn load() -> Result<Pdfium, Missing> {
-        let path = std::env::var(VARIABLE).map_err(|_| Missing::Unnamed)?;
-        Pdfium::of(&path).map_err(|source| Missing::Unusable { path, source })
+        Pdfium::from_file(&std::env::var(VARIABLE).map_err(|_| Missing::Unnamed)?)
+    }
+
+    /// Loads the library in a file. Whoever names it vouches for it: it becomes part of the program.
+    pub fn from_file(path: &str) -> Result<Pdfium, Missing> {
+        Pdfium::of(path).map_err(|source| Missing::Unusable { path: path.to_owned(), source })
     }
 
     fn of(path: &str) -> Result<Pdfium, libloading::Error> {

@@ -167,3 +167,22 @@ fn add_and_norm(change: &[f32], states: &mut [f32], norm: &Norm) {
         layer_norm(row, &norm.weight, &norm.bias);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows are multiplied up to eight together, and what is left over alone.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_layer_reads_or_writes_beyond_its_slices() {
+        let Some(plain) = MiniLm::load() else { return };
+        let plain = plain.unwrap();
+        let guarded = crate::guarded::guarded(MiniLm::load).expect("the same processor").unwrap();
+        for tokens in (1..=9).chain([16, 23, 64]) {
+            let ids: Box<[u32]> = (0..tokens).map(|at| 1000 + 37 * at).collect();
+            let found = crate::guarded::guarded(|| guarded.states(&ids.clone()));
+            assert_eq!(found.unwrap(), plain.states(&ids).unwrap(), "{tokens} tokens");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Bytes of a stranger, given to the decoder.
 #![no_main]
 
-#[path = "../promises.rs"]
+#[path = "../promises/mod.rs"]
 mod promises;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::decoding_keeps(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("decode", bytes));

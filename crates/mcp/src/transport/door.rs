@@ -45,11 +45,12 @@ pub(super) enum Reach {
 }
 
 /// A connection nobody has spoken on.
-#[derive(Debug)]
 pub(super) enum Knock {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(tokio::net::UnixStream),
+    /// Somebody else has opened it.
+    Stream(Stream),
 }
 
 /// What HTTP is spoken on.
@@ -144,6 +145,7 @@ impl Manners {
             }
             #[cfg(unix)]
             (_, Knock::Unix(stream)) => Some(Box::new(stream)),
+            (_, Knock::Stream(stream)) => Some(stream),
         }
     }
 
@@ -157,6 +159,7 @@ impl Manners {
             Knock::Tcp(stream) => tell(stream, FULL, LATER, "").await,
             #[cfg(unix)]
             Knock::Unix(stream) => tell(stream, FULL, LATER, "").await,
+            Knock::Stream(stream) => tell(stream, FULL, LATER, "").await,
         }
     }
 }

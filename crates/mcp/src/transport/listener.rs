@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use http::{HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -57,6 +59,19 @@ impl Http {
         self.serve_at(Door::file(socket)?).await
     }
 
+    /// Serves one connection that was accepted elsewhere, until it ends. Its caller stands as those on loopback addresses.
+    pub async fn serve_connection(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        let behind = self.behind(Reach::Loopback, Manners::Plain);
+        let (open, leave) = (TaskTracker::new(), CancellationToken::new());
+        let (server, from) = (self.server.clone(), IpAddr::from([127, 0, 0, 1]));
+        let visitor = Visitor { server, from, _open: open.token(), leave };
+        let knock = Knock::Stream(Box::new(stream));
+        match self.places.take(visitor) {
+            Ok(place) => behind.serve(knock, place).await,
+            Err(no_place) => behind.squeeze_in(knock, no_place).await,
+        }
+    }
+
     async fn serve_at(&self, door: Door) -> io::Result<()> {
         let reach = door.reach()?;
         if reach == Reach::Outside && matches!(self.options.auth, Auth::None) {
@@ -68,9 +83,7 @@ impl Http {
                 ),
             ));
         }
-        let endpoint = Arc::new(self.endpoint(reach, door.manners.is_encrypted()));
-        let routes = TowerToHyperService::new(self.routes(&endpoint));
-        let behind = Behind { http: self.clone(), manners: door.manners.clone(), endpoint, routes };
+        let behind = self.behind(reach, door.manners.clone());
         let (open, close) = (TaskTracker::new(), CancellationToken::new());
         let mut drained = std::pin::pin!(self.drained());
         let grace_ends = loop {
@@ -104,6 +117,12 @@ impl Http {
             () = self.server.stopped() => {}
         }
         Ok(())
+    }
+
+    fn behind(&self, reach: Reach, manners: Manners) -> Behind {
+        let endpoint = Arc::new(self.endpoint(reach, manners.is_encrypted()));
+        let routes = TowerToHyperService::new(self.routes(&endpoint));
+        Behind { http: self.clone(), manners, endpoint, routes }
     }
 
     /// Ends when a drain was asked for and no request is in flight, or the grace is over; says when that is.

@@ -434,6 +434,16 @@ mod tests {
 
     #[test]
     fn convolutions_are_the_sums_they_stand_for() {
+        are_sums();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_convolution_reads_or_writes_beyond_its_slices() {
+        crate::guarded::guarded(are_sums);
+    }
+
+    fn are_sums() {
         let windows = [
             Window::POINT,
             Window { height: 3, width: 3, stride_y: 1, stride_x: 1, border: [1; 4] },

@@ -1,4 +1,4 @@
-//! What the decoder promises for any bytes. The fuzzer looks for a counterexample; a test replays what it found.
+//! The decoder: it never panics, keeps ids, understands its own answers, and reads the same wherever the bytes lie.
 
 use corbie_mcp::message::{self, Bounds, Incoming, Message, Rejection};
 use serde_json::Value;
@@ -8,8 +8,7 @@ const BOUNDS: [Bounds; 2] = [
     Bounds { bare_allowed: true, max_batch: 100, max_depth: 128 },
 ];
 
-/// Decoding never panics, keeps ids, understands its own answers, and reads the same wherever the bytes lie.
-pub(crate) fn decoding_keeps(bytes: &[u8]) {
+pub(super) fn hold(bytes: &[u8]) {
     for bounds in BOUNDS {
         let decoded = message::decode(bytes, bounds);
         let shared = message::decode_shared(bytes.to_vec().into(), bounds);

@@ -1,0 +1,95 @@
+//! What reading a saved segment promises for any bytes. The fuzzer looks for a counterexample; a test replays what it found.
+
+use std::collections::{BTreeMap, HashSet};
+
+use corbie_index::{Index, LiveDocument, Mode, Query};
+
+/// What every file begins with: a word and the version of the format.
+pub(crate) const BEGINNING: &[u8] = b"corbieix\x01\0\0\0";
+/// A larger dimension would only make inputs larger.
+const MOST_DIMENSIONS: usize = 256;
+const TOP: usize = 10;
+/// Texts that the committed segments know something of.
+const TEXTS: [&str; 3] = ["the river rose", "invoice thirty days rfc9110", "rivr notes"];
+
+/// What is true of bytes given to the target of this name. They are the content of a file, without its beginning and its
+/// checksum: those are made here, so that changed bytes are a changed segment and not a refused one.
+pub(crate) fn hold(target: &str, bytes: &[u8]) {
+    assert_eq!(target, "segment", "there is one target");
+    let mut file = [BEGINNING, bytes].concat();
+    file.extend(crc32fast::hash(&file).to_le_bytes());
+    let mut rest = bytes;
+    let dimension = take(&mut rest).map(|bytes: [u8; 4]| u32::from_le_bytes(bytes) as usize).unwrap_or_default();
+    if dimension > MOST_DIMENSIONS {
+        return;
+    }
+    let live = live(rest).unwrap_or_default();
+
+    let index = Index::new(dimension);
+    let restored = index.restore(vec![file.clone()], live.clone());
+    if !restored.refused.is_empty() {
+        assert_eq!(index.snapshot().documents(), 0);
+        return;
+    }
+    searches_make_sense(&index, &live, dimension);
+    let saved = index.save(&HashSet::new());
+    if let [(_, written)] = saved.fresh.as_slice() {
+        assert_eq!(*written, file, "what was read is written as it was");
+    }
+    index.purge();
+    searches_make_sense(&index, &live, dimension);
+
+    // What is written after that is taken, with the same documents.
+    let again = Index::new(dimension);
+    let files = index.save(&HashSet::new()).fresh.into_iter().map(|(_, bytes)| bytes).collect();
+    let restored = again.restore(files, live.clone());
+    assert!(restored.refused.is_empty());
+    assert_eq!(again.snapshot().documents(), index.snapshot().documents());
+    searches_make_sense(&again, &live, dimension);
+}
+
+/// Hits are few, in order, within their bounds, and of documents that there are.
+fn searches_make_sense(index: &Index, live: &[LiveDocument], dimension: usize) {
+    let snapshot = index.snapshot();
+    let owners: BTreeMap<u64, &[u64]> = live.iter().map(|document| (document.key, &*document.chunks)).collect();
+    assert!(snapshot.documents() <= owners.len());
+    let vector: Vec<f32> = (0..dimension).map(|at| 1.0 / (at + 1) as f32).collect();
+    for text in TEXTS {
+        for mode in [Mode::Hybrid, Mode::Words, Mode::Vectors] {
+            let hits = snapshot.search(&Query { text, vector: Some(&vector), filter: None, top: TOP, mode });
+            assert!(hits.len() <= TOP);
+            assert!(hits.is_sorted_by(|one, next| one.relevance >= next.relevance), "{hits:?}");
+            for hit in &hits {
+                assert!((0.0..=1.0).contains(&hit.relevance), "{hit:?}");
+                assert!(hit.words.is_finite() && hit.similarity.is_finite(), "{hit:?}");
+                assert!(owners[&hit.document].contains(&hit.chunk), "{hit:?}");
+                assert!(snapshot.neighbours(hit.chunk, 1, 1).contains(&hit.chunk));
+            }
+        }
+    }
+}
+
+/// The documents that a segment says it has, as the store would tell of them.
+fn live(mut rest: &[u8]) -> Option<Vec<LiveDocument>> {
+    let keys = numbers(&mut rest, u64::from_le_bytes)?;
+    let starts = numbers(&mut rest, u32::from_le_bytes)?;
+    let chunks = numbers(&mut rest, u64::from_le_bytes)?;
+    let ranges = starts.windows(2).map(|pair| chunks.get(pair[0] as usize..pair[1] as usize));
+    let document = |(key, chunks): (&u64, Option<&[u64]>)| {
+        Some(LiveDocument { key: *key, added: 0, facets: Vec::new(), chunks: chunks?.to_vec() })
+    };
+    keys.iter().zip(ranges).map(document).collect()
+}
+
+fn numbers<T, const N: usize>(rest: &mut &[u8], number: impl Fn([u8; N]) -> T) -> Option<Vec<T>> {
+    let count = usize::try_from(u64::from_le_bytes(take(rest)?)).ok()?;
+    let (bytes, behind) = rest.split_at_checked(count.checked_mul(N)?)?;
+    *rest = behind;
+    Some(bytes.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)).collect())
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (bytes, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(*bytes)
+}

@@ -1,0 +1,28 @@
+//! Replays what fuzzing starts from and what it found, and a slice of new inputs.
+
+#[path = "../fuzz/promises.rs"]
+mod promises;
+#[path = "../../../tests/fuzz/replay.rs"]
+mod replay;
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use corbie_index::{Change, Chunk, Document, Index};
+
+#[test]
+fn saved_segments_keep_their_promises() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/segment");
+    replay::replay(&corpus, 20_000, |input| promises::hold("segment", input));
+}
+
+/// The corpus would be worth nothing if its segments were refused.
+#[test]
+fn a_segment_as_it_is_saved_today_begins_as_the_target_has_it() {
+    let index = Index::new(4);
+    let chunk = Chunk { key: 7, text: "The river rose.".into(), context: "Notes".into(), vectors: vec![vec![1.0; 4]] };
+    index.apply(vec![Change::Put(Document { key: 1, added: 0, facets: Vec::new(), chunks: vec![chunk] })]);
+    let (_, bytes) = index.save(&HashSet::new()).fresh.remove(0);
+    assert!(bytes.starts_with(promises::BEGINNING));
+    promises::hold("segment", &bytes[promises::BEGINNING.len()..bytes.len() - 4]);
+}

@@ -1,0 +1,102 @@
+//! Answers of an HTTP server, read back from their bytes.
+
+use serde_json::Value;
+
+/// Answers as they came, one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Answers(Vec<Answer>);
+
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    kind: String,
+    body: Vec<u8>,
+}
+
+/// The code of a failure that is ours.
+const INTERNAL: i64 = -32603;
+
+impl Answers {
+    /// Reads until the bytes end; with `only_first`, where what follows cannot be told apart.
+    pub(super) fn read(mut bytes: &[u8], only_first: bool) -> Answers {
+        let mut answers = Answers::default();
+        while !bytes.is_empty() {
+            let (answer, rest) = Answer::read(bytes);
+            let is_http = answer.status != 101;
+            answers.0.push(answer);
+            if only_first || !is_http {
+                break;
+            }
+            bytes = rest;
+        }
+        answers
+    }
+
+    /// None of them is a failure of ours, and what says it is JSON is. Gives the statuses.
+    pub(super) fn check(&self) -> Vec<u16> {
+        let check = |Answer { status, kind, body }: &Answer| {
+            let shown = String::from_utf8_lossy(body);
+            assert_ne!(*status, 500, "{shown}");
+            if kind.starts_with("application/json") && !body.is_empty() {
+                not_ours(&serde_json::from_slice(body).unwrap_or_else(|error| panic!("{error}: {shown}")));
+            }
+            if kind.starts_with("text/event-stream") {
+                let data = shown.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty());
+                data.for_each(|data| not_ours(&serde_json::from_str(data).expect("an event is a message")));
+            }
+            *status
+        };
+        self.0.iter().map(check).collect()
+    }
+}
+
+fn not_ours(message: &Value) {
+    assert_ne!(message["error"]["code"].as_i64(), Some(INTERNAL), "{message}");
+}
+
+impl Answer {
+    fn read(bytes: &[u8]) -> (Answer, &[u8]) {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head ends");
+        let head = std::str::from_utf8(&bytes[..end]).expect("a head is text").to_ascii_lowercase();
+        let rest = &bytes[end + 4..];
+        let mut lines = head.split("\r\n");
+        let first = lines.next().unwrap_or_default();
+        assert!(first.starts_with("http/1.1 ") || first.starts_with("http/1.0 "), "{first}");
+        let status = first[9..12].parse().expect("a status");
+        let headers: Vec<(&str, &str)> = lines.map(|line| line.split_once(": ").expect("a header")).collect();
+        let header = |name: &str| headers.iter().find(|(other, _)| *other == name).map(|(_, value)| *value);
+        let kind = header("content-type").unwrap_or_default().to_owned();
+        let (body, rest) = match (header("transfer-encoding"), header("content-length")) {
+            (Some("chunked"), _) => chunks(rest),
+            (_, Some(length)) => {
+                let length: usize = length.parse().expect("a length");
+                let (body, rest) = rest.split_at(length.min(rest.len()));
+                (body.to_vec(), rest)
+            }
+            _ if status < 200 || status == 202 || status == 204 || status == 304 => (Vec::new(), rest),
+            // It ends with the connection.
+            _ => (rest.to_vec(), &rest[rest.len()..]),
+        };
+        (Answer { status, kind, body }, rest)
+    }
+}
+
+/// A body in chunks, as far as it came.
+fn chunks(mut bytes: &[u8]) -> (Vec<u8>, &[u8]) {
+    let mut body = Vec::new();
+    while let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") {
+        let length = std::str::from_utf8(&bytes[..end]).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
+        let length = length.expect("the length of a chunk");
+        let chunk = &bytes[end + 2..];
+        if chunk.len() < length + 2 {
+            body.extend_from_slice(&chunk[..length.min(chunk.len())]);
+            return (body, &[]);
+        }
+        body.extend_from_slice(&chunk[..length]);
+        bytes = &chunk[length + 2..];
+        if length == 0 {
+            return (body, bytes);
+        }
+    }
+    (body, &[])
+}

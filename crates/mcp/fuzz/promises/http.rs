@@ -1,0 +1,142 @@
+//! The HTTP front, from bytes to the dispatcher and back, without a socket and without waiting: its clock jumps.
+//!
+//! Whatever comes, it is answered in HTTP or not at all, with no failure of ours; cut anywhere, it is answered the same;
+//! the connection ends; and whoever comes next is served.
+
+use std::time::Duration;
+
+use corbie_mcp::transport::http::{Http, Options};
+use corbie_mcp::{
+    Arguments, CallResult, Content, Context, Error, Prompt, PromptArguments, PromptResult, Resource, Server, Tool,
+    ToolError,
+};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+use tokio::task::yield_now;
+use tokio::time::{sleep, timeout};
+
+use super::answers::Answers;
+
+/// Longer than any bound of the server, on the clock that jumps.
+const LONG: Duration = Duration::from_secs(3600);
+/// As much of the answers as is looked at: event streams go on for as long as somebody listens.
+const MOST_BYTES: u64 = 1 << 20;
+/// Often enough for a task that was woken to read what there is.
+const TURNS: usize = 20;
+
+const PING: &[u8] = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+                      content-length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
+
+/// After a `1`, readable requests with a zero between them; after anything else, bytes as they are sent.
+pub(super) fn hold(bytes: &[u8]) {
+    let Some((first, rest)) = bytes.split_first() else { return };
+    let sent = if *first == b'1' { requests(rest) } else { rest.to_vec() };
+    // The answer to HEAD has the length of a body that does not come.
+    let heads = sent.windows(4).any(|word| word == b"HEAD");
+    let whole = played(std::slice::from_ref(&sent), heads);
+    let step = rest.iter().fold(1, |sum: usize, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte))) % 97 + 1;
+    let pieces: Vec<Vec<u8>> = sent.chunks(step).map(<[u8]>::to_vec).collect();
+    let cut = played(&pieces, heads);
+    // A request that is refused before its body has come ends the connection, so later ones are not seen.
+    let seen = cut.len().min(whole.len());
+    assert_eq!(cut[..seen], whole[..seen], "it does not matter how bytes arrive");
+    // A head that never ends may be refused at a glance, or waited for.
+    if sent.windows(4).any(|end| end == b"\r\n\r\n") {
+        assert_eq!(cut.is_empty(), whole.is_empty(), "it does not matter how bytes arrive");
+    }
+}
+
+/// A line with method and path, headers, an empty line and a body. The rest of the frame is ours, so that changed bytes are
+/// a changed request and not a broken frame.
+fn requests(text: &[u8]) -> Vec<u8> {
+    let mut sent = Vec::new();
+    for request in text.split(|byte| *byte == 0) {
+        let end = request.windows(2).position(|pair| pair == b"\n\n").unwrap_or(request.len());
+        let (head, body) = (&request[..end], request.get(end + 2..).unwrap_or_default());
+        let mut lines = head.split(|byte| *byte == b'\n');
+        sent.extend_from_slice(lines.next().unwrap_or_default());
+        sent.extend_from_slice(b" HTTP/1.1\r\nhost: localhost\r\n");
+        for line in lines {
+            sent.extend_from_slice(line);
+            sent.extend_from_slice(b"\r\n");
+        }
+        sent.extend_from_slice(format!("content-length: {}\r\n\r\n", body.len()).as_bytes());
+        sent.extend_from_slice(body);
+    }
+    sent
+}
+
+/// Sends pieces to a new server, and gives the statuses of what it answered.
+fn played(pieces: &[Vec<u8>], heads: bool) -> Vec<u16> {
+    let clock = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    clock.expect("a runtime").block_on(async {
+        let http = Http::new(server(), Options::default());
+        let statuses = Answers::read(&exchange(&http, pieces).await, heads).check();
+        let next = exchange(&http, &[PING.to_vec()]).await;
+        assert_eq!(Answers::read(&next, false).check(), [200], "whoever comes next is served");
+        statuses
+    })
+}
+
+/// A client that sends, listens for a while and goes.
+async fn exchange(http: &Http, pieces: &[Vec<u8>]) -> Vec<u8> {
+    let (client, server) = duplex(1 << 16);
+    let http = http.clone();
+    let serving = tokio::spawn(async move { http.serve_connection(server).await });
+    let (mut reader, mut writer) = split(client);
+    let mut answers = Vec::new();
+    let sending = async {
+        for piece in pieces {
+            if writer.write_all(piece).await.is_err() {
+                break;
+            }
+            for _ in 0..TURNS {
+                yield_now().await;
+            }
+        }
+    };
+    let listening = async {
+        // A connection may break; what came before counts.
+        let _ = (&mut reader).take(MOST_BYTES).read_to_end(&mut answers).await;
+    };
+    let _ = timeout(LONG, async { tokio::join!(sending, listening) }).await;
+    drop((reader, writer));
+    let ended = timeout(LONG, serving).await.expect("a connection ends when its client has gone");
+    ended.expect("serving does not panic");
+    answers
+}
+
+/// A tool of each kind: at once, later, with news on the way, with a question.
+fn server() -> Server {
+    let tool = |name: &str| Tool::builder(name).description("For a test").module("fixture");
+    let text = json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] });
+    let built = Server::builder("fixture", "1.0.0")
+        .builtins()
+        .tool(tool("echo").input_schema(text).run(async |_, arguments: Arguments| {
+            CallResult::text(arguments.value()["text"].as_str().unwrap_or_default())
+        }))
+        .tool(tool("wait").no_input().run(async |_, _| {
+            sleep(Duration::from_millis(50)).await;
+            "waited"
+        }))
+        .tool(tool("steps").no_input().run(async |context: Context, _| {
+            for step in 1..=3 {
+                context.progress(f64::from(step), Some(3.0), Some("working"));
+                yield_now().await;
+            }
+            "done"
+        }))
+        .tool(tool("ask").no_input().run(async |context: Context, _| {
+            let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+            let answer = context.elicit("name", "What is your name?", schema).await?;
+            Ok::<_, ToolError>(format!("{:?}", answer.action))
+        }))
+        .resource(Resource::text("fixture://text", "text", "text/plain", "some text"))
+        .prompt(
+            Prompt::new("greet", "Greet someone", async |_, arguments: PromptArguments| -> Result<_, Error> {
+                Ok(PromptResult::user([Content::text(format!("Greet {}.", arguments["name"]))]))
+            })
+            .required("name", "Whom to greet"),
+        );
+    built.build().expect("the fixture is valid")
+}

@@ -1,0 +1,7 @@
+//! Settings as somebody wrote them.
+#![no_main]
+
+#[path = "../promises/mod.rs"]
+mod promises;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("config", bytes));

@@ -1,0 +1,7 @@
+//! What a client of the OpenAI face asks.
+#![no_main]
+
+#[path = "../promises/mod.rs"]
+mod promises;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("openai_request", bytes));

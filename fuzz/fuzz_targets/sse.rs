@@ -1,0 +1,7 @@
+//! A stream of events of a stranger, cut anywhere.
+#![no_main]
+
+#[path = "../promises/mod.rs"]
+mod promises;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("sse", bytes));

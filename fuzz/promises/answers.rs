@@ -1,0 +1,156 @@
+//! What providers answer: it is an answer or an error, and an answer keeps its meaning when it is passed on.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use corbie::providers::chat::Part;
+use corbie::providers::openai::{self, Encoder, plain};
+use corbie::providers::provider::Decoder;
+use corbie::providers::{Completion, Delta, Error, Events, Head, ModelInfo, anthropic, google};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::pieces::{Gathered, read};
+
+/// Longer than any error the program has words for.
+const LONGEST_ERROR: usize = 1000;
+
+/// The first byte chooses who answers, the second what was asked for, the third the status.
+pub(super) fn hold(bytes: &[u8]) {
+    let Some(([who, what, status], body)) = bytes.split_first_chunk::<3>() else { return };
+    let status = [200, 200, 200, 400, 404, 429, 500, 529][usize::from(status % 8)];
+    let mut headers = HeaderMap::new();
+    // A line that is no header is none.
+    if let Some(Ok(value)) = body.split(|byte| *byte == b'\n').next().map(HeaderValue::from_bytes) {
+        headers.insert("retry-after", value);
+    }
+    let status = StatusCode::from_u16(status).expect("a status");
+    let head = Head { status, headers: &headers, at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000) };
+    match what % 4 {
+        0 => whole(who % 3, head, body),
+        1 => stream(who % 3, body),
+        2 => models(who % 3, head, body),
+        _ => vectors(who % 3, head, body),
+    }
+}
+
+fn whole(who: u8, head: Head<'_>, body: &[u8]) {
+    let answer = match who {
+        0 => openai::response(head, body),
+        1 => anthropic::response(head, body),
+        _ => google::response(head, body),
+    };
+    assert!(answer.is_err() || head.status.is_success(), "no answer comes with a status of failure");
+    if who == 0
+        && let Some(usage) = openai::faultless(head, body)
+    {
+        let read = answer.as_ref().expect("what lacks nothing can be read");
+        assert_eq!(read.usage, usage);
+    }
+    match answer {
+        Ok(answer) => rendered(&answer),
+        Err(error) => told(&error),
+    }
+}
+
+/// A caller who speaks OpenAI's protocol gets the same answer.
+fn rendered(answer: &Completion) {
+    let written = openai::render(answer, "the model", 7);
+    let headers = HeaderMap::new();
+    let head = Head { status: StatusCode::OK, headers: &headers, at: SystemTime::UNIX_EPOCH };
+    let again = openai::response(head, written.to_string().as_bytes()).expect("what we wrote can be read");
+    assert_eq!(again.text(), answer.text());
+    assert_eq!(again.usage, answer.usage);
+    assert_eq!(calls(&again), calls(answer));
+    assert_eq!(again.model, "the model");
+}
+
+/// The names of the tools that are called, in order.
+fn calls(answer: &Completion) -> Vec<&str> {
+    let call = |part| match part {
+        &Part::ToolCall { ref name, .. } => Some(name.as_str()),
+        _ => None,
+    };
+    answer.parts.iter().filter_map(call).collect()
+}
+
+fn decoder(who: u8) -> Decoder {
+    match who {
+        0 => Decoder::OpenAi(openai::Decoder::default()),
+        1 => Decoder::Anthropic(anthropic::Decoder::default()),
+        _ => Decoder::Google(google::Decoder::default()),
+    }
+}
+
+fn stream(who: u8, body: &[u8]) {
+    if who == 0 {
+        plain_events_say_no_more_than_words(body);
+    }
+    let mut reading = decoder(who);
+    let deltas = match read(body, &mut reading) {
+        Ok(deltas) => deltas,
+        Err(error) => return told(&error),
+    };
+    let gathered = Gathered::of(&deltas);
+    // What goes on to a caller who speaks OpenAI's protocol says the same.
+    let mut written = Vec::new();
+    let mut encoder = Encoder::new("the model", 7, true);
+    deltas.iter().for_each(|delta| encoder.delta(delta, &mut written));
+    if gathered.stop.is_none() {
+        return;
+    }
+    encoder.end(&mut written);
+    let mut reading = decoder(0);
+    let again = Gathered::of(&read(&written, &mut reading).expect("what we wrote can be read"));
+    assert!(reading.is_complete() && reading.is_over());
+    assert_eq!(again.text, gathered.text);
+    assert_eq!(again.reasoning, gathered.reasoning);
+    assert_eq!(again.calls, gathered.calls);
+}
+
+/// What goes on unread must not be what the program has to know: an end, tokens, a failure.
+fn plain_events_say_no_more_than_words(body: &[u8]) {
+    let length = plain::run(body);
+    assert!(length <= body.len());
+    assert!(plain::count(&body[..length]) > 0 || length == 0);
+    let mut reading = decoder(0);
+    for event in Events::default().push(&body[..length]).expect("no event is larger than an input") {
+        // An event that is no JSON is the caller's to judge.
+        let Ok(deltas) = reading.event(&event) else { continue };
+        let known = |delta: &Delta| matches!(delta, Delta::Used { .. } | Delta::Stopped { .. });
+        assert!(!deltas.iter().any(known), "{event:?}");
+    }
+}
+
+fn models(who: u8, head: Head<'_>, body: &[u8]) {
+    let page = match who {
+        0 => openai::models_response(head, body),
+        1 => anthropic::models_response(head, body),
+        _ => google::models_response(head, body),
+    };
+    match page {
+        Ok((models, _)) => {
+            assert!(head.status.is_success());
+            assert!(models.iter().all(|ModelInfo { id, .. }| !id.is_empty()), "every model has a name");
+        }
+        Err(error) => told(&error),
+    }
+}
+
+fn vectors(who: u8, head: Head<'_>, body: &[u8]) {
+    let result = match who {
+        2 => google::embed_response(head, body).map(drop),
+        _ => openai::embed_response(head, &Bytes::copy_from_slice(body)).map(drop),
+    };
+    match result {
+        Ok(()) => assert!(head.status.is_success()),
+        Err(error) => told(&error),
+    }
+}
+
+/// What a failure says is bounded and on one line, whatever the provider wrote.
+fn told(error: &Error) {
+    let text = error.to_string();
+    assert!(!text.is_empty() && text.len() < LONGEST_ERROR && !text.contains('\n'), "{text}");
+    assert!(!error.kind().is_empty());
+    let _ = (error.retryable(), error.another_may_help(), error.retry_after(), error.parameter());
+}

@@ -1,0 +1,61 @@
+//! Settings: a file is taken or its mistakes are told, and what `config show` prints of one that is taken says the same.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use corbie::cli::config::{Show, show};
+use corbie::config::{Config, ConfigError, Sources};
+
+/// The first byte chooses the format of the file.
+pub(super) fn hold(bytes: &[u8]) {
+    let Some((first, text)) = bytes.split_first() else { return };
+    let folder = tempfile::tempdir().expect("there is room");
+    let written = write(folder.path(), ["yaml", "toml", "json"][usize::from(first % 3)], text);
+    match Config::load(sources(folder.path(), &written)) {
+        Ok(_) => {
+            let shown = shown(folder.path(), &written, false);
+            let again = write(folder.path(), "again.yaml", shown.as_bytes());
+            assert_eq!(self::shown(folder.path(), &again, false), shown, "settings that are shown can be read again");
+        }
+        Err(error) => told(&error, text),
+    }
+}
+
+/// Every mistake says something, and points into the file.
+pub(super) fn told(error: &ConfigError, text: &[u8]) {
+    let lines = text.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count() + 1;
+    assert!(!error.problems.is_empty());
+    for problem in &error.problems {
+        assert!(!problem.message.is_empty());
+        if let Some(position) = problem.origin.as_ref().and_then(|origin| origin.position) {
+            assert!((1..=lines + 1).contains(&position.line), "line {} of {lines}", position.line);
+        }
+    }
+}
+
+fn write(folder: &Path, end: &str, text: &[u8]) -> PathBuf {
+    let path = folder.join(format!("corbie.{end}"));
+    std::fs::write(&path, text).expect("there is room");
+    path
+}
+
+/// Nothing else than this file and one variable.
+fn sources(folder: &Path, file: &Path) -> Sources {
+    let variables = BTreeMap::from([("WORD", "word"), ("HOME", "/home/nobody")]);
+    let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    Sources {
+        file: Some(file.to_owned()),
+        folder: folder.to_owned(),
+        system: folder.to_owned(),
+        variables,
+        ..Sources::default()
+    }
+}
+
+fn shown(folder: &Path, file: &Path, json: bool) -> String {
+    let mut out = Vec::new();
+    if let Err(error) = show(&Show { json }, sources(folder, file), &mut out) {
+        panic!("settings that were taken are not taken any more: {error}");
+    }
+    String::from_utf8(out).expect("text")
+}

@@ -1,0 +1,66 @@
+//! Requests for the OpenAI face: what is taken can be asked of every provider, and only the model's name changes on the way.
+
+use bytes::Bytes;
+use corbie::providers::embeddings::Embed;
+use corbie::providers::openai::{self, Received};
+use corbie::providers::{Endpoint, Refuses, Request, anthropic, google, mock};
+use http::HeaderMap;
+use serde_json::{Map, Value};
+
+const MODEL: &str = "another/model";
+
+pub(super) fn hold(bytes: &[u8]) {
+    wish_for_vectors(bytes);
+    let Ok(received) = Received::read(Bytes::copy_from_slice(bytes)) else { return };
+    assert_eq!(received.bytes(), bytes);
+    let endpoint = endpoint();
+    passed_on(bytes, &received.passed_on(MODEL, &endpoint, Refuses::default()));
+
+    let Ok(chat) = received.chat() else { return };
+    assert_eq!(chat.stream, received.stream);
+    assert_eq!(
+        Some(&chat.model).filter(|model| !model.is_empty()),
+        received.model.as_ref().filter(|model| !model.is_empty())
+    );
+    // The body goes on as it came, and is read as the same wish.
+    let sent = object(openai::request(&chat, &endpoint, Refuses::default()).body()).expect("an object is sent");
+    let again = openai::parse(sent).expect("what we send can be read");
+    assert_eq!(again.messages, chat.messages);
+    assert_eq!(again.tools, chat.tools);
+    let _ =
+        (openai::official_request(&chat, &endpoint, Refuses::default()), mock::complete(&chat), mock::deltas(&chat));
+    for request in [
+        anthropic::request(&chat, &endpoint, Refuses::default()),
+        google::request(&chat, &endpoint, Refuses::default()),
+    ] {
+        match request {
+            Ok(request) => drop(object(request.body()).expect("an object is sent")),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}
+
+/// Every member but the model is the caller's.
+fn passed_on(bytes: &[u8], request: &Request) {
+    // What is nested too deeply to be read goes on as it came.
+    let Some(mut came) = object(bytes) else { return };
+    let sent = object(request.body()).expect("an object is sent");
+    came.insert("model".to_owned(), MODEL.into());
+    assert_eq!(sent, came);
+}
+
+fn wish_for_vectors(bytes: &[u8]) {
+    let Some(body) = object(bytes) else { return };
+    let embed = Embed { model: MODEL.to_owned(), body };
+    let _ = (embed.texts().map(|texts| texts.len()), embed.encoding());
+    let _ = openai::embed_request(&embed, &endpoint());
+    let _ = google::embed_requests(&embed, &endpoint());
+}
+
+fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
+    serde_json::from_slice(bytes).ok()
+}
+
+fn endpoint() -> Endpoint {
+    Endpoint { base: "http://provider.example/v1".parse().expect("an address"), key: None, headers: HeaderMap::new() }
+}

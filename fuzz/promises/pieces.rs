@@ -1,0 +1,56 @@
+//! What the pieces of an answer come to, and that they fit together.
+
+use std::collections::BTreeMap;
+
+use corbie::providers::chat::{Stop, Usage};
+use corbie::providers::provider::Decoder;
+use corbie::providers::{Delta, Error, Events};
+
+/// An answer, put together.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Gathered {
+    pub(super) text: String,
+    pub(super) reasoning: String,
+    /// Name and arguments of each call.
+    pub(super) calls: BTreeMap<usize, (String, String)>,
+    pub(super) stop: Option<Stop>,
+    pub(super) usage: Option<Usage>,
+}
+
+/// Reads a stream as the program does.
+pub(super) fn read(bytes: &[u8], decoder: &mut Decoder) -> Result<Vec<Delta>, Error> {
+    let mut deltas = Vec::new();
+    for event in Events::default().push(bytes).expect("no event is larger than an input") {
+        if event.data.trim().is_empty() || decoder.is_over() {
+            continue;
+        }
+        deltas.extend(decoder.event(&event)?);
+    }
+    Ok(deltas)
+}
+
+impl Gathered {
+    /// Pieces come in an order that makes sense: nobody is told of arguments before the call they belong to, and a model
+    /// stops once.
+    pub(super) fn of(deltas: &[Delta]) -> Gathered {
+        let mut gathered = Gathered::default();
+        for delta in deltas {
+            match delta {
+                Delta::Text { text } => gathered.text.push_str(text),
+                Delta::Reasoning { text } => gathered.reasoning.push_str(text),
+                Delta::ToolCall { index, name, .. } => {
+                    let before = gathered.calls.insert(*index, (name.clone(), String::new()));
+                    assert!(before.is_none(), "a call begins once");
+                }
+                Delta::Arguments { index, json } => {
+                    gathered.calls.get_mut(index).expect("a call that was told of").1.push_str(json);
+                }
+                Delta::Proof { index: Some(index), .. } => assert!(gathered.calls.contains_key(index)),
+                Delta::Stopped { stop } => assert!(gathered.stop.replace(stop.clone()).is_none(), "it stops once"),
+                Delta::Used { usage } => gathered.usage = Some(*usage),
+                Delta::Started { .. } | Delta::Proof { index: None, .. } => {}
+            }
+        }
+        gathered
+    }
+}

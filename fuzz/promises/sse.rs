@@ -1,0 +1,58 @@
+//! Streams of events: wherever the bytes are cut, the same events come out, and they are those of a simple reader.
+
+use corbie::providers::{Event, Events};
+
+/// The first two bytes choose where the rest is cut.
+pub(super) fn hold(bytes: &[u8]) {
+    let Some((seed, bytes)) = bytes.split_first_chunk::<2>() else { return };
+    let whole = Events::default().push(bytes).expect("no event is larger than an input");
+    assert_eq!(whole, simple(bytes));
+
+    let mut events = Events::default();
+    let mut found = Vec::new();
+    for piece in cut(bytes, u16::from_le_bytes(*seed)) {
+        // Between events nothing is remembered, so another reader may go on.
+        if events.is_between() {
+            events = Events::default();
+        }
+        found.extend(events.push(piece).expect("no event is larger than an input"));
+    }
+    assert_eq!(found, whole, "it does not matter where bytes are cut");
+}
+
+/// Pieces of one to sixteen bytes.
+fn cut(mut bytes: &[u8], seed: u16) -> Vec<&[u8]> {
+    let mut state = u32::from(seed) + 1;
+    let mut pieces = Vec::new();
+    while !bytes.is_empty() {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let (piece, rest) = bytes.split_at((state >> 28) as usize % bytes.len() + 1);
+        pieces.push(piece);
+        bytes = rest;
+    }
+    pieces
+}
+
+/// The same, with all lines at hand.
+fn simple(bytes: &[u8]) -> Vec<Event> {
+    let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n");
+    let Some((lines, _unfinished)) = text.rsplit_once('\n') else { return Vec::new() };
+    let (mut events, mut name, mut data) = (Vec::new(), String::new(), Vec::new());
+    for line in lines.split('\n') {
+        let line = line.strip_prefix('\u{feff}').unwrap_or(line);
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "" if !line.starts_with(':') => {
+                let event = Event { name: std::mem::take(&mut name), data: data.join("\n") };
+                if !std::mem::take(&mut data).is_empty() {
+                    events.push(event);
+                }
+            }
+            "event" => name = value.to_owned(),
+            "data" => data.push(value.to_owned()),
+            _ => {}
+        }
+    }
+    events
+}

@@ -1,0 +1,84 @@
+//! Replays what fuzzing starts from and what it found, and a slice of new inputs made of it.
+//!
+//! Every crate with targets includes this file in a test. The fuzzer itself needs a build of its own and takes as long as
+//! one likes (`tests/fuzz/run`); this runs with all other tests, and each run tries the same inputs.
+
+use std::panic::{RefUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// A changed input gets no longer than this.
+const LONGEST: usize = 16 * 1024;
+/// Bytes that mean something in many formats.
+const SPEAKING: &[u8] = b"\0\n\r \"'{}[]<>:,;/\\$#&%=-+.0199aeE\x7f\x80\xff";
+
+/// What a promise is kept for: every committed input of a target, then `changed` inputs made of them.
+pub(crate) fn replay(corpus: &Path, changed: u64, hold: impl Fn(&[u8]) + RefUnwindSafe) {
+    let inputs = inputs(corpus);
+    assert!(!inputs.is_empty(), "nothing is committed in {}", corpus.display());
+    for (path, input) in &inputs {
+        assert!(catch_unwind(|| hold(input)).is_ok(), "{}", path.display());
+    }
+    for number in 0..changed {
+        let (path, input) = changed_input(&inputs, number);
+        if catch_unwind(|| hold(&input)).is_err() {
+            let kept = std::env::temp_dir().join(format!("corbie-fuzz-{number}"));
+            std::fs::write(&kept, &input).expect("there is room");
+            panic!("change {number} of {}, kept in {}", path.display(), kept.display());
+        }
+    }
+}
+
+/// In the order of their names, which is the same everywhere.
+fn inputs(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = std::fs::read_dir(corpus).expect("the corpus is committed");
+    let mut paths: Vec<PathBuf> = files.map(|file| file.expect("entry").path()).collect();
+    paths.sort();
+    paths.into_iter().map(|path| (path.clone(), std::fs::read(&path).expect("readable"))).collect()
+}
+
+/// The same for the same number.
+fn changed_input(inputs: &[(PathBuf, Vec<u8>)], number: u64) -> (&Path, Vec<u8>) {
+    let mut chance = Chance(number);
+    let (path, input) = &inputs[chance.below(inputs.len())];
+    let mut input = input.clone();
+    for _ in 0..=chance.below(4) {
+        change(&mut input, &inputs[chance.below(inputs.len())].1, &mut chance);
+    }
+    input.truncate(LONGEST);
+    (path, input)
+}
+
+fn change(input: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
+    let at = chance.below(input.len() + 1);
+    let length = chance.below(32).min(input.len() - at);
+    match chance.below(6) {
+        // A bit flips.
+        0 if at < input.len() => input[at] ^= 1 << chance.below(8),
+        // A byte becomes one that means something.
+        1 if at < input.len() => input[at] = SPEAKING[chance.below(SPEAKING.len())],
+        2 => input.insert(at, SPEAKING[chance.below(SPEAKING.len())]),
+        // A piece is lost, or comes twice.
+        3 => drop(input.drain(at..at + length)),
+        4 => {
+            let piece = input[at..at + length].to_vec();
+            input.splice(at..at, piece);
+        }
+        // It goes on as another.
+        _ => {
+            input.truncate(at);
+            input.extend_from_slice(&other[chance.below(other.len() + 1)..]);
+        }
+    }
+}
+
+/// Numbers by chance that are the same in every run (SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % end as u64) as usize
+    }
+}

@@ -1,0 +1,39 @@
+//! Replays what fuzzing starts from and what it found, and a slice of new inputs.
+
+#[path = "../../fuzz/promises/mod.rs"]
+mod promises;
+#[path = "../fuzz/replay.rs"]
+mod replay;
+
+use std::path::Path;
+
+/// `changed`: how many new inputs there are.
+fn replay(target: &str, changed: u64) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    replay::replay(&corpus, changed, |input| promises::hold(target, input));
+}
+
+#[test]
+fn streams_of_events_keep_their_promises() {
+    replay("sse", 5_000);
+}
+
+#[test]
+fn settings_keep_their_promises() {
+    replay("config", 300);
+}
+
+#[test]
+fn categories_keep_their_promises() {
+    replay("taxonomy", 500);
+}
+
+#[test]
+fn answers_of_providers_keep_their_promises() {
+    replay("answers", 5_000);
+}
+
+#[test]
+fn requests_for_the_openai_face_keep_their_promises() {
+    replay("openai_request", 3_000);
+}
