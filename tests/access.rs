@@ -27,5 +27,7 @@ mod matrix;
 mod permission;
 #[path = "access/reload.rs"]
 mod reload;
+#[path = "access/reload_under_load.rs"]
+mod reload_under_load;
 #[path = "access/tokens.rs"]
 mod tokens;

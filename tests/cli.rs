@@ -57,6 +57,8 @@ mod isolation;
 mod knowledge;
 #[path = "cli/knowledge_add.rs"]
 mod knowledge_add;
+#[path = "cli/knowledge_drill.rs"]
+mod knowledge_drill;
 #[path = "cli/knowledge_failures.rs"]
 mod knowledge_failures;
 #[path = "cli/knowledge_health.rs"]

@@ -4,11 +4,12 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, mpsc};
 
+use super::demo::place;
 use super::ending::INTERRUPTED;
 use super::progress;
 use crate::locked::locked;
 
-/// A file that is being made. It does not outlive an interruption.
+/// A file that is being made, or a folder that is there for a while. It does not outlive an interruption.
 pub(super) struct Unfinished;
 
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -19,6 +20,12 @@ impl Unfinished {
         if path.symlink_metadata().is_err() {
             *locked(&UNFINISHED) = Some(path.to_owned());
         }
+        Unfinished
+    }
+
+    /// A folder of our own, with all that is in it.
+    pub(super) fn folder(path: &Path) -> Unfinished {
+        *locked(&UNFINISHED) = Some(path.to_owned());
         Unfinished
     }
 }
@@ -41,7 +48,10 @@ pub(super) fn end_at_once() {
             leave_the_line();
             if let Some(path) = locked(&UNFINISHED).take() {
                 // It may not have been begun.
-                let _ = std::fs::remove_file(path);
+                let _ = match path.is_dir() {
+                    true => place::remove(&path),
+                    false => std::fs::remove_file(path),
+                };
             }
             std::process::exit(INTERRUPTED.into());
         }

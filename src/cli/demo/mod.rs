@@ -5,7 +5,7 @@
 
 mod documents;
 mod ending;
-mod place;
+pub(super) mod place;
 mod screenplay;
 mod step;
 mod teller;

@@ -77,7 +77,7 @@ impl Place {
 
 /// Removes a folder that somebody may still be writing to.
 #[expect(clippy::disallowed_methods, reason = "the program is about to end, and nothing runs beside it")]
-pub(super) fn remove(folder: &Path) -> io::Result<()> {
+pub(in crate::cli) fn remove(folder: &Path) -> io::Result<()> {
     for _ in 1..TRIES {
         match std::fs::remove_dir_all(folder) {
             Ok(()) => return Ok(()),

@@ -1,5 +1,6 @@
 //! `corbie knowledge`: looks after the file that everything is kept in.
 
+mod drill;
 mod index;
 mod repaired;
 
@@ -23,6 +24,7 @@ use crate::knowledge::store::{self, Options, Report, Store};
 Examples:
   corbie knowledge check
   corbie knowledge backup knowledge.db
+  corbie knowledge drill
   corbie knowledge restore knowledge.db")]
 pub(in crate::cli) enum Command {
     /// Read everything and tell what is wrong with it; exits with 1 if anything is
@@ -47,6 +49,14 @@ Examples:
         #[command(flatten)]
         format: Format,
     },
+    /// Try whether a backup would bring everything back, without changing anything; exits with 1 if not. Servers may go on
+    /// meanwhile
+    #[command(after_help = "\
+Examples:
+  corbie knowledge drill
+  corbie knowledge drill --from knowledge.db
+  corbie knowledge drill --json")]
+    Drill(drill::Drill),
     /// Put a backup in the place of what is there, which is kept beside it; no server may have it open
     #[command(after_help = "\
 Examples:
@@ -103,6 +113,7 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
                 out,
             )
         }
+        Command::Drill(drill) => drill::run(drill, loaded, out).await,
         Command::Restore { file, format } => {
             if !file.exists() {
                 return Err(Failure::NoBackup(one_line(&file.display().to_string())).into());

@@ -23,11 +23,7 @@ impl Store {
     /// nothing is left behind if it fails.
     pub async fn backup(&self, to: &Path) -> Result<(), Error> {
         let to = to.to_owned();
-        let copy = move |source: &rusqlite::Transaction<'_>| {
-            files::create_private(&to)?;
-            copy(source, &to).inspect_err(|_| discard(&to))
-        };
-        self.read(copy).await
+        self.read(move |source| write(source, &to)).await
     }
 
     /// Puts a backup in the place of a store that nobody has open. The backup is checked first; the store there was is
@@ -49,8 +45,14 @@ impl Store {
     }
 }
 
+/// Copies what one transaction sees into a new file.
+pub(super) fn write(source: &Connection, to: &Path) -> Result<(), Error> {
+    files::create_private(to)?;
+    copy(source, to).inspect_err(|_| discard(to))
+}
+
 /// Opens a backup if there is nothing wrong with it.
-fn sound(from: &Path) -> Result<Connection, Error> {
+pub(super) fn sound(from: &Path) -> Result<Connection, Error> {
     let metadata = std::fs::metadata(from).map_err(Error::io(from))?;
     if !metadata.is_file() {
         return Err(Error::Foreign);

@@ -1,0 +1,134 @@
+//! What stands in a store, down to the last byte and in few words, so that a copy can be compared with what it is of.
+
+use std::path::Path;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Transaction};
+use sha2::{Digest, Sha256};
+
+use super::error::Error;
+use super::{Store, backup};
+
+/// Everything in a store at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    tables: Vec<Table>,
+}
+
+/// One table. Its columns are kept: a later version adds some, which say nothing about what was copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Table {
+    name: String,
+    columns: Vec<String>,
+    rows: u64,
+    digest: [u8; 32],
+}
+
+/// What a restored store has of its own: the history that its numbers belong to.
+const OWN: &str = "meta";
+
+impl Store {
+    /// Copies the store as [`Store::backup`] does, and tells what is in the copy, as it stood in the store.
+    pub async fn backup_and_tell(&self, to: &Path) -> Result<Contents, Error> {
+        let to = to.to_owned();
+        // Both in one transaction: others may write meanwhile.
+        self.read(move |source| {
+            let contents = Contents::of(source)?;
+            backup::write(source, &to)?;
+            Ok(contents)
+        })
+        .await
+    }
+
+    /// What is in a backup, if there is nothing wrong with it.
+    pub fn contents_of(backup: &Path) -> Result<Contents, Error> {
+        Contents::of(&backup::sound(backup)?)
+    }
+
+    /// In which tables this store has something else, in sentences.
+    pub async fn differences(&self, other: Contents) -> Result<Vec<String>, Error> {
+        self.read(move |here| other.differences(here)).await
+    }
+
+    /// Chunks from all over the store, at most so many.
+    pub async fn samples(&self, most: u64) -> Result<Vec<u64>, Error> {
+        self.read(move |here: &Transaction<'_>| {
+            let all: u64 = here.query_row("SELECT count(*) FROM chunks", [], |row| row.get(0))?;
+            let mut statement = here.prepare("SELECT key FROM chunks ORDER BY key LIMIT 1 OFFSET ?1")?;
+            let places = (0..most.min(all)).map(|number| number * all / most.min(all));
+            places.map(|place| Ok(statement.query_row([place], |row| row.get(0))?)).collect()
+        })
+        .await
+    }
+}
+
+impl Contents {
+    fn of(connection: &Connection) -> Result<Contents, Error> {
+        let query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name";
+        let names: Vec<String> = texts(connection, query)?;
+        let tables = names.into_iter().filter(|name| name != OWN).map(|name| {
+            let columns = texts(connection, &format!("SELECT name FROM pragma_table_info('{name}') ORDER BY cid"))?;
+            Table::of(connection, name, columns)
+        });
+        Ok(Contents { tables: tables.collect::<Result<_, Error>>()? })
+    }
+
+    fn differences(&self, here: &Connection) -> Result<Vec<String>, Error> {
+        let mut differences = Vec::new();
+        for table in &self.tables {
+            let Table { rows, digest, .. } = Table::of(here, table.name.clone(), table.columns.clone())?;
+            if rows != table.rows {
+                differences.push(format!("`{}` has {rows} rows, and {} were copied", table.name, table.rows));
+            } else if digest != table.digest {
+                differences.push(format!("`{}` says something else than what was copied", table.name));
+            }
+        }
+        Ok(differences)
+    }
+
+    /// A word for all of it.
+    pub fn digest(&self) -> String {
+        let mut all = Sha256::new();
+        self.tables.iter().for_each(|table| all.update(table.digest));
+        all.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Table {
+    fn of(connection: &Connection, name: String, columns: Vec<String>) -> Result<Table, Error> {
+        let (mut digest, mut count) = (Sha256::new(), 0);
+        digest.update(format!("{name} {}", columns.join(" ")));
+        let query = format!("SELECT {} FROM {name} ORDER BY rowid", columns.join(", "));
+        let mut statement = connection.prepare(&query)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            count += 1;
+            for column in 0..columns.len() {
+                add(&mut digest, row.get_ref(column)?);
+            }
+        }
+        Ok(Table { name, columns, rows: count, digest: digest.finalize().into() })
+    }
+}
+
+/// Each value with its kind and its length, so that no two rows read the same.
+fn add(digest: &mut Sha256, value: ValueRef<'_>) {
+    let mut bytes = |kind: u8, bytes: &[u8]| {
+        digest.update([kind]);
+        digest.update((bytes.len() as u64).to_le_bytes());
+        digest.update(bytes);
+    };
+    match value {
+        ValueRef::Null => bytes(0, &[]),
+        ValueRef::Integer(number) => bytes(1, &number.to_le_bytes()),
+        ValueRef::Real(number) => bytes(2, &number.to_le_bytes()),
+        ValueRef::Text(text) => bytes(3, text),
+        ValueRef::Blob(blob) => bytes(4, blob),
+    }
+}
+
+fn texts(connection: &Connection, query: &str) -> Result<Vec<String>, Error> {
+    let mut statement = connection.prepare(query)?;
+    let texts = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(texts)
+}

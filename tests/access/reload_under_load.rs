@@ -1,0 +1,222 @@
+//! Files that are rewritten again and again, broken ones among them, while callers never pause (A-12).
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Operator, call, started};
+use crate::http::Client;
+use crate::process::wait_for;
+
+/// How often the files are rewritten.
+const ROUNDS: usize = 40;
+/// How many callers there are of each kind.
+const CALLERS: usize = 4;
+
+/// The files of a server, each in one of many versions.
+struct Files {
+    taxonomy: PathBuf,
+    settings: PathBuf,
+    tokens: PathBuf,
+    /// The file of tokens with the guest in it, and without.
+    guests: [String; 2],
+}
+
+/// What callers have to tell.
+#[derive(Default)]
+struct Heard {
+    answers: AtomicUsize,
+    is_over: AtomicBool,
+    /// The versions of the taxonomy that somebody was answered by.
+    versions: Mutex<Vec<usize>>,
+}
+
+/// Both categories name a model of the same version, so an answer of two versions shows.
+fn taxonomy(version: usize) -> String {
+    let category = |name: &str, word: &str| {
+        format!(
+            "  - {{name: {name}, model: gone/v{version}-{name}, words: [{word}], certain: ['^{word}$'], \
+             examples: [all about {word}s, {word} and more]}}\n"
+        )
+    };
+    format!("categories:\n{}{}", category("fruit", "apple"), category("tools", "hammer"))
+}
+
+/// Every version has one provider, named after it.
+fn provider(version: usize) -> &'static str {
+    ["alpha", "beta", "gamma"][version % 3]
+}
+
+fn settings(version: usize) -> String {
+    let name = provider(version);
+    format!("providers: {{{name}: {{type: mock}}}}\ndefaults: {{model: {name}/mock}}\n")
+}
+
+impl Files {
+    /// Puts a good version of everything in place, as programs do that write files.
+    fn write(&self, version: usize) {
+        let all = [
+            (&self.taxonomy, taxonomy(version)),
+            (&self.settings, settings(version)),
+            (&self.tokens, self.guests[version % 2].clone()),
+        ];
+        for (path, text) in all {
+            let beside = path.with_extension("new");
+            fs::write(&beside, text).unwrap();
+            fs::rename(&beside, path).unwrap();
+        }
+    }
+
+    /// Spoils one of them where it stands, as people do; says what the log calls it.
+    fn spoil(&self, number: usize) -> &'static str {
+        let (path, text, called) = [
+            (&self.taxonomy, "categories: [{name: fruit, patterns: ['(']}]", "taxonomy is"),
+            (&self.settings, "providers: {alpha: {type: none}}\n", "settings are"),
+            (&self.tokens, "half", "tokens are"),
+        ][number % 3];
+        fs::write(path, text).unwrap();
+        called
+    }
+}
+
+/// What a tool says to the holder of a token, who is never turned away.
+#[track_caller]
+fn said(client: Client, token: &str, tool: &str, arguments: &Value) -> Value {
+    let reply = call(client, token, tool, arguments);
+    assert_eq!(reply.status, 200, "{tool}: {reply:?}");
+    let said = reply.json();
+    assert_eq!(said["isError"].as_bool().unwrap_or(false), false, "{tool}: {said}");
+    said["structuredContent"].clone()
+}
+
+/// The version whose models are named, which must be the same for all.
+#[track_caller]
+fn version_of(sorted: &Value) -> usize {
+    let models: Vec<&str> =
+        sorted["results"].as_array().unwrap().iter().map(|result| result["model"].as_str().unwrap()).collect();
+    let version = |model: &str| model.strip_prefix("gone/v")?.split_once('-')?.0.parse::<usize>().ok();
+    let first = version(models[0]).unwrap_or_else(|| panic!("{sorted}"));
+    assert!(models.iter().all(|model| version(model) == Some(first)), "of two versions: {models:?}");
+    assert!(models[0].ends_with("fruit") && models[1].ends_with("tools"), "{models:?}");
+    first
+}
+
+const TEXTS: [&str; 4] = ["apple", "hammer", "apple", "hammer"];
+
+/// One answer of each kind of caller, which belongs to one version and no other.
+fn ask(kind: usize, client: Client, token: &str, heard: &Heard) {
+    match kind {
+        0 => {
+            let version = version_of(&said(client, token, "batch_categorize", &json!({ "texts": TEXTS })));
+            heard.versions.lock().unwrap().push(version);
+        }
+        1 => {
+            let route = said(client, token, "explain_route", &json!({ "prompt": "apple" }));
+            let names: Vec<&str> =
+                route["candidates"].as_array().unwrap().iter().map(|one| one["provider"].as_str().unwrap()).collect();
+            assert!(matches!(names[..], ["alpha"] | ["beta"] | ["gamma"]), "one version has one provider: {route}");
+            assert_eq!(route["category"], "fruit", "{route}");
+        }
+        2 => {
+            let listed = said(client, token, "list_providers", &json!({}));
+            let names = listed["providers"].as_array().unwrap().len();
+            assert_eq!(names, 1, "{listed}");
+        }
+        _ => {
+            let found = said(client, token, "knowledge-search", &json!({ "query": "honey of bees" }));
+            assert!(found.to_string().contains("nectar"), "{found}");
+        }
+    }
+    heard.answers.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(unix)]
+#[test]
+fn a12_files_that_change_under_load_are_taken_over_whole_and_broken_ones_not_at_all() {
+    let operator = Operator::new();
+    let (token, guest) = (operator.token("--trust trusted steady"), operator.token("guest"));
+    let tokens = operator.folder().join("corbie/tokens.json");
+    let with_guest = fs::read_to_string(&tokens).unwrap();
+    assert_eq!(operator.run("tokens revoke guest").code, Some(0));
+    let guests = [with_guest, fs::read_to_string(&tokens).unwrap()];
+    let files = Files {
+        taxonomy: operator.folder().join("t.yaml"),
+        settings: operator.folder().join("corbie.yaml"),
+        tokens,
+        guests,
+    };
+    files.write(0);
+    let setup = operator.server().variable("CORBIE_CLASSIFICATION__TAXONOMY", files.taxonomy.display());
+    let setup = setup.argument("--config").argument(files.settings.display().to_string());
+    let (mut server, client) = started(setup);
+    let document = operator.folder().join("bees.txt");
+    fs::write(&document, "Bees gather nectar and make honey of it.").unwrap();
+    said(client, &token, "knowledge-add", &json!({ "file_path": document, "async": false }));
+
+    let heard = Heard::default();
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..4 * CALLERS)
+            .map(|number| {
+                let (heard, token) = (&heard, &token);
+                scope.spawn(move || {
+                    while !heard.is_over.load(Ordering::Relaxed) {
+                        ask(number % 4, client, token, heard);
+                    }
+                })
+            })
+            .collect();
+        let over = Over(&heard);
+        for round in 1..=ROUNDS {
+            files.write(round);
+            let spoilt = (round % 2 == 0).then(|| files.spoil(round / 2));
+            server.signal("HUP");
+            if let Some(what) = spoilt {
+                server.logged(&format!("the new {what} refused and the old one"));
+            }
+            // Everybody is answered while they are read.
+            let answered = heard.answers.load(Ordering::Relaxed) + 4 * CALLERS;
+            wait_for("answers", || {
+                let failed = callers.iter().any(|caller| caller.is_finished());
+                (failed || heard.answers.load(Ordering::Relaxed) >= answered).then_some(())
+            });
+            if round % 4 == 1 {
+                wait_for("a new version", || heard.versions.lock().unwrap().contains(&round).then_some(()));
+            }
+        }
+        files.write(ROUNDS + 1);
+        server.signal("HUP");
+        in_force(client, &token, &guest, ROUNDS + 1);
+        drop(over);
+    });
+    server.signal_to_end();
+    let ended = server.end();
+    assert_eq!((ended.code, ended.err.contains("a fault of corbie itself")), (Some(0), false), "{ended:?}");
+}
+
+/// Lets the callers go, also if the test has failed.
+struct Over<'h>(&'h Heard);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits until the last version of everything counts.
+fn in_force(client: Client, token: &str, guest: &str, version: usize) {
+    wait_for("the last taxonomy", || {
+        let sorted = said(client, token, "batch_categorize", &json!({ "texts": TEXTS }));
+        (version_of(&sorted) == version).then_some(())
+    });
+    wait_for("the last providers", || {
+        let listed = said(client, token, "list_providers", &json!({}));
+        (listed["providers"][0]["name"] == provider(version)).then_some(())
+    });
+    let welcome = if version % 2 == 0 { 200 } else { 401 };
+    wait_for("the last tokens", || {
+        (call(client, guest, "list_categories", &json!({})).status == welcome).then_some(())
+    });
+}

@@ -1,0 +1,116 @@
+//! `corbie knowledge drill`: whether a backup brings everything back.
+
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::knowledge::Place;
+use crate::process::{call, wait_for};
+
+/// Folders that a drill has made and not removed.
+fn left_behind(place: &Place) -> Vec<String> {
+    let entries = std::fs::read_dir(place.storage()).map(|entries| entries.flatten().collect::<Vec<_>>());
+    let names = entries.unwrap_or_default().into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("corbie-drill-")).collect()
+}
+
+#[test]
+fn a_drill_brings_everything_back_and_leaves_nothing_behind() {
+    let place = Place::filled();
+    let ended = place.run("knowledge drill");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    let lines: Vec<&str> = ended.out.lines().collect();
+    let [copied, back, compared, asked, end] = lines[..] else { panic!("{ended:?}") };
+    assert!(copied.starts_with("copied ") && back.ends_with("as long as a restore takes"), "{ended:?}");
+    assert!(compared.starts_with("compared 2 documents, ") && compared.ends_with(": all are the same"), "{ended:?}");
+    assert!(asked.starts_with("made the index in ") && asked.contains("and found "), "{ended:?}");
+    assert_eq!(end, "nothing is wrong, and nothing was changed");
+    assert_eq!(left_behind(&place), Vec::<String>::new());
+    assert_eq!(place.json("show --json")["total_count"], 2);
+}
+
+#[test]
+fn a_drill_of_a_backup_needs_no_knowledge_base_and_tells_the_same_of_the_same() {
+    let place = Place::filled();
+    let backup = place.documents().join("backup.db").display().to_string();
+    assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
+    let live = place.json("knowledge drill --json");
+    assert_eq!((&live["success"], &live["documents"]), (&json!(true), &json!(2)), "{live}");
+    assert!(live["passages_asked"].as_u64() > Some(1) && live["passages_asked"] == live["passages_found"], "{live}");
+    let elsewhere = Place::new();
+    let kept = elsewhere.json(&format!("knowledge drill --json --from {backup}"));
+    assert_eq!((&kept["success"], &kept["sha256"]), (&json!(true), &live["sha256"]), "{kept}");
+    assert_eq!(kept["seconds"]["backup"], json!(null), "{kept}");
+    assert!(!Path::new(&elsewhere.storage()).exists(), "nothing is made where there was nothing");
+    for (command, why) in [("", "there is no knowledge base in `"), ("--from none.db", "there is no file `none.db`")] {
+        let ended = elsewhere.run(&format!("knowledge drill {command}"));
+        assert!(ended.refusal().contains(why), "{ended:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_drill_is_sound_while_a_server_adds_documents() {
+    let place = Place::filled();
+    let mut server = place.serve();
+    for number in 0..60 {
+        place.write(&format!("note-{number}.txt"), &format!("Note {number} is about the harbour of town {number}.\n"));
+    }
+    let folder = place.documents().join("documents").display().to_string();
+    let begun = server.ask(&call(2, "knowledge-import", json!({ "paths": [folder] })));
+    assert_eq!(begun["result"]["isError"], false, "{begun}");
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let drilled = place.json("knowledge drill --json");
+        assert_eq!(drilled["success"], true, "{drilled}");
+        assert_eq!(drilled["passages_asked"], drilled["passages_found"], "{drilled}");
+        seen.push(drilled["documents"].as_u64().unwrap());
+    }
+    assert!(seen[0] >= 2 && seen.is_sorted(), "{seen:?}");
+    // A drill takes nothing up that is the server's to do, and nothing is lost by it.
+    wait_for("all documents", || (place.json("show --json")["total_count"] == 62).then_some(()));
+    assert_eq!(left_behind(&place), Vec::<String>::new());
+}
+
+#[test]
+fn a_drill_tells_of_a_backup_that_is_damaged() {
+    let place = Place::filled();
+    let backup = place.documents().join("backup.db");
+    assert_eq!(place.run(&format!("knowledge backup {}", backup.display())).code, Some(0));
+    let length = std::fs::metadata(&backup).unwrap().len();
+    let mut damaged = std::fs::OpenOptions::new().write(true).open(&backup).unwrap();
+    for page in (3..length / 8192).step_by(2) {
+        damaged.seek(SeekFrom::Start(page * 8192)).unwrap();
+        damaged.write_all(&[0xa5; 64]).unwrap();
+    }
+    drop(damaged);
+    let ended = place.run(&format!("knowledge drill --from {}", backup.display()));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.out.starts_with("problem: ") && ended.out.contains("the backup: "), "{ended:?}");
+    assert!(ended.out.contains("do not rely on this backup"), "{ended:?}");
+    let told = place.json(&format!("knowledge drill --json --from {}", backup.display()));
+    assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("drill_failed")), "{told}");
+    // What is no backup at all is refused as a restore refuses it.
+    let foreign = place.run("knowledge drill --from ./bees.md");
+    assert!(foreign.refusal().contains("no knowledge base"), "{foreign:?}");
+    assert_eq!(left_behind(&place), Vec::<String>::new());
+    assert_eq!(place.json("knowledge drill --json")["success"], true, "the knowledge base itself is sound");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_drill_that_is_interrupted_leaves_nothing_behind() {
+    let place = Place::filled();
+    let mut drill = place.corbie("knowledge drill").start();
+    drill.close_stdin();
+    let began =
+        || left_behind(&place).iter().any(|name| Path::new(&place.storage()).join(name).join("knowledge").exists());
+    wait_for("the copy to be brought back, or the end", || (began() || drill.is_over()).then_some(()));
+    if !drill.is_over() {
+        drill.signal("INT");
+    }
+    let ended = drill.end();
+    assert!(matches!(ended.code, Some(0 | 130)), "{ended:?}");
+    assert_eq!(left_behind(&place), Vec::<String>::new(), "{ended:?}");
+}
