@@ -13,6 +13,7 @@ pub(super) fn hold(bytes: &[u8]) {
     wish_for_vectors(bytes);
     let Ok(received) = Received::read(Bytes::copy_from_slice(bytes)) else { return };
     assert_eq!(received.bytes(), bytes);
+    assert!(str::from_utf8(bytes).is_ok(), "what goes on as it came is text");
     let endpoint = endpoint();
     passed_on(bytes, &received.passed_on(MODEL, &endpoint, Refuses::default()));
 
@@ -40,12 +41,16 @@ pub(super) fn hold(bytes: &[u8]) {
     }
 }
 
-/// Every member but the model is the caller's.
+/// Every member is the caller's, but for the model, the wish to be told of tokens at the end of a stream, and a null.
 fn passed_on(bytes: &[u8], request: &Request) {
     // What is nested too deeply to be read goes on as it came.
     let Some(mut came) = object(bytes) else { return };
-    let sent = object(request.body()).expect("an object is sent");
+    let mut sent = object(request.body()).expect("an object is sent");
     came.insert("model".to_owned(), MODEL.into());
+    came.retain(|name, value| name != "stream" || !value.is_null());
+    for body in [&mut came, &mut sent] {
+        body.remove("stream_options");
+    }
     assert_eq!(sent, came);
 }
 

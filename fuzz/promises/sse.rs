@@ -39,11 +39,11 @@ fn simple(bytes: &[u8]) -> Vec<Event> {
     let Some((lines, _unfinished)) = text.rsplit_once('\n') else { return Vec::new() };
     let (mut events, mut name, mut data) = (Vec::new(), String::new(), Vec::new());
     for line in lines.split('\n') {
-        let line = line.strip_prefix('\u{feff}').unwrap_or(line);
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let marked = line.strip_prefix('\u{feff}').unwrap_or(line);
+        let (field, value) = marked.split_once(':').unwrap_or((marked, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "" if !line.starts_with(':') => {
+            _ if line.is_empty() => {
                 let event = Event { name: std::mem::take(&mut name), data: data.join("\n") };
                 if !std::mem::take(&mut data).is_empty() {
                     events.push(event);

@@ -1,7 +1,8 @@
 //! Replays what fuzzing starts from and what it found, and a slice of new inputs made of it.
 //!
 //! Every crate with targets includes this file in a test. The fuzzer itself needs a build of its own and takes as long as
-//! one likes (`tests/fuzz/run`); this runs with all other tests, and each run tries the same inputs.
+//! one likes (`tests/fuzz/run`); this runs with all other tests, and each run tries the same inputs. `CORBIE_CHANGED_INPUTS`
+//! tries another number of them.
 
 use std::panic::{RefUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ pub(crate) fn replay(corpus: &Path, changed: u64, hold: impl Fn(&[u8]) + RefUnwi
     for (path, input) in &inputs {
         assert!(catch_unwind(|| hold(input)).is_ok(), "{}", path.display());
     }
-    for number in 0..changed {
+    let wanted = std::env::var("CORBIE_CHANGED_INPUTS").ok().and_then(|number| number.parse().ok());
+    for number in 0..wanted.unwrap_or(changed) {
         let (path, input) = changed_input(&inputs, number);
         if catch_unwind(|| hold(&input)).is_err() {
             let kept = std::env::temp_dir().join(format!("corbie-fuzz-{number}"));

@@ -15,7 +15,7 @@ fn replay(target: &str, changed: u64) {
 
 #[test]
 fn streams_of_events_keep_their_promises() {
-    replay("sse", 5_000);
+    replay("sse", 10_000);
 }
 
 #[test]
@@ -25,15 +25,15 @@ fn settings_keep_their_promises() {
 
 #[test]
 fn categories_keep_their_promises() {
-    replay("taxonomy", 500);
+    replay("taxonomy", 3_000);
 }
 
 #[test]
 fn answers_of_providers_keep_their_promises() {
-    replay("answers", 5_000);
+    replay("answers", 10_000);
 }
 
 #[test]
 fn requests_for_the_openai_face_keep_their_promises() {
-    replay("openai_request", 3_000);
+    replay("openai_request", 6_000);
 }

@@ -35,7 +35,7 @@ pub(super) fn list(body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Erro
 fn model(model: &Value) -> Option<ModelInfo> {
     let text = |member: &str| model.get(member).and_then(Value::as_str).map(str::to_owned);
     Some(ModelInfo {
-        id: text("id")?,
+        id: text("id").filter(|id| !id.is_empty())?,
         name: text("display_name"),
         context: model.get("max_input_tokens").and_then(Value::as_u64),
         output: model.get("max_tokens").and_then(Value::as_u64),

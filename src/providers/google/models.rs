@@ -27,9 +27,10 @@ fn answers(model: &Object) -> bool {
 
 fn model(model: &Object) -> Option<ModelInfo> {
     let name = text(model, "name")?;
+    let id = Some(name.strip_prefix("models/").unwrap_or(name)).filter(|id| !id.is_empty())?;
     let thinks = member(model, "thinking").and_then(Value::as_bool);
     Some(ModelInfo {
-        id: name.strip_prefix("models/").unwrap_or(name).to_owned(),
+        id: id.to_owned(),
         name: text(model, "displayName").map(str::to_owned),
         context: member(model, "inputTokenLimit").and_then(Value::as_u64),
         output: member(model, "outputTokenLimit").and_then(Value::as_u64),

@@ -80,7 +80,8 @@ struct OfCompletion {
 
 /// The tokens of an answer that lacks nothing.
 pub(super) fn usage(body: &[u8]) -> Option<Usage> {
-    let Answer { choices, usage, .. } = serde_json::from_slice(body).ok()?;
+    // What is skipped is not looked at, and clients stumble over what is no text.
+    let Answer { choices, usage, .. } = serde_json::from_str(str::from_utf8(body).ok()?).ok()?;
     choices.iter().any(|choice| choice.index == 0).then(|| Usage {
         prompt: usage.prompt_tokens,
         completion: usage.completion_tokens,
@@ -166,6 +167,15 @@ mod tests {
         quiet["choices"][0]["message"]["content"] = Value::Null;
         quiet["usage"] = json!({ "prompt_tokens": 1, "completion_tokens": 1, "prompt_tokens_details": null });
         assert!(of(&quiet).is_some());
+    }
+
+    #[test]
+    fn one_that_is_no_text_has_to_be_read_even_where_nobody_looks() {
+        let mut body = answer().to_string().replace("[1]", "\"!\"").into_bytes();
+        assert!(usage(&body).is_some());
+        let place = body.iter().position(|byte| *byte == b'!').unwrap();
+        body[place] = 0xff;
+        assert_eq!(usage(&body), None);
     }
 
     #[test]
