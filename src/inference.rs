@@ -186,6 +186,11 @@ impl Inference {
         self.0.settings.threads()
     }
 
+    /// How long a model may be at a few texts.
+    pub fn limit(&self) -> Duration {
+        self.0.settings.timeout.get()
+    }
+
     /// The model in use; none before the first text.
     pub fn loaded(&self) -> Option<Loaded> {
         locked(&self.0.loaded).clone()

@@ -37,8 +37,8 @@ pub(in crate::classify) async fn make(
     let mut why = None;
     if let (config::Method::Model, Some(path)) = (settings.method, &settings.model.path) {
         let (path, max_tokens) = (path.clone(), settings.model.max_tokens);
-        let (threads, copy) = (inference.threads(), taxonomy.clone());
-        let opened = tokio::task::spawn_blocking(move || Sequence::open(&path, max_tokens, threads, &copy));
+        let (threads, limit, copy) = (inference.threads(), inference.limit(), taxonomy.clone());
+        let opened = tokio::task::spawn_blocking(move || Sequence::open(&path, max_tokens, threads, limit, &copy));
         match opened.await {
             Ok(Ok(sequence)) => return (Method::Sequence(sequence), None),
             Ok(Err(error)) => why = Some(error.to_string()),
