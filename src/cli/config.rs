@@ -186,7 +186,8 @@ fn child(value: &Value, indent: usize, out: &mut dyn Write) -> io::Result<()> {
 
 fn plain(scalar: &Value) -> String {
     match scalar {
-        Value::String(text) => word(text),
+        // As a file has it: read again, it would stand for a variable.
+        Value::String(text) => word(&text.replace("${", "$${")),
         other => other.to_string(),
     }
 }
