@@ -70,11 +70,14 @@ fn rendered(answer: &Completion) {
 
 /// The names of the tools that are called, in order.
 fn calls(answer: &Completion) -> Vec<&str> {
-    let call = |part| match part {
-        Part::ToolCall { name, .. } => Some(name.as_str()),
-        _ => None,
-    };
-    answer.parts.iter().filter_map(call).collect()
+    answer
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::ToolCall { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+        .collect()
 }
 
 fn decoder(who: u8) -> Decoder {
