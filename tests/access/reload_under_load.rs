@@ -88,7 +88,7 @@ fn said(client: Client, token: &str, tool: &str, arguments: &Value) -> Value {
     let reply = call(client, token, tool, arguments);
     assert_eq!(reply.status, 200, "{tool}: {reply:?}");
     let said = reply.json();
-    assert_eq!(said["isError"].as_bool().unwrap_or(false), false, "{tool}: {said}");
+    assert!(!said["isError"].as_bool().unwrap_or(false), "{tool}: {said}");
     said["structuredContent"].clone()
 }
 
