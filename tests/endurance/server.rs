@@ -150,7 +150,7 @@ impl Drop for Server {
 pub(crate) struct Holds {
     pub(crate) files: usize,
     pub(crate) threads: usize,
-    /// In KiB.
+    /// Its own, in KiB: not what it maps of files, which is everybody's.
     pub(crate) memory: usize,
 }
 
@@ -163,7 +163,7 @@ impl Holds {
             let line = status.lines().find_map(|line| line.strip_prefix(key))?;
             line.trim().trim_end_matches(" kB").parse().ok()
         };
-        Some(Holds { files, threads: number("Threads:")?, memory: number("VmRSS:")? })
+        Some(Holds { files, threads: number("Threads:")?, memory: number("RssAnon:")? })
     }
 }
 

@@ -15,6 +15,10 @@ const PAGE: u32 = 8192;
 /// The log is cut to this once it has been written back.
 const LOG: u32 = 4 << 20;
 
+/// What it keeps of the file, in KiB. More would only make the program larger the longer it runs: what is read often is in the
+/// index, and the system keeps the file.
+const CACHE: i32 = 4 << 10;
+
 /// A connection that writes. The file must be there, if only empty.
 pub(super) fn writer(path: &Path, patience: Duration) -> Result<Connection, Error> {
     let connection = open(path, patience)?;
@@ -31,7 +35,7 @@ pub(super) fn writer(path: &Path, patience: Duration) -> Result<Connection, Erro
     connection.pragma_update(None, "fullfsync", "ON")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update_and_check(None, "secure_delete", "FAST", |_| Ok(()))?;
-    connection.pragma_update(None, "cache_size", -16 * 1024)?;
+    connection.pragma_update(None, "cache_size", -CACHE)?;
     Ok(connection)
 }
 

@@ -72,7 +72,7 @@ impl Soak {
         let points: Vec<String> = self.held.iter().map(point).collect();
         let mut picture = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <title>Memory of the server at rest, in MiB, over minutes</title>\n\
+             <title>Own memory of the server at rest, in MiB, over minutes</title>\n\
              <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n"
         );
         for step in 0..=4 {
