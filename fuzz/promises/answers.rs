@@ -46,7 +46,9 @@ fn whole(who: u8, head: Head<'_>, body: &[u8]) {
     {
         assert!(str::from_utf8(body).is_ok(), "what goes on as it came is text");
         // Numbers that nobody looks at may be too large to be read.
-        assert!(answer.as_ref().is_ok_and(|read| read.usage == usage) || serde_json::from_slice::<Value>(body).is_err());
+        assert!(
+            answer.as_ref().is_ok_and(|read| read.usage == usage) || serde_json::from_slice::<Value>(body).is_err()
+        );
     }
     match answer {
         Ok(answer) => rendered(&answer),
