@@ -122,7 +122,8 @@ impl Pdfium {
 
 impl Open {
     fn new(handle: Handle, close: unsafe extern "C" fn(Handle)) -> Option<Open> {
-        (!handle.is_null()).then_some(Open { handle, close })
+        // Made only where there is something: what is made is closed.
+        (!handle.is_null()).then(|| Open { handle, close })
     }
 }
 

@@ -17,11 +17,14 @@ struct Answer {
 const INTERNAL: i64 = -32603;
 
 impl Answers {
-    /// Reads until the bytes end; with `only_first`, where what follows cannot be told apart.
+    /// Reads until the bytes end; with `only_first`, where what follows cannot be told apart, no further than one head.
     pub(super) fn read(mut bytes: &[u8], only_first: bool) -> Answers {
         let mut answers = Answers::default();
         while !bytes.is_empty() {
-            let (answer, rest) = Answer::read(bytes);
+            let (mut answer, rest) = Answer::read(bytes);
+            if only_first {
+                answer.body.clear();
+            }
             let is_http = answer.status != 101;
             answers.0.push(answer);
             if only_first || !is_http {
