@@ -33,8 +33,9 @@ impl Report {
     /// One line for whoever waits.
     pub(crate) fn so_far(&self, after: Duration) -> String {
         let Tally { said, refused, lost, .. } = &self.calls;
+        let memory = self.soak.memory().map_or(0, |[_, _, last]| last);
         format!(
-            "{} rounds after {} s: {said} calls answered, {refused} refused, {lost} lost",
+            "{} rounds after {} s: {said} calls answered, {refused} refused, {lost} lost, {memory} MiB held",
             self.rounds,
             after.as_secs()
         )
