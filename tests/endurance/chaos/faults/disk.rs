@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -16,6 +17,8 @@ use crate::server::{PATIENCE, Server};
 /// Enough for what the clients write, and for what each chunk takes that was there before.
 const SIZE: usize = 96 << 20;
 const SIZE_OF_A_CHUNK: usize = 20 << 10;
+/// How long the tracer has to let go of what it traces.
+const LETS_GO: Duration = Duration::from_secs(2);
 const BALLAST: &str = "ballast";
 
 #[derive(Debug)]
@@ -96,13 +99,13 @@ pub(super) fn read_only(world: &mut World, chance: &mut Chance) -> Result<(), St
         return Err("the disk cannot be made read-only".to_owned());
     }
     let child = program.serve().map_err(|error| error.to_string())?;
-    let until = std::time::Instant::now() + PATIENCE;
+    let until = Instant::now() + PATIENCE;
     let mut face = crate::faces::plain(program.address);
     let answer = loop {
         match face.call("classify_text", &json!({ "text": "i was charged twice" }), PATIENCE) {
             Outcome::Said(said) => break Ok(said),
-            other if std::time::Instant::now() > until => break Err(other),
-            _ => std::thread::sleep(std::time::Duration::from_millis(20)),
+            other if Instant::now() > until => break Err(other),
+            _ => std::thread::sleep(Duration::from_millis(20)),
         }
     };
     let added =
@@ -141,8 +144,13 @@ pub(super) fn slow(world: &mut World, chance: &mut Chance) -> Result<(), String>
         .spawn()
         .map_err(|error| format!("strace: {error}"))?;
     std::thread::sleep(a_while(chance));
-    // Asked to end it lets go of the program; killed it would too, but at a worse moment.
+    // Asked to end it lets go of the program. It may miss that a child was being started, and wait for ever: killed it
+    // lets go, too.
     let _ = kill_process(Pid::from_child(&tracer), Signal::INT);
-    let _ = tracer.wait();
+    let until = Instant::now() + LETS_GO;
+    while matches!(tracer.try_wait(), Ok(None)) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop_now(tracer);
     world.server()?.wait_for_answer()
 }
