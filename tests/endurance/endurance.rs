@@ -6,6 +6,7 @@
 
 mod chance;
 mod chaos;
+mod commands;
 mod faces;
 mod http;
 mod load;

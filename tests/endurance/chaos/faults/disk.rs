@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::{World, a_while};
 use crate::chance::Chance;
+use crate::commands::succeeds;
 use crate::outcome::Outcome;
 use crate::server::{PATIENCE, Server};
 
@@ -31,7 +32,7 @@ impl Disk {
     pub(crate) fn mount(place: &Path, chunks: usize) -> Option<Disk> {
         fs::create_dir_all(place).ok()?;
         let size = format!("size={}", SIZE + chunks * SIZE_OF_A_CHUNK);
-        let mounted = run(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "corbie-chaos"]).arg(place));
+        let mounted = succeeds(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "corbie-chaos"]).arg(place));
         mounted.then(|| Disk { place: place.to_owned() })
     }
 
@@ -48,20 +49,14 @@ impl Disk {
     }
 
     fn remount(&self, how: &str) -> bool {
-        run(Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.place))
+        succeeds(Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.place))
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        run(Command::new("umount").arg("-l").arg(&self.place));
+        succeeds(Command::new("umount").arg("-l").arg(&self.place));
     }
-}
-
-/// Whether a command was content.
-pub(super) fn run(command: &mut Command) -> bool {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
 }
 
 fn disk(world: &World) -> Result<&Disk, String> {
@@ -126,7 +121,7 @@ pub(super) fn read_only(world: &mut World, chance: &mut Chance) -> Result<(), St
 }
 
 pub(super) fn can_trace() -> bool {
-    run(Command::new("strace").args(["-o", "/dev/null", "true"]))
+    succeeds(Command::new("strace").args(["-o", "/dev/null", "true"]))
 }
 
 /// Every call that waits for the disk waits longer, for as long as somebody looks on.

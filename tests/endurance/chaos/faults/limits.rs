@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::{World, a_while};
 use crate::chance::Chance;
+use crate::commands::succeeds;
 use crate::server::Server;
 
 /// One limit, as `prlimit` and as the kernel call it.
@@ -19,7 +20,7 @@ const MEMORY: Limit = Limit { option: "as", line: "Max address space" };
 const THREADS: Limit = Limit { option: "nproc", line: "Max processes" };
 
 pub(super) fn impossible() -> Option<String> {
-    let works = super::disk::run(Command::new("prlimit").arg("--version"));
+    let works = succeeds(Command::new("prlimit").arg("--version"));
     (!works).then(|| "needs prlimit".to_owned())
 }
 
@@ -66,7 +67,7 @@ impl Limit {
             // Whoever it belongs to may do so without further rights.
             command.uid(user).gid(user);
         }
-        match super::disk::run(&mut command) {
+        match succeeds(&mut command) {
             true => Ok(()),
             false => Err(format!("prlimit cannot set {} to {most}", self.option)),
         }

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::{World, a_while};
 use crate::chance::Chance;
+use crate::commands::succeeds;
 
 /// Says that this process has a network of its own; `tests/endurance/run` sets it.
 const OWN_NETWORK: &str = "ENDURANCE_OWN_NETWORK";
@@ -79,7 +80,7 @@ fn nft(what: &str) -> Result<(), String> {
 }
 
 fn tool(name: &str, words: &[&str]) -> Result<(), String> {
-    match super::disk::run(Command::new(name).args(words)) {
+    match succeeds(Command::new(name).args(words)) {
         true => Ok(()),
         false => Err(format!("{name} {} failed", words.join(" "))),
     }
