@@ -8,6 +8,7 @@ mod chance;
 mod chaos;
 mod commands;
 mod faces;
+mod files;
 mod http;
 mod load;
 mod outcome;

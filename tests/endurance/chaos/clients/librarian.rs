@@ -1,8 +1,7 @@
 //! Adds, changes, removes and finds documents in a knowledge base of its own, and knows what has to be there.
 
-use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use super::{Broken, Came, Client, Hand, PATIENCE, Seen};
 use crate::chaos::books::{Books, Version};
 use crate::chaos::texts;
+use crate::files::replace;
 use crate::http::{Line, Request};
 use crate::outcome::Outcome;
 use crate::program::Program;
@@ -64,7 +64,7 @@ impl Librarian {
             }
         } else {
             let path = self.files.join(self.name(document));
-            write(&path, &text).map_err(|error| Broken(format!("{}: {error}", path.display())))?;
+            replace(&path, &text).map_err(|error| Broken(format!("{}: {error}", path.display())))?;
             path.display().to_string()
         };
         let is_promise = hand.chance.once_in(2);
@@ -313,11 +313,4 @@ impl Client for Librarian {
 fn is_of_the_disk(said: &Value) -> bool {
     said.to_string().contains("no room left")
         || said["error"].as_str().is_some_and(|error| error.starts_with("storage"))
-}
-
-/// A file that is half written is nobody's document.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let half = path.with_extension("half");
-    fs::write(&half, text)?;
-    fs::rename(half, path)
 }

@@ -1,12 +1,12 @@
 //! Settings that are written anew while everybody works, right ones and broken ones.
 
 use std::fs;
-use std::path::Path;
 
 use rustix::process::{Signal, kill_process};
 
 use super::{World, a_while};
 use crate::chance::Chance;
+use crate::files::replace;
 
 /// What somebody leaves behind who saves a file that is not finished.
 const BROKEN: [&str; 4] = ["\n  : [", "\nno_such_section: 1\n", "\ntrust: { all: perhaps }\n", "\u{0}"];
@@ -27,11 +27,4 @@ pub(super) fn settings(world: &mut World, chance: &mut Chance) -> Result<(), Str
     }
     outcome?;
     world.server()?.wait_for_answer()
-}
-
-/// Whole at every moment: a file that is empty for an instant is settings, too, and whoever starts then has the defaults.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let beside = path.with_extension("new");
-    fs::write(&beside, text)?;
-    fs::rename(beside, path)
 }
