@@ -221,6 +221,8 @@ impl Inference {
         if let Some(owner) = owner.as_ref().filter(|owner| owner.is_there()) {
             return Ok(owner.clone());
         }
+        // Let go of first: one that came back while it was given up ends when nobody can ask it any more.
+        *owner = None;
         if shared.stuck.load(Ordering::Relaxed) >= MOST_STUCK {
             return Err(Error::Stuck(shared.settings.timeout.get()));
         }

@@ -273,7 +273,7 @@ impl Working {
             return Err(Error::Stopped);
         }
         let (settings, facts, embedder) = (&self.model.settings, &self.model.loaded, &mut self.embedder);
-        let open = &self.model.open;
+        let (open, given_up) = (&self.model.open, &self.given_up);
         self.turns.fetch_add(1, Ordering::Relaxed);
         let ran = catch_unwind(AssertUnwindSafe(|| {
             let embedder = match embedder {
@@ -282,13 +282,17 @@ impl Working {
                     let started = Instant::now();
                     let opened = none.insert(open(settings)?);
                     tracing::debug!(model = %opened.id(), milliseconds = started.elapsed().as_millis(), "model loaded");
-                    *locked(facts) = Some(Loaded {
-                        id: opened.id().clone(),
-                        dimension: opened.dimension(),
-                        max_tokens: opened.max_tokens(),
-                        english_only: opened.is_english_only(),
-                        tokenizer: opened.tokenizer(),
-                    });
+                    let mut facts = locked(facts);
+                    // Another one is in use by now, and may be another model.
+                    if !given_up.is_cancelled() {
+                        *facts = Some(Loaded {
+                            id: opened.id().clone(),
+                            dimension: opened.dimension(),
+                            max_tokens: opened.max_tokens(),
+                            english_only: opened.is_english_only(),
+                            tokenizer: opened.tokenizer(),
+                        });
+                    }
                     opened
                 }
             };

@@ -22,6 +22,7 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
     let path = folder.join(format!("{}.socket", std::process::id()));
     let bound = private_folder(&folder).and_then(|()| {
         let _ = std::fs::remove_file(&path);
+        remove_the_dead(&folder);
         tokio::net::UnixListener::bind(&path)
     });
     match bound {
@@ -33,6 +34,19 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
         }
         // A path may be too long for a socket; the command line then opens the knowledge base itself.
         Err(error) => tracing::debug!(%error, "there is no socket for the command line"),
+    }
+}
+
+/// Removes the sockets of processes that were killed: desktops start many, and seldom ask over one.
+#[cfg(unix)]
+fn remove_the_dead(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if std::os::unix::net::UnixStream::connect(&path)
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+        {
+            let _ = std::fs::remove_file(&path);
+        }
     }
 }
 

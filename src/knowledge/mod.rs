@@ -293,11 +293,12 @@ impl Knowledge {
                     library.catch_up().await?;
                 }
                 if look % PRUNE_EVERY == 1 {
-                    let mut uploads = Duration::MAX;
-                    if clock.is_believed() {
-                        store.prune_tasks(date::now(), keep).await?;
-                        uploads = self.0.settings.keep_uploads.get();
-                    }
+                    // Bounds of number hold whatever the clock says.
+                    let (keep, uploads) = match clock.is_believed() {
+                        true => (keep, self.0.settings.keep_uploads.get()),
+                        false => (Duration::MAX, Duration::MAX),
+                    };
+                    store.prune_tasks(date::now(), keep).await?;
                     let folder = store.folder().to_owned();
                     let named = store.uploads().await?;
                     blocking(move || upload::sweep(&folder, uploads, &named)).await?;
