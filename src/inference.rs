@@ -5,6 +5,7 @@
 //! one whose texts the model fails on fails alone. A model that does not come back is given up, and another takes its
 //! place.
 
+mod aside;
 mod metrics;
 mod owner;
 
@@ -19,6 +20,7 @@ use quick_cache::sync::Cache;
 use crate::config::inference as config;
 use crate::gauges;
 use crate::locked::locked;
+pub use aside::Aside;
 use metrics::Metrics;
 use owner::{Model, Owner};
 
@@ -33,6 +35,7 @@ struct Shared {
     owner: Mutex<Option<Owner>>,
     /// How many were given up and have not come back.
     stuck: Arc<AtomicUsize>,
+    aside: Aside,
     loaded: Arc<Mutex<Option<Loaded>>>,
     metrics: Metrics,
     /// The last queries, where one question is looked at more than once.
@@ -67,7 +70,9 @@ pub enum Error {
     Replaced,
     #[error("the model stopped unexpectedly; the texts have no vectors")]
     Stopped,
-    /// The model was given up, and another has its place.
+    #[error("no turn at the model came within {0:?}, so many others wait for it; try again")]
+    Crowded(Duration),
+    /// The model was given up.
     #[error("the model was at the texts for {0:?} and did not come back; try again, or raise `inference.timeout`")]
     Stuck(Duration),
 }
@@ -99,14 +104,14 @@ impl Inference {
 
     fn with(settings: config::Inference, open: Open, queries: Option<Cache<Box<str>, Embedding>>) -> Inference {
         let (owner, stuck) = (Mutex::default(), Arc::default());
-        let (loaded, metrics) = (Arc::default(), Metrics::default());
+        let (aside, loaded, metrics) = (Aside::new(settings.timeout.get()), Arc::default(), Metrics::default());
         warn_of_unused(&settings);
         if settings.device == config::Device::Gpu {
             tracing::warn!(
                 "`inference.device` is `gpu`, but this build has no runtime for one; models run on the processor"
             );
         }
-        Inference(Arc::new(Shared { settings, open, owner, stuck, loaded, metrics, queries }))
+        Inference(Arc::new(Shared { settings, open, owner, stuck, aside, loaded, metrics, queries }))
     }
 
     /// Embeds texts, in their order. Dropping the future takes back what has not been run.
@@ -186,9 +191,9 @@ impl Inference {
         self.0.settings.threads()
     }
 
-    /// How long a model may be at a few texts.
-    pub fn limit(&self) -> Duration {
-        self.0.settings.timeout.get()
+    /// Where classifiers of one's own are run.
+    pub fn aside(&self) -> &Aside {
+        &self.0.aside
     }
 
     /// The model in use; none before the first text.
@@ -203,8 +208,8 @@ impl Inference {
         let inference = self.clone();
         let texts = move || gauges::single(inference.texts_waiting());
         gauges::register(registry, "texts_waiting", "Texts that wait for the models, or that they are at", texts);
-        let stuck = self.0.stuck.clone();
-        let stuck = move || gauges::single(stuck.load(Ordering::Relaxed));
+        let (stuck, aside) = (self.0.stuck.clone(), self.0.aside.clone());
+        let stuck = move || gauges::single(stuck.load(Ordering::Relaxed) + aside.stuck());
         gauges::register(registry, "stuck", "Threads that were given up and have not come back", stuck);
     }
 
@@ -295,7 +300,7 @@ impl Error {
         match self {
             Error::Text { index, reason } => Error::Text { index: before + index, reason },
             Error::Unusable { model, index, reason } => Error::Unusable { model, index: before + index, reason },
-            Error::Model(_) | Error::Replaced | Error::Stopped | Error::Stuck(_) => self,
+            Error::Model(_) | Error::Replaced | Error::Stopped | Error::Crowded(_) | Error::Stuck(_) => self,
         }
     }
 }

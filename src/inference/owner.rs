@@ -149,7 +149,7 @@ impl Watch {
     fn give_up(&self, limit: Duration) {
         self.stuck.fetch_add(1, Ordering::Relaxed);
         supervised::note(Name("embedding model"));
-        tracing::error!(?limit, "the embedding model does not come back; it is given up and loaded anew");
+        tracing::error!(?limit, "the embedding model does not come back, and is given up");
         self.given_up.cancel();
         self.room.close();
     }
@@ -221,7 +221,7 @@ impl Working {
             return;
         }
         let several = together.len() > 1;
-        let mut vectors = self.contained(|embedder| embedder.run(&texts)).map(Vec::into_iter);
+        let mut vectors = self.run(&texts).map(Vec::into_iter);
         for (job, count) in together {
             let share = match &mut vectors {
                 Ok(vectors) => Ok(vectors.by_ref().take(count).collect()),
@@ -236,7 +236,18 @@ impl Working {
     /// Embeds a caller's next texts apart from everyone else's. They are read again, as the model may be a new one.
     fn alone(&mut self, job: &Job, count: usize) -> Result<Vec<Embedding>, Error> {
         let texts = self.read(job, count)?;
-        self.contained(|embedder| embedder.run(&texts)).map_err(|error| error.counted_from(job.done.len()))
+        self.run(&texts).map_err(|error| error.counted_from(job.done.len()))
+    }
+
+    /// Runs the model. It has its time for each text and not for all of them: a large one may well need minutes for a
+    /// batch.
+    fn run(&mut self, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
+        let turns = self.turns.clone();
+        // Two, so that it is seen at work as before.
+        let goes_on = move || {
+            turns.fetch_add(2, Ordering::Relaxed);
+        };
+        self.contained(|embedder| embedder.run_telling(texts, &goes_on))
     }
 
     /// Adds vectors to those a caller has. It is answered once they are all there; until then, its job comes back.

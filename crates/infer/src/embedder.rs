@@ -182,20 +182,31 @@ impl Embedder {
 
     /// The second half: runs the model.
     pub fn run(&self, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
+        self.run_telling(texts, &|| {})
+    }
+
+    /// The same; `goes_on` is called after every few texts, by whichever thread has done them.
+    pub fn run_telling(&self, texts: &[Tokens], goes_on: &(dyn Fn() + Sync)) -> Result<Vec<Embedding>, Error> {
         for (index, text) in texts.iter().enumerate() {
             self.reader.check(text.ids.len(), index)?;
         }
         match &self.engine {
             Engine::Network { network, most_tokens_at_once } => {
-                self.run_by_length(network, *most_tokens_at_once, texts)
+                self.run_by_length(network, *most_tokens_at_once, texts, goes_on)
             }
             #[cfg(target_arch = "x86_64")]
-            Engine::MiniLm(minilm) => self.run_side_by_side(minilm, texts),
+            Engine::MiniLm(minilm) => self.run_side_by_side(minilm, texts, goes_on),
         }
     }
 
     /// Texts of one length are run together, since that takes no padding.
-    fn run_by_length(&self, network: &Network, most_tokens: usize, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
+    fn run_by_length(
+        &self,
+        network: &Network,
+        most_tokens: usize,
+        texts: &[Tokens],
+        goes_on: &(dyn Fn() + Sync),
+    ) -> Result<Vec<Embedding>, Error> {
         let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (index, text) in texts.iter().enumerate() {
             by_length.entry(text.ids.len()).or_default().push(index);
@@ -205,6 +216,7 @@ impl Embedder {
             for indices in indices.chunks((most_tokens / length).max(1)) {
                 let ids: Vec<&[u32]> = indices.iter().map(|index| &*texts[*index].ids).collect();
                 let output = network.run(&ids).map_err(|reason| self.failed(reason))?;
+                goes_on();
                 let rows = output.numbers.chunks_exact(output.rows_per_text * output.width);
                 for (index, rows) in indices.iter().zip(rows) {
                     embeddings[*index] = Some(self.pooled(rows, output.width, &texts[*index], *index)?);
@@ -216,9 +228,15 @@ impl Embedder {
 
     #[cfg(target_arch = "x86_64")]
     /// Each text by itself, on as many threads as there are texts and cores for it.
-    fn run_side_by_side(&self, minilm: &MiniLm, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
+    fn run_side_by_side(
+        &self,
+        minilm: &MiniLm,
+        texts: &[Tokens],
+        goes_on: &(dyn Fn() + Sync),
+    ) -> Result<Vec<Embedding>, Error> {
         let embed = |(index, text): (usize, &Tokens)| {
             let states = minilm.states(&text.ids).map_err(|reason| self.failed(reason))?;
+            goes_on();
             self.pooled(&states, minilm::WIDTH, text, index)
         };
         let tokens: usize = texts.iter().map(|text| text.ids.len()).sum();

@@ -380,3 +380,20 @@ fn a_model_that_claims_to_be_huge_or_endlessly_deep_is_refused() {
     write(&folder, "model.onnx", &[number(1, 8), bytes(7, &graph)].concat());
     assert_refused(&folder, "nested too deeply");
 }
+
+#[test]
+fn it_tells_after_every_text_that_it_goes_on() {
+    let folder = folder(&Table::default());
+    let embedder = open(&folder, FolderOptions::default()).expect("it opens");
+    let texts: Vec<Tokens> = ["one", "two", "one two three"]
+        .iter()
+        .enumerate()
+        .map(|(index, text)| embedder.read(text, Purpose::Passage, index).expect("tokens"))
+        .collect();
+    let told = std::sync::atomic::AtomicUsize::new(0);
+    let goes_on = || {
+        told.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    };
+    let embedded = embedder.run_telling(&texts, &goes_on).expect("vectors");
+    assert_eq!((embedded.len(), told.into_inner()), (3, 3), "whoever watches it gives it time for each");
+}

@@ -37,12 +37,12 @@ pub(in crate::classify) async fn make(
     let mut why = None;
     if let (config::Method::Model, Some(path)) = (settings.method, &settings.model.path) {
         let (path, max_tokens) = (path.clone(), settings.model.max_tokens);
-        let (threads, limit, copy) = (inference.threads(), inference.limit(), taxonomy.clone());
-        let opened = tokio::task::spawn_blocking(move || Sequence::open(&path, max_tokens, threads, limit, &copy));
-        match opened.await {
+        let (threads, aside, copy) = (inference.threads(), inference.aside().clone(), taxonomy.clone());
+        let opened = move || Sequence::open(&path, max_tokens, threads, aside, &copy);
+        match inference.aside().run(opened).await {
             Ok(Ok(sequence)) => return (Method::Sequence(sequence), None),
             Ok(Err(error)) => why = Some(error.to_string()),
-            Err(_) => why = Some("the model could not be opened".into()),
+            Err(error) => why = Some(format!("the model could not be opened: {error}")),
         }
     }
     let learned = match before.and_then(|before| before.reused(taxonomy)) {
