@@ -22,12 +22,15 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
     let path = folder.join(format!("{}.socket", std::process::id()));
     let bound = private_folder(&folder).and_then(|()| {
         let _ = std::fs::remove_file(&path);
-        remove_the_dead(&folder);
         tokio::net::UnixListener::bind(&path)
     });
     match bound {
         Ok(listener) => {
             let _gone = RemoveOnDrop(path);
+            // Desktops start many processes and kill them, and seldom does anybody ask over a socket.
+            for path in sockets(&storage) {
+                drop(reach(&path).await);
+            }
             if let Err(error) = unix::serve(&server, listener, TrustLevel::Trusted).await {
                 tracing::warn!(%error, "the socket for the command line is closed");
             }
@@ -37,41 +40,38 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
     }
 }
 
-/// Removes the sockets of processes that were killed: desktops start many, and seldom ask over one.
-#[cfg(unix)]
-fn remove_the_dead(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        if std::os::unix::net::UnixStream::connect(&path)
-            .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
-        {
-            let _ = std::fs::remove_file(&path);
-        }
-    }
-}
-
 #[cfg(not(unix))]
 pub async fn serve(_: Knowledge, _: Server) {}
 
 /// A server that has the knowledge base of a storage open, if one answers.
 #[cfg(unix)]
 pub async fn connect(storage: &Path) -> Option<LineClient> {
-    let entries = std::fs::read_dir(storage.join(SOCKETS)).ok()?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
-        match tokio::net::UnixStream::connect(&path).await {
-            Ok(stream) => {
-                let (reader, writer) = stream.into_split();
-                return Some(LineClient::over(reader, writer, |_, _| {}));
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                let _ = std::fs::remove_file(&path);
-            }
-            Err(_) => {}
+    for path in sockets(storage) {
+        if let Some(stream) = reach(&path).await {
+            let (reader, writer) = stream.into_split();
+            return Some(LineClient::over(reader, writer, |_, _| {}));
         }
     }
     None
+}
+
+/// The sockets there are, in an order of their own.
+#[cfg(unix)]
+fn sockets(storage: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(storage.join(SOCKETS)).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Whoever answers at a socket. One that nobody listens to any more is removed.
+#[cfg(unix)]
+async fn reach(path: &Path) -> Option<tokio::net::UnixStream> {
+    let reached = tokio::net::UnixStream::connect(path).await;
+    if reached.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused) {
+        let _ = std::fs::remove_file(path);
+    }
+    reached.ok()
 }
 
 #[cfg(not(unix))]

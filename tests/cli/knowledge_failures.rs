@@ -117,3 +117,18 @@ fn a_server_that_does_not_answer_is_not_waited_for() {
     }
     assert!(place.run("status").out.contains("server          none"));
 }
+
+#[cfg(unix)]
+#[test]
+fn sockets_of_processes_that_were_killed_are_removed_at_the_next_start() {
+    let place = Place::filled();
+    let sockets = std::path::Path::new(&place.storage()).join("sockets");
+    std::fs::create_dir_all(&sockets).unwrap();
+    let dead = ["1.socket", "2.socket"].map(|name| sockets.join(name));
+    for path in &dead {
+        drop(std::os::unix::net::UnixListener::bind(path).unwrap());
+    }
+    let _server = place.serve();
+    crate::process::wait_for("the dead to be removed", || dead.iter().all(|path| !path.exists()).then_some(()));
+    assert!(!place.run("status").out.contains("server          none"), "its own is there");
+}
