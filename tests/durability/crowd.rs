@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -16,6 +17,42 @@ fn k09_n12_ten_clients_add_search_and_remove_at_once() {
 #[test]
 fn k09_a_hundred_clients_add_search_and_remove_at_once() {
     crowd(100, 2);
+}
+
+/// A tenth of the ten thousand documents that 2 GB have to be enough for, and a tenth of that.
+#[cfg(target_os = "linux")]
+#[test]
+fn n12_ten_clients_are_served_as_fast_as_one_and_a_thousand_documents_take_a_tenth_of_two_gigabytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let documents = folder.path().join("documents");
+    std::fs::create_dir(&documents).unwrap();
+    for number in 0..1000 {
+        std::fs::write(documents.join(format!("n{number}.txt")), text(0, number)).unwrap();
+    }
+    let added = corbie(folder.path()).args(["add", "documents", "--json"]).output().expect("it runs");
+    assert!(added.status.success(), "{added:?}");
+    let server = Server::start(folder.path());
+    let search = |number: usize| {
+        let found = server.call("knowledge-search", &json!({ "query": format!("marker0x{number}") }));
+        assert_eq!(found["results"][0]["filename"], format!("n{number}.txt"), "{found}");
+    };
+    search(0);
+    // One after the other, over and over, so that whatever else the machine does strikes both alike.
+    let (mut by_one, mut by_ten) = (Duration::ZERO, Duration::ZERO);
+    for round in 0..5 {
+        let numbers = |client: usize| (0..20).map(move |number| round * 200 + client * 20 + number);
+        let begun = Instant::now();
+        (0..10).flat_map(numbers).for_each(search);
+        by_one += begun.elapsed();
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            (0..10).for_each(|client| drop(scope.spawn(move || numbers(client).for_each(search))));
+        });
+        by_ten += begun.elapsed();
+    }
+    assert!(by_ten < by_one * 3 / 2, "the same searches took {by_one:?} one by one, and {by_ten:?} by ten clients");
+    let held = server.resident();
+    assert!(held < 200 << 20, "it holds {} MiB with a thousand documents", held >> 20);
 }
 
 /// Each client adds documents of its own, finds them, looks at those of others, and removes every second one.
@@ -71,6 +108,21 @@ fn text(client: usize, number: usize) -> String {
     format!("marker{client}x{number} opens this note. {filler}Its number is {client}-{number}. The end of it.")
 }
 
+/// The program, with all that is its own in this folder.
+fn corbie(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_corbie"));
+    command
+        .env_clear()
+        .env("HOME", folder)
+        .env("CORBIE_PROVIDERS__DETECT_PORTS", "[]")
+        .env("CORBIE_KNOWLEDGE__STORAGE_PATH", folder.join("storage"))
+        .env("CORBIE_KNOWLEDGE__CHUNK_SIZE", "64")
+        .env("CORBIE_SERVER__TOOL_TIMEOUT_SECONDS", "120")
+        .current_dir(folder)
+        .stdin(Stdio::null());
+    command
+}
+
 struct Server {
     child: Child,
     address: String,
@@ -78,19 +130,8 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_corbie"))
-            .args(["serve", "--port", "0"])
-            .env_clear()
-            .env("HOME", folder)
-            .env("CORBIE_PROVIDERS__DETECT_PORTS", "[]")
-            .env("CORBIE_KNOWLEDGE__STORAGE_PATH", folder.join("storage"))
-            .env("CORBIE_KNOWLEDGE__CHUNK_SIZE", "64")
-            .env("CORBIE_SERVER__TOOL_TIMEOUT_SECONDS", "120")
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let mut child =
+            corbie(folder).args(["serve", "--port", "0"]).stderr(Stdio::piped()).spawn().expect("the program starts");
         let mut log = BufReader::new(child.stderr.take().expect("it is piped"));
         let mut line = String::new();
         let address = loop {
@@ -102,6 +143,14 @@ impl Server {
         };
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Server { child, address }
+    }
+
+    /// How much memory it takes, in bytes.
+    #[cfg(target_os = "linux")]
+    fn resident(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_else(|| panic!("{status}"));
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
     }
 
     /// Calls a tool over a connection of its own; what the tool said.
