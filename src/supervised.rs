@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use crate::locked::locked;
 
@@ -21,7 +22,7 @@ use crate::locked::locked;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// How long at most. Who has worked for as long is not held to what was before.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// So long after a new beginning, health tells of it.
+/// So long after a failure, health tells of it.
 const TOLD_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// What was begun anew in this process: there is one of each task, so there is one such list.
@@ -41,17 +42,29 @@ pub(crate) struct Name(pub(crate) &'static str);
 /// on, and made anew whenever it panics: what must outlive a panic is for `make` to keep.
 pub(crate) fn supervised<Work: Future<Output = ()> + Send>(
     name: Name,
+    make: impl FnMut() -> Work + Send,
+) -> impl Future<Output = ()> + Send {
+    supervised_until(CancellationToken::new(), name, make)
+}
+
+/// The same for work that somebody waits for when the program ends: from `stop` on, what panics is not begun anew, and
+/// nothing is paused for.
+pub(crate) fn supervised_until<Work: Future<Output = ()> + Send>(
+    stop: CancellationToken,
+    name: Name,
     mut make: impl FnMut() -> Work + Send,
 ) -> impl Future<Output = ()> + Send {
     // There from the beginning, so that whoever watches it sees it rise.
     RESTARTS.counts.get_or_create(&[("task", name.0)]).inc_by(0);
-    let mut work = make();
+    // What it said and where stands in the log already, by the hook that all panics pass.
+    let mut made = catch_unwind(AssertUnwindSafe(&mut make));
     async move {
         let mut pause = FIRST_PAUSE;
         loop {
             let begun = Instant::now();
-            // What it said and where stands in the log already, by the hook that all panics pass.
-            if AssertUnwindSafe(work).catch_unwind().await.is_ok() {
+            if let Ok(work) = made
+                && AssertUnwindSafe(work).catch_unwind().await.is_ok()
+            {
                 return;
             }
             if begun.elapsed() >= LONGEST_PAUSE {
@@ -60,25 +73,28 @@ pub(crate) fn supervised<Work: Future<Output = ()> + Send>(
             note(name);
             let milliseconds = pause.as_millis() as u64;
             tracing::error!(task = %name, milliseconds, "background work failed; it is begun anew after a pause");
-            sleep(pause).await;
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = stop.cancelled() => return,
+            }
             pause = (pause * 2).min(LONGEST_PAUSE);
-            work = make();
+            made = catch_unwind(AssertUnwindSafe(&mut make));
         }
     }
 }
 
-/// Counts a new beginning, also one that a thread manages by itself.
+/// Counts a failure that is followed by a new beginning, also one that a thread manages by itself.
 pub(crate) fn note(name: Name) {
     RESTARTS.counts.get_or_create(&[("task", name.0)]).inc();
     locked(&RESTARTS.last).insert(name.0, Instant::now());
 }
 
-/// What health says of work that was begun anew not long ago.
+/// What health says of work that failed not long ago. It may be begun already, or wait for the end of its pause.
 pub(crate) fn impaired() -> Option<String> {
     let last = locked(&RESTARTS.last);
     let recent = last.iter().filter(|(_, at)| at.elapsed() < TOLD_FOR).map(|(name, at)| {
         let seconds = at.elapsed().as_secs();
-        format!("`{name}` failed and was begun anew {seconds} seconds ago")
+        format!("`{name}` failed {seconds} seconds ago, and is begun anew")
     });
     let recent: Vec<String> = recent.collect();
     (!recent.is_empty()).then(|| format!("{}; the log tells where it failed", recent.join(", ")))
@@ -141,6 +157,34 @@ mod tests {
         supervised(Name("steady"), make).await;
         let pauses = pauses.lock().expect("held by nobody else");
         assert!(pauses.iter().skip(1).all(|pause| *pause < 2 * FIRST_PAUSE), "{pauses:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_panics_while_it_is_made_is_begun_anew_as_well() {
+        let mut makes = 0;
+        // The first is made before anybody waits for it.
+        let work = supervised(Name("making"), || {
+            makes += 1;
+            assert!(makes > 3, "on purpose");
+            std::future::ready(())
+        });
+        work.await;
+        assert_eq!(makes, 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_paused_for_or_begun_anew_when_it_is_time_to_stop() {
+        let (stop, runs, begun) = (CancellationToken::new(), Arc::new(AtomicU32::new(0)), Instant::now());
+        let stopping = stop.clone();
+        // In the pause of 0.8 seconds, after those of 0.1, 0.2 and 0.4.
+        let work = supervised_until(stop, Name("stopped"), panicking(u32::MAX, &runs));
+        let stops = async move {
+            sleep(Duration::from_millis(900)).await;
+            stopping.cancel();
+        };
+        tokio::join!(work, stops);
+        assert_eq!(runs.load(Ordering::Relaxed), 4);
+        assert!(begun.elapsed() < Duration::from_millis(1000), "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,6 +19,8 @@ pub(super) struct Writer {
     file: Rotating,
     /// Losses that the file tells of.
     told: u64,
+    /// How many of the lines at hand are written, or counted as lost.
+    settled: u64,
 }
 
 /// How often a file that cannot be written is tried again while nobody calls.
@@ -28,7 +30,7 @@ const QUIET: Duration = Duration::from_secs(3600);
 
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, file: Rotating) -> Writer {
-        Writer { shared, file, told: 0 }
+        Writer { shared, file, told: 0, settled: 0 }
     }
 
     /// Works until nothing more can come.
@@ -47,10 +49,12 @@ impl Writer {
         self.shared.queue.end();
     }
 
-    /// Writes lines. A panic loses these, at most, and the thread goes on with those that follow.
+    /// Writes lines. A panic loses those of them that it has not come to, at most, and the thread goes on with those that
+    /// follow.
     fn contained(&mut self, lines: &[Line], write: impl FnOnce(&mut Writer, &[Line])) {
+        self.settled = 0;
         if catch_unwind(AssertUnwindSafe(|| write(self, lines))).is_err() {
-            self.shared.lost.fetch_add(lines.len() as u64, Ordering::Relaxed);
+            self.shared.lost.fetch_add((lines.len() as u64).saturating_sub(self.settled), Ordering::Relaxed);
             supervised::note(Name("audit log"));
             self.failed(&io::Error::other("writing it failed by a fault of corbie itself"));
         }
@@ -92,7 +96,9 @@ impl Writer {
         if lines.is_empty() {
             return true;
         }
-        match self.file.append(lines) {
+        let appended = self.file.append(lines);
+        self.settled += entries;
+        match appended {
             Ok(()) => self.recovered(),
             Err(error) => {
                 self.shared.lost.fetch_add(entries, Ordering::Relaxed);
@@ -147,5 +153,10 @@ mod tests {
         assert!(!shared.is_failing.load(Ordering::Relaxed), "it goes on");
         let text = std::fs::read_to_string(&path).expect("there");
         assert!(text.contains("\"lost\":2") && text.contains("three") && !text.contains("two"), "{text}");
+        writer.contained(&[line("four"), line("five"), line("six")], |writer, lines| {
+            writer.write(&lines[..2]);
+            panic!("on purpose");
+        });
+        assert_eq!(shared.lost.load(Ordering::Relaxed), 3, "what was written before is not lost");
     }
 }

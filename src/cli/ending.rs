@@ -18,6 +18,8 @@ use crate::route;
 const WRONG: u8 = 2;
 /// What shells take for "interrupted".
 pub(super) const INTERRUPTED: u8 = 130;
+/// What shells take for "terminated".
+pub(super) const TERMINATED: u8 = 143;
 
 /// For the long help and the man page. `docs/exit-codes.md` says more.
 pub(super) const EXIT_CODES: &str = "\
@@ -25,7 +27,8 @@ Exit codes:
   0    done; also when whoever read the output has seen enough
   1    it failed, or it found what it looks for: mistakes, damage, a provider that does not answer
   2    the command line or the settings are wrong, and nothing was begun
-  130  interrupted with Ctrl-C";
+  130  interrupted with Ctrl-C
+  143  ended by SIGTERM";
 
 /// Settings with mistakes.
 #[derive(Debug, thiserror::Error)]

@@ -1,11 +1,11 @@
-//! Ctrl-C, for commands that have nothing to undo.
+//! Ctrl-C and SIGTERM, for commands that have nothing to undo.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, mpsc};
 
 use super::demo::place;
-use super::ending::INTERRUPTED;
+use super::ending::{INTERRUPTED, TERMINATED};
 use super::progress;
 use crate::locked::locked;
 
@@ -36,7 +36,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Ends the program when a person asks for it, whatever it is doing. Files that commands make appear as a whole, or are
+/// Ends the program when a person or the system asks for it, whatever it is doing. Files that commands make appear as a whole, or are
 /// taken away again, so that none is left half written.
 ///
 /// Where no thread can be had, the system ends the program.
@@ -44,16 +44,18 @@ pub(super) fn end_at_once() {
     let (ready, is_ready) = mpsc::channel();
     let watch = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-        if runtime.block_on(interrupted(ready)).is_ok() {
+        if let Ok(code) = runtime.block_on(asked(ready)) {
             leave_the_line();
-            if let Some(path) = locked(&UNFINISHED).take() {
+            // Held to the end: whoever loses what it works on must not be the one to say how the program ended.
+            let mut unfinished = locked(&UNFINISHED);
+            if let Some(path) = unfinished.take() {
                 // It may not have been begun.
                 let _ = match path.is_dir() {
                     true => place::remove(&path),
                     false => std::fs::remove_file(path),
                 };
             }
-            std::process::exit(INTERRUPTED.into());
+            std::process::exit(code.into());
         }
     };
     if std::thread::Builder::new().name("interrupt".into()).spawn(watch).is_ok() {
@@ -62,17 +64,34 @@ pub(super) fn end_at_once() {
     }
 }
 
-/// Says when it watches, and ends when a person asks for it.
-async fn interrupted(ready: mpsc::Sender<()>) -> std::io::Result<()> {
-    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+/// Says when it watches, and gives back what to end with when it is asked to.
+async fn asked(ready: mpsc::Sender<()>) -> std::io::Result<u8> {
+    let mut asked = std::pin::pin!(async {
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| INTERRUPTED),
+            terminated = terminated() => terminated.map(|()| TERMINATED),
+        }
+    });
     // The system is asked to tell us with the first look.
     tokio::select! {
         biased;
-        asked = &mut interrupted => return asked,
+        code = &mut asked => return code,
         () = std::future::ready(()) => {}
     }
     drop(ready);
-    interrupted.await
+    asked.await
+}
+
+#[cfg(unix)]
+async fn terminated() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    signal(SignalKind::terminate())?.recv().await;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn terminated() -> std::io::Result<()> {
+    std::future::pending().await
 }
 
 /// Takes a progress away, and the `^C` that the terminal has written.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Check, Findings, Subject};
+use crate::free_space::free_bytes;
 use crate::knowledge::store::{self, Glance, Store};
 
 /// With less than this, adding documents soon fails.
@@ -76,17 +77,6 @@ fn look(storage: &Path, limit: Duration) -> Findings {
 fn nearest(path: &Path) -> Option<PathBuf> {
     let there = path.ancestors().find(|folder| folder.symlink_metadata().is_ok())?;
     there.is_dir().then(|| there.to_owned())
-}
-
-#[cfg(unix)]
-fn free_bytes(folder: &Path) -> Option<u64> {
-    let facts = rustix::fs::statvfs(folder).ok()?;
-    Some(facts.f_bavail.saturating_mul(facts.f_frsize))
-}
-
-#[cfg(not(unix))]
-fn free_bytes(_: &Path) -> Option<u64> {
-    None
 }
 
 #[cfg(test)]

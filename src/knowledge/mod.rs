@@ -54,7 +54,7 @@ use crate::config::ocr::Ocr;
 use crate::describe::Describer;
 use crate::inference::Inference;
 use crate::locked::locked;
-use crate::supervised::{Name, supervised};
+use crate::supervised::{Name, supervised_until};
 use crate::workers::Pool;
 pub use error::{Error, more_formats};
 use ingest::Reader;
@@ -268,9 +268,10 @@ impl Knowledge {
             work.adopt().await?;
         }
         let running = work.clone();
-        shared.going.spawn(supervised(Name("tasks"), move || running.clone().run()));
+        shared.going.spawn(supervised_until(shared.stop.clone(), Name("tasks"), move || running.clone().run()));
         let (knowledge, care) = (self.clone(), (store.clone(), library.clone(), work.clone()));
-        shared.going.spawn(supervised(Name("looking after"), move || knowledge.clone().look_after(care.clone())));
+        let look_after = move || knowledge.clone().look_after(care.clone());
+        shared.going.spawn(supervised_until(shared.stop.clone(), Name("looking after"), look_after));
         Ok(Open { store, library, work, storage })
     }
 

@@ -130,7 +130,9 @@ impl Pool {
             if followed.is_ok() || reading.has_begun() {
                 return self.ended(followed, worker, reading, begun, file).await;
             }
-            tracing::warn!("a process that waited for documents does not answer; another takes its place");
+            tracing::warn!(
+                "a process that waited for documents is gone or does not answer; another is started in its place"
+            );
         }
         let mut worker = match Worker::start(settings.memory()) {
             Ok(worker) => worker,

@@ -6,6 +6,8 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::knowledge::Place;
+#[cfg(unix)]
+use crate::process::Running;
 use crate::process::{call, wait_for};
 
 /// Folders that a drill has made and not removed.
@@ -98,19 +100,124 @@ fn a_drill_tells_of_a_backup_that_is_damaged() {
     assert_eq!(place.json("knowledge drill --json")["success"], true, "the knowledge base itself is sound");
 }
 
+/// A drill that has begun to bring its copy back, unless it was quicker than we are.
 #[cfg(unix)]
-#[test]
-fn a_drill_that_is_interrupted_leaves_nothing_behind() {
-    let place = Place::filled();
+fn begun(place: &Place) -> Running {
     let mut drill = place.corbie("knowledge drill").start();
     drill.close_stdin();
     let began =
-        || left_behind(&place).iter().any(|name| Path::new(&place.storage()).join(name).join("knowledge").exists());
+        || left_behind(place).iter().any(|name| Path::new(&place.storage()).join(name).join("knowledge").exists());
     wait_for("the copy to be brought back, or the end", || (began() || drill.is_over()).then_some(()));
-    if !drill.is_over() {
-        drill.signal("INT");
+    drill
+}
+
+#[cfg(unix)]
+#[test]
+fn a_drill_that_is_interrupted_or_terminated_leaves_nothing_behind() {
+    let place = Place::filled();
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let mut drill = begun(&place);
+        if !drill.is_over() {
+            drill.signal(signal);
+        }
+        let ended = drill.end();
+        assert!(ended.code == Some(code) || ended.code == Some(0), "{signal}: {ended:?}");
+        assert_eq!(left_behind(&place), Vec::<String>::new(), "{signal}: {ended:?}");
     }
-    let ended = drill.end();
-    assert!(matches!(ended.code, Some(0 | 130)), "{ended:?}");
-    assert_eq!(left_behind(&place), Vec::<String>::new(), "{ended:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_drill_left_that_was_killed_is_removed_by_the_next() {
+    let place = Place::filled();
+    let mut drill = begun(&place);
+    if !drill.is_over() {
+        drill.signal("KILL");
+    }
+    drill.end();
+    // As one is left that is killed for certain.
+    let left = Path::new(&place.storage()).join("corbie-drill-killed").join("knowledge");
+    std::fs::create_dir_all(&left).unwrap();
+    std::fs::write(left.join("knowledge.db"), "half").unwrap();
+    // And one that runs still.
+    let running = Path::new(&place.storage()).join("corbie-drill-running");
+    std::fs::create_dir(&running).unwrap();
+    let in_use = std::fs::File::create(running.join("in-use.lock")).unwrap();
+    in_use.lock().unwrap();
+    assert_eq!(place.json("knowledge drill --json")["success"], true);
+    assert_eq!(left_behind(&place), ["corbie-drill-running"]);
+    drop(in_use);
+    assert_eq!(place.json("knowledge drill --json")["success"], true);
+    assert_eq!(left_behind(&place), Vec::<String>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_drill_that_has_no_room_says_how_much_it_needs_and_begins_nothing() {
+    let place = Place::filled();
+    let disk = rustix::fs::statvfs(place.documents()).unwrap();
+    let free = disk.f_bavail * disk.f_frsize;
+    // A file that says it is as long as the disk has room, and takes none of it.
+    let large = place.documents().join("large.db");
+    std::fs::File::create(&large).unwrap().set_len(free).unwrap();
+    let told = place.json(&format!("knowledge drill --json --from {}", large.display()));
+    assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("storage_full")), "{told}");
+    assert_eq!(told["needed_bytes"], free + free / 2, "{told}");
+    assert!(told["free_bytes"].as_u64().is_some_and(|free| told["needed_bytes"].as_u64() > Some(free)), "{told}");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.starts_with("a drill needs ") && message.contains("--into FOLDER"), "{told}");
+    // Of the knowledge base itself, a backup is needed besides.
+    let database = Path::new(&place.storage()).join("knowledge.db");
+    let length = std::fs::metadata(&database).unwrap().len();
+    let file = std::fs::OpenOptions::new().write(true).open(&database).unwrap();
+    file.set_len(free / 2).unwrap();
+    let ended = place.run("knowledge drill");
+    file.set_len(length).unwrap();
+    assert!(ended.refusal().contains("free some space"), "{ended:?}");
+    assert_eq!(left_behind(&place), Vec::<String>::new());
+    assert_eq!(place.json("knowledge drill --json")["success"], true);
+}
+
+#[test]
+fn a_drill_happens_in_the_folder_that_is_named() {
+    let place = Place::filled();
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::create_dir(elsewhere.path().join("corbie-drill-killed")).unwrap();
+    let drilled = place.json(&format!("knowledge drill --json --into {}", elsewhere.path().display()));
+    assert_eq!(drilled["success"], true, "{drilled}");
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0, "what another left there is gone as well");
+    let missing = elsewhere.path().join("missing");
+    let ended = place.run(&format!("knowledge drill --into {}", missing.display()));
+    assert!(ended.refusal().contains("missing"), "{ended:?}");
+}
+
+#[test]
+fn a_drill_finds_nothing_wrong_where_many_passages_begin_in_the_same_way() {
+    let place = Place::new();
+    let opening = "This agreement is made between the parties named below, who have read all of its terms. ".repeat(5);
+    for number in 0..60 {
+        place.write(&format!("agreement-{number}.txt"), &format!("{opening}\nThe rent is {number} crowns a month.\n"));
+    }
+    assert_eq!(place.run("add .").code, Some(0));
+    let drilled = place.json("knowledge drill --json");
+    assert_eq!((&drilled["success"], &drilled["problems"]), (&json!(true), &json!([])), "{drilled}");
+    assert_eq!((&drilled["passages_asked"], &drilled["passages_found"]), (&json!(5), &json!(5)), "{drilled}");
+}
+
+#[test]
+fn a_drill_leaves_a_knowledge_base_of_an_older_version_as_it_is() {
+    let place = Place::filled();
+    let database = Path::new(&place.storage()).join("knowledge.db");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection.execute_batch("ALTER TABLE chunks DROP COLUMN stretches; PRAGMA user_version = 5;").unwrap();
+    drop(connection);
+    let drilled = place.json("knowledge drill --json");
+    assert_eq!((&drilled["success"], &drilled["documents"]), (&json!(true), &json!(2)), "{drilled}");
+    let version = || -> i64 {
+        let connection = rusqlite::Connection::open(&database).unwrap();
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    assert_eq!(version(), 5, "only what was brought back is brought up to date");
+    assert_eq!(place.json("show --json")["total_count"], 2);
+    assert!(version() > 5, "who works with it brings it up to date");
 }

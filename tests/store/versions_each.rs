@@ -9,6 +9,7 @@ use corbie::knowledge::store::{Listing, Standing, Store, VERSION};
 use corbie::knowledge::task::TaskState;
 use rusqlite::Connection;
 use rusqlite::types::Value;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::fixture::{base, document, folder, named, open, put};
@@ -16,6 +17,8 @@ use crate::fixture::{base, document, folder, named, open, put};
 /// One version: what brings a file to it, and rows that it could write and those before it could not.
 struct Version {
     migration: &'static str,
+    /// The SHA-256 of that, as it was when it was released.
+    released: &'static str,
     rows: &'static str,
 }
 
@@ -23,6 +26,7 @@ struct Version {
 const VERSIONS: [Version; 6] = [
     Version {
         migration: include_str!("../../src/knowledge/store/migrations/0001_first.sql"),
+        released: "c7dd3290159273c0087d8d6671fa84335b79ea4d75e2634f14f0e27be7b01b53",
         rows: "PRAGMA application_id = 1668248162;
             INSERT INTO meta (name, value) VALUES ('history', 'as it was');
             INSERT INTO bases (key, name, created, updated) VALUES (1, 'default', 1, 2), (2, 'letters', 3, 4);
@@ -63,10 +67,12 @@ const VERSIONS: [Version; 6] = [
     },
     Version {
         migration: include_str!("../../src/knowledge/store/migrations/0002_progress.sql"),
+        released: "a487932b6f34acfdb92bbfde34401e9be8a1f1b97008cd7d7f3407be910fcc9d",
         rows: "UPDATE tasks SET step = 'Adding documents', done = 2, total = 5 WHERE state = 'running';",
     },
     Version {
         migration: include_str!("../../src/knowledge/store/migrations/0003_watched.sql"),
+        released: "11c6082b84a302b765f4e73ca46b4f62499b763337f876f47455e777b2087c41",
         rows: "INSERT INTO watched_folders (path, device, inode) VALUES ('/home/ada', 7, 8);
             INSERT INTO watched (key, base, path, modified, size_bytes, device, inode, changed, state, task, document) VALUES
                 (1, 2, '/home/ada/letter.txt', 11, 50, 7, 12, 13, 'settled', NULL, X'00000000000000000000000000000004'),
@@ -74,15 +80,18 @@ const VERSIONS: [Version; 6] = [
     },
     Version {
         migration: include_str!("../../src/knowledge/store/migrations/0004_imports.sql"),
+        released: "6ed180c0e5397fbdc60fd58b1bffb80daf694f7dd08d95b2a20796e57dfb56de",
         rows: "INSERT INTO imported (task, document, replaced) VALUES (2, X'00000000000000000000000000000004', 1);",
     },
     Version {
         migration: include_str!("../../src/knowledge/store/migrations/0005_copies.sql"),
+        released: "bef9088303c081aee76f17e40eeab0eaeb15693544182b2f72fc264e0efc915a",
         rows: "INSERT INTO copies (document, path) VALUES (1, '/home/ada/copy.pdf'), (1, '');
             UPDATE tasks SET share = 400 WHERE state = 'running';",
     },
     Version {
         migration: include_str!("../../src/knowledge/store/migrations/0006_stretches.sql"),
+        released: "e7c21ce5cb05be011efb8a1ecde9195e095c1b98ff09c397d27b89ddb388a024",
         rows: "UPDATE chunks SET stretches = '[{\"page\":1,\"start\":0,\"end\":37}]' WHERE key = 1;",
     },
 ];
@@ -91,7 +100,7 @@ const VERSIONS: [Version; 6] = [
 fn write(version: usize, path: &Path) -> Connection {
     let connection = Connection::open(path).unwrap();
     connection.pragma_update(None, "foreign_keys", true).unwrap();
-    for Version { migration, rows } in &VERSIONS[..version] {
+    for Version { migration, rows, .. } in &VERSIONS[..version] {
         connection.execute_batch(migration).unwrap();
         connection.execute_batch(rows).unwrap();
     }
@@ -127,11 +136,25 @@ fn id(number: u128) -> DocumentId {
 
 #[test]
 fn every_version_has_rows_of_its_own_to_be_brought_up_to_date() {
-    assert_eq!(VERSIONS.len() as i64, VERSION, "a new version needs its rows in `VERSIONS`");
+    assert_eq!(VERSIONS.len() as i64, VERSION, "a new version needs its rows and its hash in `VERSIONS`");
     let folder = folder();
     let written = contents(&write(VERSIONS.len(), &folder.path().join("knowledge.db")));
     let empty = written.iter().filter(|(.., values)| values.is_empty()).map(|(table, ..)| table);
     assert_eq!(empty.collect::<Vec<_>>(), Vec::<&String>::new(), "no table goes untested");
+}
+
+#[test]
+fn no_migration_says_anything_else_than_when_it_was_released() {
+    for (number, Version { migration, released, .. }) in VERSIONS.iter().enumerate() {
+        let found: String = Sha256::digest(migration).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            found,
+            *released,
+            "migration {} was changed after its release, and files of that version are not as it says now: \
+             bring the old text back, and add a new migration that makes the change",
+            number + 1
+        );
+    }
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ async fn keep(shared: Arc<Shared>) {
             continue;
         }
         // Whoever waits hears that there are no keys, also if it is we who make nothing of what came.
-        let fetched = AssertUnwindSafe((shared.fetch)()).catch_unwind().await;
+        let fetched = AssertUnwindSafe(shared.fetch_and_tell()).catch_unwind().await;
         let fetched = fetched.unwrap_or(Err(Fault::Unreadable(Document::Keys)));
         next = shared.publish(before, wished, fetched);
     }
@@ -141,6 +141,13 @@ async fn until(next: Option<Instant>) {
 }
 
 impl Shared {
+    /// Keys count once `changed` knows of them: it takes away what was granted by keys that are gone.
+    async fn fetch_and_tell(&self) -> Result<Fetched, Fault> {
+        let fetched = (self.fetch)().await?;
+        (self.changed)(&fetched.keys);
+        Ok(fetched)
+    }
+
     /// Tells what is known now; gives back when to fetch next without being asked.
     fn publish(&self, before: Known, wished: bool, fetched: Result<Fetched, Fault>) -> Option<Instant> {
         let now = Instant::now();
@@ -155,7 +162,6 @@ impl Shared {
                     Some(_) => before.next_wish,
                 };
                 let held = Held { keys: Arc::new(keys), until: now + LONGEST_USE };
-                (self.changed)(&held.keys);
                 self.known.send_replace(Known { held: Some(held), turns, next_wish });
                 Some(now + lifetime * 4 / 5)
             }

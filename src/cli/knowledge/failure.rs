@@ -26,6 +26,13 @@ pub(in crate::cli) enum Failure {
     NothingYet(String),
     #[error("there is no file `{0}`; name one that `corbie knowledge backup` made")]
     NoBackup(String),
+    #[error(
+        "a drill needs {} in `{folder}`, and {} are free there; free some space, or name a folder on another disk with \
+         --into FOLDER",
+        super::size(*.needed),
+        super::size(*.free)
+    )]
+    NoRoom { folder: String, needed: u64, free: u64 },
     #[error("the reply of `{0}` is no JSON object; is the server of another version?")]
     Unreadable(String),
     #[error("there is no knowledge base `{base}`; {}", choice(.base, .bases))]
@@ -77,6 +84,10 @@ impl Failure {
                 reply["documents"] = json!(documents);
             }
             Failure::NoTask(task) | Failure::TaskEnded { task, .. } => reply["task_id"] = json!(task),
+            Failure::NoRoom { needed, free, .. } => {
+                reply["needed_bytes"] = json!(needed);
+                reply["free_bytes"] = json!(free);
+            }
             Failure::Argument { parameter, .. } => reply["parameter"] = json!(parameter),
             _ => {}
         }
@@ -100,6 +111,7 @@ impl Failure {
             Failure::Off => "knowledge_disabled",
             Failure::NoStorage | Failure::NothingYet(_) => "storage_not_found",
             Failure::NoBackup(_) => "file_not_found",
+            Failure::NoRoom { .. } => "storage_full",
             Failure::Unreadable(_) => "unreadable_reply",
             Failure::NoSuchBase { .. } => "knowledge_base_not_found",
             Failure::NoDocument(_) => "document_not_found",

@@ -16,7 +16,7 @@ use crate::knowledge::document::DocumentId;
 /// Pages that are copied at a time; writers get their turn in between.
 const STEP: i32 = 256;
 /// How long a copy waits for a lock.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Store {
     /// Copies the store into a new file that only the user can read, while it is in use. Nothing is ever overwritten, and

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sha2::{Digest, Sha256};
 
 use super::error::Error;
-use super::{Store, backup};
+use super::files::Files;
+use super::{Store, backup, connection, schema, share};
 
 /// Everything in a store at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,16 +29,18 @@ struct Table {
 const OWN: &str = "meta";
 
 impl Store {
-    /// Copies the store as [`Store::backup`] does, and tells what is in the copy, as it stood in the store.
-    pub async fn backup_and_tell(&self, to: &Path) -> Result<Contents, Error> {
-        let to = to.to_owned();
+    /// Copies the store of a folder as [`Store::backup`] does, and tells what is in the copy, as it stood in the store. It is
+    /// not opened for that, so it stays of the version it is of.
+    pub fn copy_and_tell(folder: &Path, to: &Path) -> Result<Contents, Error> {
+        let files = Files::of(folder);
+        let _in_use = share(&files)?;
+        let mut connection = connection::reader(&files.database, backup::PATIENCE)?;
         // Both in one transaction: others may write meanwhile.
-        self.read(move |source| {
-            let contents = Contents::of(source)?;
-            backup::write(source, &to)?;
-            Ok(contents)
-        })
-        .await
+        let source = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+        schema::version(&source)?;
+        let contents = Contents::of(&source)?;
+        backup::write(&source, to)?;
+        Ok(contents)
     }
 
     /// What is in a backup, if there is nothing wrong with it.

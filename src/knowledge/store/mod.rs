@@ -176,6 +176,11 @@ impl Store {
         &self.0.files.folder
     }
 
+    /// How many bytes the store of a folder takes on the disk, whether it is open or not.
+    pub fn size_in(folder: &Path) -> u64 {
+        Files::of(folder).size()
+    }
+
     /// How many bytes the store takes on the disk.
     pub fn size_on_disk(&self) -> u64 {
         self.0.files.size()

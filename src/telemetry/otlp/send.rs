@@ -1,10 +1,12 @@
 //! Sends spans to a collector, many at a time, from a thread of its own: nothing that serves callers waits for it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use prost::Message;
 use tokio::sync::mpsc;
@@ -14,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::message::{ExportTraceServiceRequest, Resource, ResourceSpans, Scope, ScopeSpans, Span};
 use crate::providers::client::{Answer, Client};
 use crate::providers::{Head, retry_after};
+use crate::supervised::{self, Name};
 
 /// The way to a collector.
 pub(super) struct Sender {
@@ -59,6 +62,9 @@ enum Failure {
     Busy { status: StatusCode, wait: Option<Duration> },
     #[error("it cannot be reached in time")]
     Unreached,
+    /// It was not sent at all.
+    #[error("a fault of corbie itself, which the log tells")]
+    OwnFault,
 }
 
 impl Sender {
@@ -67,7 +73,7 @@ impl Sender {
         let mut told = Told::default();
         while let Some(batch) = self.gather().await {
             let count = batch.len();
-            match self.deliver(batch).await {
+            match contained(self.deliver(batch)).await {
                 Ok(()) if told.failing => {
                     told.failing = false;
                     tracing::info!("spans reach the collector again");
@@ -119,7 +125,7 @@ impl Sender {
             };
             let own = FIRST_WAIT * 2_u32.pow(tries - 1);
             let wait = match failure {
-                Failure::Refused(_) => return Err(failure),
+                Failure::Refused(_) | Failure::OwnFault => return Err(failure),
                 Failure::Busy { wait, .. } => wait.unwrap_or(own),
                 Failure::Unreached => own,
             };
@@ -155,5 +161,26 @@ impl Sender {
         ExportTraceServiceRequest {
             resource_spans: vec![ResourceSpans { resource: Some(self.resource.clone()), scope_spans }],
         }
+    }
+}
+
+/// A panic loses one batch, at most, and the thread goes on with those that follow.
+async fn contained(delivery: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    AssertUnwindSafe(delivery).catch_unwind().await.unwrap_or_else(|_| {
+        supervised::note(Name("export over OTLP"));
+        Err(Failure::OwnFault)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_loses_one_batch_and_health_tells_of_it() {
+        let failed = contained(async { panic!("on purpose") }).await;
+        assert!(matches!(failed, Err(Failure::OwnFault)), "{failed:?}");
+        assert!(supervised::impaired().is_some_and(|why| why.contains("`export over OTLP` failed")));
+        assert!(contained(async { Ok(()) }).await.is_ok());
     }
 }

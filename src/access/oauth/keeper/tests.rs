@@ -143,13 +143,32 @@ async fn s05_keys_that_make_us_panic_fail_those_who_wait_and_the_next_are_fetche
 }
 
 #[tokio::test(start_paused = true)]
-async fn s05_a_keeper_that_panics_is_begun_anew_and_grants_the_wish_it_was_at() {
-    let told = AtomicBool::new(false);
-    let changed = move |_: &KeySet| assert!(told.swap(true, Ordering::Relaxed), "on purpose");
+async fn s05_nobody_waits_for_ever_where_telling_of_new_keys_makes_us_panic() {
+    let fails = Arc::new(AtomicBool::new(true));
+    let failing = fails.clone();
+    let changed = move |_: &KeySet| assert!(!failing.load(Ordering::Relaxed), "on purpose");
     let fetch = || -> BoxFuture<'static, _> {
         Box::pin(async { Ok(Fetched { keys: KeySet::read(b"{\"keys\":[]}").expect("keys"), lifetime: LIFETIME }) })
     };
     let keeper = Keeper::new(fetch, changed);
+    for _ in 0..3 {
+        wish(&keeper).await;
+        assert!(keeper.known().keys().is_none(), "keys that were not told of are not used");
+        advance(WITHOUT_KEYS).await;
+    }
+    fails.store(false, Ordering::Relaxed);
     wish(&keeper).await;
+    assert!(keeper.known().keys().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn s05_a_keeper_that_is_begun_anew_grants_the_wish_that_the_one_before_was_at() {
+    let issuer = Arc::new(Issuer::default());
+    let keeper = issuer.keeper();
+    // Heard of by one that is gone.
+    keeper.shared.wish.store(1, Ordering::Relaxed);
+    let mut news = keeper.shared.known.subscribe();
+    let _anew = AbortOnDropHandle::new(tokio::spawn(keep(keeper.shared.clone())));
+    news.wait_for(|known| known.turns == 1).await.expect("the keeper is there");
     assert!(keeper.known().keys().is_some());
 }

@@ -2,6 +2,9 @@
 //!
 //! Nothing of the knowledge base is changed, and nothing stays behind.
 
+mod folder;
+mod outcome;
+
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,45 +12,31 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde_json::json;
+use corbie_index::Filter;
 
-use super::{Format, counted, is_there, open, storage, write_problems};
+use super::{Format, is_there, storage};
 use crate::app;
-use crate::cli::demo::place;
-use crate::cli::interrupt::Unfinished;
 use crate::cli::knowledge::failure::Failure;
-use crate::cli::knowledge::size;
 use crate::cli::progress::Progress;
 use crate::cli::{End, one_line};
 use crate::config::{Config, Loaded};
+use crate::knowledge::Knowledge;
+use crate::knowledge::document::FoundChunk;
 use crate::knowledge::search::Question;
-use crate::knowledge::store::{self, Contents, Options, Report, Store};
+use crate::knowledge::store::{self, Contents, Options, Store};
+use folder::Folder;
+use outcome::Outcome;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Drill {
     /// Try this backup, instead of one that is made now
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
+    /// Bring it back within this folder, instead of beside the knowledge base
+    #[arg(long, value_name = "FOLDER")]
+    into: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
-}
-
-/// What was done, and what came of it.
-#[derive(Debug, Default)]
-struct Outcome {
-    size_bytes: u64,
-    /// None where the backup was there before.
-    backup: Option<Duration>,
-    restore: Duration,
-    check: Duration,
-    index: Duration,
-    report: Report,
-    digest: String,
-    tasks_open: u64,
-    asked: usize,
-    found: usize,
-    /// A sentence for each thing that is not as it was.
-    problems: Vec<String>,
 }
 
 /// So many passages are asked for; each must be found again.
@@ -57,9 +46,8 @@ const ASKED: usize = 300;
 const TOP: usize = 10;
 /// How long the knowledge base that was brought back may take to end.
 const ENDING: Duration = Duration::from_secs(5);
-
-/// What to do about a backup that does not come back whole.
-const NEXT: &str = "do not rely on this backup: run `corbie knowledge check`, make another one, and try that";
+/// The index of a knowledge base takes no more than the so manieth part of what that takes itself.
+const INDEX_SHARE: u64 = 2;
 
 pub(super) async fn run(drill: &Drill, loaded: &Loaded, out: &mut dyn Write) -> End {
     let storage = storage(loaded)?;
@@ -70,13 +58,18 @@ pub(super) async fn run(drill: &Drill, loaded: &Loaded, out: &mut dyn Write) -> 
         }
         _ => {}
     }
+    let needed = needed(drill, &storage)?;
     // Beside the knowledge base where there is one: a restore needs room on that disk, and takes as long as that disk does.
-    let within = if is_there(&storage) { storage } else { std::env::temp_dir() };
-    let folder = tempfile::Builder::new().prefix("corbie-drill-").tempdir_in(within)?;
-    let unfinished = Unfinished::folder(folder.path());
-    let tried = try_out(drill, loaded, folder.path()).await;
-    place::remove(folder.path())?;
-    drop((unfinished, folder));
+    let within = match &drill.into {
+        Some(folder) => folder.clone(),
+        None if is_there(&storage) => storage.clone(),
+        None => std::env::temp_dir(),
+    };
+    folder::sweep(&within);
+    folder::has_room(&within, needed)?;
+    let folder = Folder::new(&within)?;
+    let tried = try_out(drill, loaded, storage, folder.path()).await;
+    folder.remove()?;
     let outcome = match tried {
         Ok(outcome) => outcome,
         // What cannot be read has been tried enough.
@@ -92,8 +85,17 @@ pub(super) async fn run(drill: &Drill, loaded: &Loaded, out: &mut dyn Write) -> 
     Ok(if outcome.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// How many bytes a drill writes: the backup, unless there is one, what is brought back from it, and the index of that.
+fn needed(drill: &Drill, storage: &Path) -> std::io::Result<u64> {
+    let (copies, size) = match &drill.from {
+        Some(file) => (1, std::fs::metadata(file)?.len()),
+        None => (2, Store::size_in(storage)),
+    };
+    Ok(size.saturating_mul(copies).saturating_add(size / INDEX_SHARE))
+}
+
 /// Makes a backup, brings it back into a folder, and looks at everything there.
-async fn try_out(drill: &Drill, loaded: &Loaded, folder: &Path) -> Result<Outcome, Box<dyn Error>> {
+async fn try_out(drill: &Drill, loaded: &Loaded, storage: PathBuf, folder: &Path) -> Result<Outcome, Box<dyn Error>> {
     let mut outcome = Outcome::default();
     let progress = Progress::new();
     let (backup, contents) = match &drill.from {
@@ -104,9 +106,9 @@ async fn try_out(drill: &Drill, loaded: &Loaded, folder: &Path) -> Result<Outcom
         }
         None => {
             progress.tell("copying …");
-            let (store, file) = (open(loaded).await?, folder.join("backup.db"));
-            let begun = Instant::now();
-            let contents = store.backup_and_tell(&file).await?;
+            let (file, begun) = (folder.join("backup.db"), Instant::now());
+            let to = file.clone();
+            let contents = tokio::task::spawn_blocking(move || Store::copy_and_tell(&storage, &to)).await??;
             outcome.backup = Some(begun.elapsed());
             (file, contents)
         }
@@ -157,7 +159,7 @@ impl Outcome {
     /// Makes the index, and looks for passages that are known to be there.
     async fn ask(&mut self, config: &Config, store: &Store) -> Result<(), Box<dyn Error>> {
         let app = app::build(config)?;
-        let Some(knowledge) = &app.knowledge else { return Ok(()) };
+        let knowledge = app.knowledge.as_ref().ok_or(Failure::Off)?;
         // They are for whoever has the knowledge base itself open.
         knowledge.leave_tasks();
         let begun = Instant::now();
@@ -167,11 +169,7 @@ impl Outcome {
         // What has no letters cannot be asked for.
         for sample in samples.iter().filter(|sample| sample.text.chars().any(char::is_alphanumeric)) {
             self.asked += 1;
-            let query = sample.text.chars().take(ASKED).collect();
-            let question = Question { base: sample.base.clone(), query, top: TOP, least: 0.0, filter: None };
-            let passages = knowledge.search(question).await?;
-            // Another document may say the same.
-            match passages.iter().any(|passage| passage.chunk.text == sample.text) {
+            match is_found(knowledge, sample, self.report.chunks as usize).await? {
                 true => self.found += 1,
                 false => self.problems.push(format!("a passage of `{}` is not found", sample.filename)),
             }
@@ -179,53 +177,20 @@ impl Outcome {
         knowledge.finish(tokio::time::Instant::now() + ENDING).await;
         Ok(())
     }
+}
 
-    fn reply(&self) -> serde_json::Value {
-        let Report { documents, pages, chunks, vectors, tasks, .. } = self.report;
-        let mut reply = json!({
-            "success": self.problems.is_empty(),
-            "size_bytes": self.size_bytes,
-            "sha256": self.digest,
-            "documents": documents,
-            "pages": pages,
-            "chunks": chunks,
-            "vectors": vectors,
-            "tasks_ended": tasks.saturating_sub(self.tasks_open),
-            "tasks_open": self.tasks_open,
-            "passages_asked": self.asked,
-            "passages_found": self.found,
-            "seconds": {
-                "backup": self.backup.map(|took| took.as_secs_f64()),
-                "restore": self.restore.as_secs_f64(),
-                "check": self.check.as_secs_f64(),
-                "index": self.index.as_secs_f64(),
-            },
-            "problems": self.problems,
-        });
-        if !self.problems.is_empty() {
-            reply["error"] = "drill_failed".into();
-            reply["message"] = NEXT.into();
+/// Whether a passage is found by its beginning. Many others may begin in the same way, and be as good an answer: then it
+/// must be among all that say so and were added when it was.
+async fn is_found(knowledge: &Knowledge, sample: &FoundChunk, chunks: usize) -> Result<bool, Box<dyn Error>> {
+    let added = Some(sample.date_added);
+    let with_it = Filter { added_from: added, added_to: added, ..Filter::default() };
+    for (top, filter) in [(TOP, None), (chunks, Some(with_it))] {
+        let query = sample.text.chars().take(ASKED).collect();
+        let question = Question { base: sample.base.clone(), query, top, least: 0.0, filter };
+        // Another document may say the same.
+        if knowledge.search(question).await?.iter().any(|passage| passage.chunk.text == sample.text) {
+            return Ok(true);
         }
-        reply
     }
-
-    fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        let seconds = |took: Duration| format!("{:.2} s", took.as_secs_f64());
-        write_problems(&self.problems, out)?;
-        if !self.problems.is_empty() {
-            return writeln!(out, "{NEXT}");
-        }
-        let Report { documents, chunks, tasks, .. } = self.report;
-        match self.backup {
-            Some(took) => writeln!(out, "copied {} in {}", size(self.size_bytes), seconds(took))?,
-            None => writeln!(out, "read a backup of {}", size(self.size_bytes))?,
-        }
-        writeln!(out, "brought it back in {}, as long as a restore takes", seconds(self.restore))?;
-        let (documents, chunks) = (counted(documents, "document"), counted(chunks, "chunk"));
-        let (tasks, took) = (counted(tasks, "task"), seconds(self.check));
-        writeln!(out, "compared {documents}, {chunks} and {tasks} in {took}: all are the same")?;
-        let asked = counted(self.asked as u64, "passage");
-        writeln!(out, "made the index in {}, and found {asked} of {}", seconds(self.index), self.asked)?;
-        writeln!(out, "nothing is wrong, and nothing was changed")
-    }
+    Ok(false)
 }

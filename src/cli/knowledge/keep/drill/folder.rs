@@ -1,0 +1,151 @@
+//! The folder that a drill happens in. It is gone in the end; one that a drill left which was killed is removed by the next.
+
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::cli::demo::place;
+use crate::cli::interrupt::Unfinished;
+use crate::cli::knowledge::failure::Failure;
+use crate::cli::one_line;
+use crate::free_space::free_bytes;
+
+/// A folder that nobody removes while this is there.
+pub(super) struct Folder {
+    folder: TempDir,
+    unfinished: Unfinished,
+    /// Locked for as long as the drill runs: so it is told from one that was left.
+    _in_use: File,
+}
+
+/// How the names of such folders begin.
+const BEGINNING: &str = "corbie-drill-";
+/// The file in it that is locked.
+const IN_USE: &str = "in-use.lock";
+/// How often a folder is made: another drill may take one that is not locked yet for one that was left.
+const TRIES: u32 = 10;
+
+impl Folder {
+    pub(super) fn new(within: &Path) -> io::Result<Folder> {
+        let mut tried = 0;
+        loop {
+            let folder = tempfile::Builder::new().prefix(BEGINNING).tempdir_in(within)?;
+            tried += 1;
+            match lock(folder.path()) {
+                Ok(in_use) => {
+                    let unfinished = Unfinished::folder(folder.path());
+                    return Ok(Folder { folder, unfinished, _in_use: in_use });
+                }
+                Err(error) if tried == TRIES => return Err(error),
+                Err(_) => {}
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Removes everything.
+    pub(super) fn remove(self) -> io::Result<()> {
+        let Folder { folder, unfinished, .. } = self;
+        place::remove(folder.path())?;
+        drop(unfinished);
+        Ok(())
+    }
+}
+
+/// Removes what drills have left that were killed. What cannot be removed stays: whoever has no room for it is told so.
+pub(super) fn sweep(within: &Path) {
+    let Ok(entries) = std::fs::read_dir(within) else { return };
+    for entry in entries.flatten() {
+        let is_of_a_drill = entry.file_name().to_string_lossy().starts_with(BEGINNING);
+        // Its metadata are those of a link, not of what that leads to.
+        if is_of_a_drill
+            && entry.metadata().is_ok_and(|found| found.is_dir() && is_ours(&found))
+            && let Ok(_in_use) = lock(&entry.path())
+        {
+            let _ = place::remove(&entry.path());
+        }
+    }
+}
+
+/// Fails where there is less room in a folder than is needed, before anything is written.
+pub(super) fn has_room(within: &Path, needed: u64) -> Result<(), Failure> {
+    match free_bytes(within) {
+        Some(free) if free < needed => {
+            Err(Failure::NoRoom { folder: one_line(&within.display().to_string()), needed, free })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says that a folder is in use. Fails where another drill says so, or has removed it meanwhile.
+fn lock(folder: &Path) -> io::Result<File> {
+    let path = folder.join(IN_USE);
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
+        TryLockError::Error(error) => error,
+    })?;
+    // Whoever removes a folder has it locked: it may be gone when we are let in.
+    path.symlink_metadata().map(|_| file)
+}
+
+/// In a folder for everybody, others may have drills of their own, or what looks like them.
+#[cfg(unix)]
+fn is_ours(found: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(found) == rustix::process::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn is_ours(_: &Metadata) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_is_removed_and_what_is_in_use_or_another_thing_is_not() {
+        let within = tempfile::tempdir().unwrap();
+        let at = |name: &str| within.path().join(name);
+        let running = Folder::new(within.path()).unwrap();
+        std::fs::create_dir_all(at("corbie-drill-killed/knowledge")).unwrap();
+        std::fs::write(at("corbie-drill-killed/knowledge/knowledge.db"), "half").unwrap();
+        std::fs::write(at("corbie-drill-killed/in-use.lock"), "").unwrap();
+        std::fs::create_dir(at("corbie-drill-older")).unwrap();
+        std::fs::write(at("corbie-drill-notes.txt"), "of somebody").unwrap();
+        std::fs::create_dir(at("documents")).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(at("documents"), at("corbie-drill-link")).unwrap();
+        sweep(within.path());
+        assert!(!at("corbie-drill-killed").exists() && !at("corbie-drill-older").exists());
+        assert!(running.path().join(IN_USE).exists() && at("corbie-drill-notes.txt").exists());
+        assert!(std::fs::read_dir(at("documents")).unwrap().next().is_none(), "nothing is made where a link leads");
+        let path = running.path().to_owned();
+        running.remove().unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn drills_that_begin_at_once_do_not_take_each_other_for_one_that_was_left() {
+        let within = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        sweep(within.path());
+                        let folder = Folder::new(within.path()).unwrap();
+                        sweep(within.path());
+                        assert!(folder.path().join(IN_USE).exists());
+                        folder.remove().unwrap();
+                    }
+                });
+            }
+        });
+    }
+}
