@@ -58,12 +58,15 @@ impl Program {
     /// Writes settings and taxonomy. `upstream` is where the stand-in for providers listens.
     pub(crate) fn set_up(&self, upstream: SocketAddr) -> io::Result<()> {
         let settings = format!(
-            "server: {{ tool_timeout_seconds: 60, shutdown_grace_seconds: 5, limits: {{ {limits} }} }}\n\
+            "server: {{ listen: ['{address}', 'unix:{socket}'], tool_timeout_seconds: 60, shutdown_grace_seconds: 5, \
+             limits: {{ {limits} }} }}\n\
              trust: {{ all: trusted }}\n\
              classification: {{ taxonomy: {home}/taxonomy.yaml }}\n\
              knowledge: {{ storage_path: {storage}, chunk_size: 64, chunk_overlap: 8 }}\n\
              providers:\n  detect_ports: []\n  stand-in: {{ type: openai, api_key: none, base_url: 'http://{upstream}/v1' }}\n\
              defaults: {{ model: stand-in/echo-large }}\n",
+            address = self.address,
+            socket = self.socket().display(),
             limits = self.limits,
             home = self.home.display(),
             storage = self.storage.display(),
@@ -103,12 +106,7 @@ impl Program {
     }
 
     pub(crate) fn serve(&self) -> io::Result<Child> {
-        self.command(&self.log())?
-            .arg("serve")
-            .args(["--port", &self.address.port().to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
+        self.command(&self.log())?.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).spawn()
     }
 
     pub(crate) fn stdio(&self) -> io::Result<Child> {
@@ -123,6 +121,11 @@ impl Program {
 
     pub(crate) fn settings(&self) -> PathBuf {
         self.home.join("settings.yaml")
+    }
+
+    /// Where it listens beside its port.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.home.join("corbie.sock")
     }
 
     pub(crate) fn log(&self) -> PathBuf {

@@ -59,6 +59,17 @@ impl Server {
         faces::plain(self.address()).call(tool, arguments, patience)
     }
 
+    /// The names of all tools there are.
+    pub(crate) fn tools(&self) -> Result<Vec<String>, String> {
+        let said = match self.ask("list_registered_tools", &json!({}), PATIENCE) {
+            Outcome::Said(said) => said,
+            other => return Err(format!("the tools are not told: {other:?}")),
+        };
+        let tools = said["tools"].as_array().into_iter().flatten();
+        let names: Vec<String> = tools.filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect();
+        if names.is_empty() { Err(format!("there are no tools: {said}")) } else { Ok(names) }
+    }
+
     /// Waits until everything that was begun has come to its end.
     pub(crate) fn wait_until_idle(&mut self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE * 2;

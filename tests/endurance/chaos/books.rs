@@ -1,6 +1,6 @@
 //! What was acknowledged, kept outside of the program: the state of every document as far as its owner can know it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A version of a document, by its number; None is no document.
 pub(crate) type Version = Option<u64>;
@@ -25,11 +25,18 @@ impl Entry {
     }
 }
 
+/// How many versions that are no more are remembered.
+const MOST_DEAD: usize = 200;
+
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     pub(crate) entries: BTreeMap<usize, Entry>,
     /// The last version that was given out; none is used twice.
     last: u64,
+    /// The last versions that were removed, replaced or refused, with their documents: none of them is ever seen again.
+    pub(crate) dead: VecDeque<(usize, u64)>,
+    /// Documents of which a version was sent since they were last removed: something that failed may be left of them.
+    pub(crate) tried: BTreeSet<usize>,
 }
 
 impl Books {
@@ -44,6 +51,9 @@ impl Books {
 
     /// A change was sent, and nothing is known of it: from now on either may be true.
     pub(crate) fn sent(&mut self, document: usize, becomes: Version) {
+        if becomes.is_some() {
+            self.tried.insert(document);
+        }
         let entry = self.entry(document);
         if !entry.may_be.contains(&becomes) {
             entry.may_be.push(becomes);
@@ -52,11 +62,27 @@ impl Books {
 
     /// It was acknowledged: this is true, and nothing else.
     pub(crate) fn is(&mut self, document: usize, version: Version, id: Option<String>) {
-        *self.entry(document) = Entry { may_be: vec![version], id, task: None };
+        let before = std::mem::replace(self.entry(document), Entry { may_be: vec![version], id, task: None });
+        before.may_be.into_iter().filter(|each| *each != version).for_each(|each| self.bury(document, each));
+    }
+
+    /// It was removed, and that was acknowledged.
+    pub(crate) fn removed(&mut self, document: usize) {
+        self.is(document, None, None);
+        self.tried.remove(&document);
     }
 
     /// It was refused: nothing has changed by it.
     pub(crate) fn refused(&mut self, document: usize, version: Version) {
         self.entry(document).may_be.retain(|each| *each != version);
+        self.bury(document, version);
+    }
+
+    fn bury(&mut self, document: usize, version: Version) {
+        let Some(version) = version else { return };
+        self.dead.push_back((document, version));
+        if self.dead.len() > MOST_DEAD {
+            self.dead.pop_front();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What happened, counted, in words and for programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,6 +15,8 @@ pub(crate) struct Report {
     pub(crate) chunks: usize,
     pub(crate) faults: BTreeMap<String, u64>,
     pub(crate) workers_killed: u64,
+    /// Clients on stdio that were killed in the middle of a call.
+    pub(crate) clients_killed: u64,
     /// How often the server ended since it could have no more memory.
     pub(crate) ended_for_memory: u64,
     /// From a start after a fault to the first answer.
@@ -46,6 +48,8 @@ impl Report {
         recoveries.sort();
         let at =
             |share: usize| recoveries.get(recoveries.len().saturating_sub(1) * share / 100).map(Duration::as_secs_f64);
+        let tools = self.calls.done.keys().map(|(tool, _)| tool).collect::<BTreeSet<_>>().len();
+        let faces = self.calls.done.keys().map(|(_, face)| face).collect::<BTreeSet<_>>().len();
         json!({
             "seed": seed,
             "seconds": took.as_secs(),
@@ -53,9 +57,14 @@ impl Report {
             "chunks": self.chunks,
             "faults": self.faults,
             "workers_killed": self.workers_killed,
+            "clients_killed": self.clients_killed,
             "ended_for_want_of_memory": self.ended_for_memory,
             "calls": { "answered": self.calls.said, "refused": self.calls.refused, "lost": self.calls.lost },
+            "tools": tools,
+            "faces": faces,
+            "done": self.calls.table(),
             "documents_compared": self.calls.compared,
+            "words_searched_in_vain": self.calls.in_vain,
             "recovery_seconds": { "count": recoveries.len(), "median": at(50), "p99": at(99), "most": at(100) },
             "memory_mib_first_most_last": self.soak.memory(),
             "skipped": self.skipped,

@@ -11,6 +11,7 @@ mod reload;
 use std::time::Duration;
 
 use crate::chance::Chance;
+use crate::chaos::clients::Times;
 use crate::chaos::report::Report;
 use crate::server::Server;
 use crate::upstream::Upstream;
@@ -97,6 +98,20 @@ impl Fault {
     /// Whether nobody may be there meanwhile: a disk that somebody writes to cannot be made read-only.
     pub(crate) fn is_alone(self) -> bool {
         self == Fault::Readonly
+    }
+
+    /// What it puts the program through.
+    pub(crate) fn times(self) -> Times {
+        match self {
+            Fault::Calm => Times::Good,
+            Fault::Full | Fault::Readonly | Fault::Limits => Times::Starved,
+            _ => Times::Hard,
+        }
+    }
+
+    /// Whether questions to the provider may fail by it, so that the router leaves it alone for a while.
+    pub(crate) fn may_reach_provider(self) -> bool {
+        matches!(self, Fault::Upstream | Fault::Network | Fault::Limits)
     }
 
     /// Why it cannot be done here; None where it can.
