@@ -39,6 +39,8 @@ pub(crate) struct Came {
     /// Cut off before a first byte of an answer: what is left to say to more connections than there may be.
     pub(crate) closed: u64,
     pub(crate) silent: u64,
+    /// How long all clients together waited for answers.
+    pub(crate) waited: Duration,
     pub(crate) wrong: Vec<String>,
 }
 
@@ -90,7 +92,10 @@ impl Crowd<'_> {
                 return came;
             }
             came.sent += 1;
-            match self.ask(&mut line, &mut chance, numbers.fetch_add(1, Ordering::Relaxed)) {
+            let begun = Instant::now();
+            let answer = self.ask(&mut line, &mut chance, numbers.fetch_add(1, Ordering::Relaxed));
+            came.waited += begun.elapsed();
+            match answer {
                 Answer::Right => came.right += 1,
                 Answer::Refused => came.refused += 1,
                 Answer::Closed => came.closed += 1,
@@ -140,6 +145,7 @@ impl Came {
         self.refused += other.refused;
         self.closed += other.closed;
         self.silent += other.silent;
+        self.waited += other.waited;
         self.wrong.extend(other.wrong);
     }
 }

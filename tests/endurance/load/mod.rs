@@ -50,6 +50,8 @@ pub(crate) struct Options {
 const PROMISES: usize = 9;
 /// The share of the calls that was to be sent which has to be: with less, the load was not what it says.
 const LEAST_SENT: f64 = 0.9;
+/// Or all clients wait for answers for most of the time: then there are no more who could ask.
+const LEAST_WAITING: f64 = 0.7;
 /// The share of calls that may be cut off without a word: connections beyond the most there may be.
 const MOST_CLOSED: f64 = 0.05;
 /// A run of so many seconds is about the program. A shorter one is on a machine that may be too busy to send as much as it
@@ -107,7 +109,8 @@ fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> 
     let more_memory = most.memory.saturating_sub(at_rest.memory) / 1024;
     let share = after.right as f64 / before.right.max(1) as f64;
     let wanted = rate * options.times * lasts.as_secs_f64();
-    let is_loaded = during.sent as f64 >= wanted * LEAST_SENT;
+    let waiting = during.waited.as_secs_f64() / (options.clients as f64 * took.as_secs_f64());
+    let is_loaded = during.sent as f64 >= wanted * LEAST_SENT || waiting >= LEAST_WAITING;
     let counts = is_loaded || options.seconds >= LONG;
     let closed = during.closed as f64 / during.sent.max(1) as f64;
     let mut failures = Vec::new();
@@ -131,7 +134,8 @@ fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> 
         "sustained_per_second": rate.round(),
         "asked_for_per_second": (rate * options.times).round(),
         "sent": during.sent,
-        "as_many_as_asked_for": is_loaded,
+        "share_of_clients_waiting": (waiting * 100.0).round() / 100.0,
+        "is_all_that_clients_can_ask": is_loaded,
         "seconds": took.as_secs_f64().round(),
         "right": during.right,
         "refused": during.refused,
