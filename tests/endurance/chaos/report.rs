@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::clients::Tally;
+use super::faults::Fault;
 use super::soak::Soak;
 
 #[derive(Debug, Default)]
@@ -30,6 +31,13 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn skipped(&mut self, what: &str) {
         *self.skipped.entry(what.to_owned()).or_default() += 1;
+    }
+
+    /// One line for each round, with how long each start after its fault took.
+    pub(crate) fn of_round(&self, fault: Fault, starts: usize) -> String {
+        let took = |took: &Duration| format!(", answers {:.2} s after its start", took.as_secs_f64());
+        let recoveries: String = self.recoveries[starts..].iter().map(took).collect();
+        format!("round {}: {}{recoveries}", self.rounds, fault.name())
     }
 
     /// One line for whoever waits.

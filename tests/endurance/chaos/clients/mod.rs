@@ -218,7 +218,9 @@ fn may_be_refused_in_good_times(tool: &str) -> bool {
 /// Whether somebody can tell from it what was missing.
 fn states_a_reason(why: &str) -> bool {
     let why = why.to_lowercase();
-    ["room", "disk", "read-only", "file", "thread", "memory", "process", "resource"].iter().any(|word| why.contains(word))
+    ["room", "disk", "read-only", "file", "thread", "memory", "process", "resource"]
+        .iter()
+        .any(|word| why.contains(word))
 }
 
 /// The clients of a run.

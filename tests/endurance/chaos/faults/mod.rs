@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::chance::Chance;
 use crate::chaos::clients::Times;
 use crate::chaos::report::Report;
+use crate::chaos::shelf::Shelf;
 use crate::server::Server;
 use crate::upstream::Upstream;
 
@@ -38,6 +39,10 @@ pub(crate) struct World {
     pub(crate) server: Option<Server>,
     pub(crate) upstream: Upstream,
     pub(crate) disk: Option<disk::Disk>,
+    /// What can be found whatever is broken.
+    pub(crate) shelf: Shelf,
+    /// What went wrong inside of this life of the server, as far as it may.
+    pub(crate) mishaps: u64,
     pub(crate) report: Report,
 }
 
@@ -153,9 +158,14 @@ impl Fault {
 pub(crate) use clock::still as clock_at_rest;
 pub(crate) use disk::Disk;
 
+/// One fault out of so many lasts long.
+const ONE_IS_LONG: usize = 24;
 const CALM: Duration = Duration::from_secs(4);
 
-/// How long a fault lasts.
+/// How long a fault lasts: a moment mostly, and now and then longer than clients like to wait.
 fn a_while(chance: &mut Chance) -> Duration {
+    if chance.once_in(ONE_IS_LONG) {
+        return chance.between(Duration::from_secs(6), Duration::from_secs(18));
+    }
     chance.between(Duration::from_millis(200), Duration::from_millis(2500))
 }

@@ -39,8 +39,9 @@ impl Librarian {
         let (failed, mut there): (Vec<&Value>, Vec<&Value>) =
             documents.iter().partition(|each| each["processing_status"] == "failed");
         // One whose first version failed is listed as failed; it is no document. Of one that was removed nothing is left.
-        let was_tried =
-            |each: &Value| (0..DOCUMENTS).any(|document| self.was_tried(document) && each["filename"] == self.name(document));
+        let was_tried = |each: &Value| {
+            (0..DOCUMENTS).any(|document| self.was_tried(document) && each["filename"] == self.name(document))
+        };
         if let Some(back) = failed.iter().find(|each| !was_tried(each)) {
             return Err(Broken(format!("what was removed came back to {} as failed: {back}", self.base)));
         }
