@@ -1,12 +1,17 @@
 //! How the program is started in this run: which one, with which settings, on which folders.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek};
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Enough for a command on a large base, on a crowded machine.
+const LONGEST_COMMAND: Duration = Duration::from_secs(1200);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The programs that take part.
 #[derive(Debug, clap::Args)]
@@ -113,10 +118,26 @@ impl Program {
         self.command(&self.log())?.arg("stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
     }
 
-    /// Runs a command to its end and gives whether it was content, and what it said.
+    /// Runs a command to its end and gives whether it was content, and what it said. It has to have an end.
     pub(crate) fn run(&self, words: &[&str]) -> io::Result<(bool, String)> {
-        let output = self.command(&self.log())?.args(words).stdin(Stdio::null()).output()?;
-        Ok((output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()))
+        let said = tempfile::tempfile()?;
+        let mut child =
+            self.command(&self.log())?.args(words).stdin(Stdio::null()).stdout(said.try_clone()?).spawn()?;
+        let until = Instant::now() + LONGEST_COMMAND;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if Instant::now() > until {
+                child.kill().and_then(|()| child.wait())?;
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("corbie {} has no end", words.join(" "))));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        };
+        let mut text = String::new();
+        (&said).rewind()?;
+        (&said).read_to_string(&mut text)?;
+        Ok((status.success(), text))
     }
 
     pub(crate) fn settings(&self) -> PathBuf {

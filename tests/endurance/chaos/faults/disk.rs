@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{World, a_while};
 use crate::chance::Chance;
 use crate::chaos::shelf::{self, Shelf};
-use crate::commands::succeeds;
+use crate::commands::{has_own_namespace, succeeds};
 use crate::faces::Face;
 use crate::outcome::Outcome;
 use crate::program::Program;
@@ -33,6 +33,9 @@ pub(crate) struct Disk {
 impl Disk {
     /// Mounts it, where this process may.
     pub(crate) fn mount(place: &Path, chunks: usize) -> Option<Disk> {
+        if !has_own_namespace("mnt") {
+            return None;
+        }
         fs::create_dir_all(place).ok()?;
         let size = format!("size={}", SIZE + chunks * SIZE_OF_A_CHUNK);
         let mounted = succeeds(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "corbie-chaos"]).arg(place));
