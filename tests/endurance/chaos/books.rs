@@ -35,8 +35,11 @@ pub(crate) struct Books {
     last: u64,
     /// The last versions that were removed, replaced or refused, with their documents: none of them is ever seen again.
     pub(crate) dead: VecDeque<(usize, u64)>,
-    /// Documents of which a version was sent since they were last removed: something that failed may be left of them.
+    /// Documents of which a version was sent since all were cleared away: those that failed are listed as failed, each
+    /// under an id of its own.
     pub(crate) tried: BTreeSet<usize>,
+    /// The ids of the last documents that were removed: none of them is ever listed again, as whatever.
+    pub(crate) removed: VecDeque<String>,
 }
 
 impl Books {
@@ -68,8 +71,20 @@ impl Books {
 
     /// It was removed, and that was acknowledged.
     pub(crate) fn removed(&mut self, document: usize) {
+        if let Some(id) = self.entry(document).id.take() {
+            self.removed.push_back(id);
+        }
+        if self.removed.len() > MOST_DEAD {
+            self.removed.pop_front();
+        }
         self.is(document, None, None);
-        self.tried.remove(&document);
+    }
+
+    /// All were removed at once, with everything that is left of failures.
+    pub(crate) fn cleared(&mut self) {
+        let documents: Vec<usize> = self.entries.keys().copied().collect();
+        documents.into_iter().for_each(|document| self.removed(document));
+        self.tried.clear();
     }
 
     /// It was refused: nothing has changed by it.

@@ -229,7 +229,7 @@ impl Librarian {
         let arguments = self.arguments(json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
         match hand.call("knowledge-clear", &arguments)? {
             Came::Said(said) if said["success"] == true => {
-                (0..DOCUMENTS).for_each(|document| self.books.removed(document));
+                self.books.cleared();
             }
             Came::Said(_) | Came::Refused => {
                 for entry in self.books.entries.values_mut().filter(|entry| entry.may_be.len() > 1) {

@@ -38,12 +38,14 @@ impl Librarian {
         let documents = shown["documents"].as_array().cloned().unwrap_or_default();
         let (failed, mut there): (Vec<&Value>, Vec<&Value>) =
             documents.iter().partition(|each| each["processing_status"] == "failed");
-        // One whose first version failed is listed as failed; it is no document. Of one that was removed nothing is left.
-        let was_tried = |each: &Value| {
-            (0..DOCUMENTS).any(|document| self.was_tried(document) && each["filename"] == self.name(document))
-        };
+        let is_removed = |each: &&Value| self.books.removed.iter().any(|id| each["id"] == id.as_str());
+        if let Some(back) = documents.iter().find(is_removed) {
+            return Err(Broken(format!("what was removed came back to {}: {back}", self.base)));
+        }
+        // What failed is listed as failed, and is no document. Once all was cleared away nothing is left of it.
+        let was_tried = |each: &Value| self.books.tried.iter().any(|document| each["filename"] == self.name(*document));
         if let Some(back) = failed.iter().find(|each| !was_tried(each)) {
-            return Err(Broken(format!("what was removed came back to {} as failed: {back}", self.base)));
+            return Err(Broken(format!("what was cleared away came back to {} as failed: {back}", self.base)));
         }
         for document in 0..DOCUMENTS {
             let name = self.name(document);
@@ -58,10 +60,6 @@ impl Librarian {
             Some(stranger) => Err(Broken(format!("a document nobody added to {}: {stranger}", self.base))),
             None => Ok(()),
         }
-    }
-
-    fn was_tried(&self, document: usize) -> bool {
-        self.books.tried.contains(&document)
     }
 
     fn compare_one(&mut self, document: usize, found: Option<&Value>, hand: &mut Hand) -> Seen {
