@@ -13,6 +13,8 @@ pub(crate) struct Entry {
     pub(crate) id: Option<String>,
     /// A task that was promised and whose end was not seen.
     pub(crate) task: Option<String>,
+    /// Over which face it was last acknowledged.
+    pub(crate) over: &'static str,
 }
 
 impl Entry {
@@ -65,7 +67,7 @@ impl Books {
 
     /// It was acknowledged: this is true, and nothing else.
     pub(crate) fn is(&mut self, document: usize, version: Version, id: Option<String>) {
-        let before = std::mem::replace(self.entry(document), Entry { may_be: vec![version], id, task: None });
+        let before = std::mem::replace(self.entry(document), Entry { may_be: vec![version], id, ..Entry::default() });
         before.may_be.into_iter().filter(|each| *each != version).for_each(|each| self.bury(document, each));
     }
 
