@@ -50,8 +50,8 @@ pub(crate) struct Options {
 const PROMISES: usize = 9;
 /// The share of the calls that was to be sent which has to be: with less, the load was not what it says.
 const LEAST_SENT: f64 = 0.9;
-/// Or all clients wait for answers for most of the time: then there are no more who could ask.
-const LEAST_WAITING: f64 = 0.7;
+/// Or clients wait for answers for half of the time and more: then few are left who could ask.
+const LEAST_WAITING: f64 = 0.5;
 /// The share of calls that may be cut off without a word: connections beyond the most there may be.
 const MOST_CLOSED: f64 = 0.05;
 /// A run of so many seconds is about the program. A shorter one is on a machine that may be too busy to send as much as it
