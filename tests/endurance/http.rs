@@ -2,10 +2,30 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Answers are smaller by far.
 const LONGEST_BODY: u64 = 64 << 20;
+
+/// Where the server can be reached.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    Port(SocketAddr),
+    /// A socket in the file system.
+    Socket(PathBuf),
+}
+
+impl Place {
+    /// What a request calls the server.
+    pub(crate) fn host(&self) -> String {
+        match self {
+            Place::Port(address) => address.to_string(),
+            Place::Socket(_) => "localhost".to_owned(),
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
@@ -35,40 +55,40 @@ impl Reply {
 /// A connection that is kept as long as the server keeps it.
 #[derive(Debug)]
 pub(crate) struct Line {
-    address: SocketAddr,
+    place: Place,
     stream: Option<BufReader<Limited>>,
+    /// Whether a first byte of the last answer came.
+    pub(crate) has_heard: bool,
 }
 
 impl Line {
-    pub(crate) fn new(address: SocketAddr) -> Line {
-        Line { address, stream: None }
+    pub(crate) fn new(place: Place) -> Line {
+        Line { place, stream: None, has_heard: false }
     }
 
     /// Sends and reads. An error means that no whole answer came; the request may have arrived all the same.
     pub(crate) fn exchange(&mut self, request: &Request, patience: Duration) -> io::Result<Reply> {
         let until = Instant::now() + patience;
+        self.has_heard = false;
         let mut stream = match self.stream.take() {
             Some(mut kept) => {
                 kept.get_mut().until = until;
                 kept
             }
-            None => BufReader::new(Limited::connect(self.address, until)?),
+            None => BufReader::new(Limited::connect(&self.place, until)?),
         };
-        let mut head = format!("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method, request.path, self.address);
+        let mut head = format!("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method, request.path, self.place.host());
         for (name, value) in request.headers {
             head += &format!("{name}: {value}\r\n");
         }
         head += &format!("Content-Length: {}\r\n\r\n", request.body.len());
         stream.get_mut().write_all(&[head.as_bytes(), request.body].concat())?;
+        self.has_heard = !stream.fill_buf()?.is_empty();
         let reply = read_reply(&mut stream)?;
         if reply.header("connection").is_none_or(|value| !value.eq_ignore_ascii_case("close")) {
             self.stream = Some(stream);
         }
         Ok(reply)
-    }
-
-    pub(crate) fn hang_up(&mut self) {
-        self.stream = None;
     }
 }
 
@@ -127,14 +147,27 @@ fn read_exactly(stream: &mut impl BufRead, length: u64, into: &mut Vec<u8>) -> i
 /// A connection on which no single wait goes beyond a moment.
 #[derive(Debug)]
 pub(crate) struct Limited {
-    stream: TcpStream,
+    stream: Stream,
     pub(crate) until: Instant,
 }
 
+#[derive(Debug)]
+enum Stream {
+    Port(TcpStream),
+    Socket(UnixStream),
+}
+
 impl Limited {
-    pub(crate) fn connect(address: SocketAddr, until: Instant) -> io::Result<Limited> {
-        let stream = TcpStream::connect_timeout(&address, left(until)?)?;
-        stream.set_nodelay(true)?;
+    pub(crate) fn connect(place: &Place, until: Instant) -> io::Result<Limited> {
+        let stream = match place {
+            Place::Port(address) => {
+                let stream = TcpStream::connect_timeout(address, left(until)?)?;
+                stream.set_nodelay(true)?;
+                Stream::Port(stream)
+            }
+            // Taken at once, or refused: more can wait to be let in than there are clients.
+            Place::Socket(path) => Stream::Socket(UnixStream::connect(path)?),
+        };
         Ok(Limited { stream, until })
     }
 }
@@ -146,18 +179,25 @@ fn left(until: Instant) -> io::Result<Duration> {
 
 impl Read for Limited {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(left(self.until)?))?;
-        self.stream.read(buffer)
+        let left = Some(left(self.until)?);
+        match &mut self.stream {
+            Stream::Port(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
+            Stream::Socket(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
+        }
     }
 }
 
 impl Write for Limited {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(left(self.until)?))?;
-        self.stream.write(buffer)
+        let left = Some(left(self.until)?);
+        match &mut self.stream {
+            Stream::Port(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(buffer)),
+            Stream::Socket(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(buffer)),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+        // Nothing is held back.
+        Ok(())
     }
 }

@@ -1,12 +1,17 @@
 //! How the program is started in this run: which one, with which settings, on which folders.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek};
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Enough for a command on a large base, on a crowded machine.
+const LONGEST_COMMAND: Duration = Duration::from_secs(1200);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The programs that take part.
 #[derive(Debug, clap::Args)]
@@ -58,12 +63,15 @@ impl Program {
     /// Writes settings and taxonomy. `upstream` is where the stand-in for providers listens.
     pub(crate) fn set_up(&self, upstream: SocketAddr) -> io::Result<()> {
         let settings = format!(
-            "server: {{ tool_timeout_seconds: 60, shutdown_grace_seconds: 5, limits: {{ {limits} }} }}\n\
+            "server: {{ listen: ['{address}', 'unix:{socket}'], tool_timeout_seconds: 60, shutdown_grace_seconds: 5, \
+             limits: {{ {limits} }} }}\n\
              trust: {{ all: trusted }}\n\
              classification: {{ taxonomy: {home}/taxonomy.yaml }}\n\
              knowledge: {{ storage_path: {storage}, chunk_size: 64, chunk_overlap: 8 }}\n\
              providers:\n  detect_ports: []\n  stand-in: {{ type: openai, api_key: none, base_url: 'http://{upstream}/v1' }}\n\
              defaults: {{ model: stand-in/echo-large }}\n",
+            address = self.address,
+            socket = self.socket().display(),
             limits = self.limits,
             home = self.home.display(),
             storage = self.storage.display(),
@@ -103,26 +111,42 @@ impl Program {
     }
 
     pub(crate) fn serve(&self) -> io::Result<Child> {
-        self.command(&self.log())?
-            .arg("serve")
-            .args(["--port", &self.address.port().to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
+        self.command(&self.log())?.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).spawn()
     }
 
     pub(crate) fn stdio(&self) -> io::Result<Child> {
         self.command(&self.log())?.arg("stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
     }
 
-    /// Runs a command to its end and gives whether it was content, and what it said.
+    /// Runs a command to its end and gives whether it was content, and what it said. It has to have an end.
     pub(crate) fn run(&self, words: &[&str]) -> io::Result<(bool, String)> {
-        let output = self.command(&self.log())?.args(words).stdin(Stdio::null()).output()?;
-        Ok((output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()))
+        let said = tempfile::tempfile()?;
+        let mut child =
+            self.command(&self.log())?.args(words).stdin(Stdio::null()).stdout(said.try_clone()?).spawn()?;
+        let until = Instant::now() + LONGEST_COMMAND;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if Instant::now() > until {
+                child.kill().and_then(|()| child.wait())?;
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("corbie {} has no end", words.join(" "))));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        };
+        let mut text = String::new();
+        (&said).rewind()?;
+        (&said).read_to_string(&mut text)?;
+        Ok((status.success(), text))
     }
 
     pub(crate) fn settings(&self) -> PathBuf {
         self.home.join("settings.yaml")
+    }
+
+    /// Where it listens beside its port.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.home.join("corbie.sock")
     }
 
     pub(crate) fn log(&self) -> PathBuf {

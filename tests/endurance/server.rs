@@ -3,19 +3,23 @@
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 
 use crate::faces;
+use crate::http::{Line, Place, Request};
 use crate::outcome::Outcome;
 use crate::program::Program;
 
 /// Nothing takes longer, however busy the machine is.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
+/// Told only once something was begun anew.
+const RESTARTS: &str = "corbie_background_restarts_total";
+const STUCK: &str = "corbie_inference_stuck";
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -59,6 +63,35 @@ impl Server {
         faces::plain(self.address()).call(tool, arguments, patience)
     }
 
+    /// The names of all tools there are.
+    pub(crate) fn tools(&self) -> Result<Vec<String>, String> {
+        let said = match self.ask("list_registered_tools", &json!({}), PATIENCE) {
+            Outcome::Said(said) => said,
+            other => return Err(format!("the tools are not told: {other:?}")),
+        };
+        let tools = said["tools"].as_array().into_iter().flatten();
+        let names: Vec<String> = tools.filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect();
+        if names.is_empty() { Err(format!("there are no tools: {said}")) } else { Ok(names) }
+    }
+
+    /// What went wrong inside without anybody being told: background work that was begun anew, and threads that did not
+    /// come back.
+    pub(crate) fn mishaps(&self) -> Result<u64, String> {
+        let request = Request { method: "GET", path: "/metrics", headers: &[], body: &[] };
+        let reply = Line::new(Place::Port(self.address())).exchange(&request, PATIENCE);
+        let text = reply.map_err(|error| format!("/metrics: {error}"))?.text();
+        let counted = |name: &str| -> Result<u64, String> {
+            let lines = text.lines().filter(|line| line.starts_with(name));
+            let values = lines.map(|line| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok()));
+            let values: Option<Vec<f64>> = values.collect();
+            values.map(|values| values.iter().sum::<f64>() as u64).ok_or_else(|| format!("{name} is no number: {text}"))
+        };
+        if !text.contains(STUCK) {
+            return Err(format!("/metrics does not tell {STUCK}: {text}"));
+        }
+        Ok(counted(RESTARTS)? + counted(STUCK)?)
+    }
+
     /// Waits until everything that was begun has come to its end.
     pub(crate) fn wait_until_idle(&mut self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE * 2;
@@ -83,8 +116,9 @@ impl Server {
         }
     }
 
-    pub(crate) fn has_ended(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(_)))
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
     }
 
     pub(crate) fn pid(&self) -> Pid {

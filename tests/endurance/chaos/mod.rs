@@ -27,12 +27,19 @@ use shelf::Shelf;
 
 use crate::Ended;
 use crate::chance::Chance;
+use crate::faces::Processes;
 use crate::program::{self, Binaries, Program};
 use crate::server::{self, Server};
 use crate::upstream::Upstream;
 
 /// Every so many rounds everything stored is read and checked by the program itself.
 const ROUNDS_BETWEEN_CHECKS: u64 = 20;
+
+/// After so many rounds every tool has done what was wanted of it, and every face has served it.
+const ROUNDS_THAT_MEET_ALL: u64 = 100;
+
+/// A run of nothing but calm that is shorter is no soak.
+const SHORTEST_SOAK: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -100,7 +107,7 @@ fn break_it(options: &Options, binaries: &Binaries, folder: &Path, report: &mut 
     let shelf = Shelf::fill(&program, options.chunks)?;
     report.chunks = shelf.chunks;
     let (server, _) = Server::start(program.clone())?;
-    let mut world = World { server: Some(server), upstream, disk, report: std::mem::take(report) };
+    let mut world = World { server: Some(server), upstream, disk, shelf, mishaps: 0, report: std::mem::take(report) };
     let outcome = rounds(options, &program, shelf, &mut world);
     *report = std::mem::take(&mut world.report);
     outcome
@@ -120,17 +127,22 @@ fn rounds(options: &Options, program: &Program, shelf: Shelf, world: &mut World)
     if faults.is_empty() {
         return Err("none of these faults can be made here".to_owned());
     }
+    let tools = world.server()?.tools()?;
     let mut chance = Chance::of(options.seed, "faults");
-    let mut clients = clients::all(options.clients, options.seed, program, shelf);
+    let processes = Processes::new(program);
+    let mut clients = clients::all(options.clients, options.seed, program, shelf, &processes);
     let begun = Instant::now();
     let until = begun + Duration::from_secs_f64(options.minutes * 60.0);
     while Instant::now() < until && options.rounds.is_none_or(|rounds| world.report.rounds < rounds) {
         // In turn and not by chance: a short run, too, has met them all.
         let fault = faults[world.report.rounds as usize % faults.len()];
-        let outcome = round(&mut clients, fault, world, &mut chance);
+        let starts = world.report.recoveries.len();
+        let outcome = round(&mut clients, &processes, fault, world, &mut chance);
         world.report.calls = clients::count(&clients);
+        world.report.clients_killed = processes.killed();
         outcome.map_err(|failure| format!("round {}, {}: {failure}", world.report.rounds + 1, fault.name()))?;
         world.report.rounds += 1;
+        eprintln!("{}", world.report.of_round(fault, starts));
         if let Some(holds) = world.server()?.holds() {
             world.report.soak.look(begun.elapsed(), holds);
         }
@@ -140,10 +152,20 @@ fn rounds(options: &Options, program: &Program, shelf: Shelf, world: &mut World)
             eprintln!("{}", world.report.so_far(begun.elapsed()));
         }
     }
+    for (client, hand) in &mut clients {
+        hand.may_reach_provider = false;
+        client.end(hand).map_err(|Broken(what)| format!("in the end: {what}"))?;
+    }
     drop(clients);
+    processes.leave();
     check(program)?;
+    if world.report.rounds >= ROUNDS_THAT_MEET_ALL {
+        world.report.calls.nothing_is_missing(&tools)?;
+    }
     // Where nothing strikes it is one server from the beginning to the end, and must not grow.
-    if let (&[Fault::Calm], Some(growth)) = (&faults[..], world.report.soak.growth()) {
+    // A few rounds of it are for the clients, and no soak.
+    let is_soak = faults == [Fault::Calm] && begun.elapsed() >= SHORTEST_SOAK;
+    if let (true, Some(growth)) = (is_soak, world.report.soak.growth()) {
         return Err(growth);
     }
     let log = std::fs::read_to_string(program.log()).unwrap_or_default();
@@ -160,13 +182,18 @@ fn rounds(options: &Options, program: &Program, shelf: Shelf, world: &mut World)
 /// Clients work, a fault strikes, all comes to rest, and every client looks after what is its own.
 fn round(
     clients: &mut [(Box<dyn Client>, Hand)],
+    processes: &Processes,
     fault: Fault,
     world: &mut World,
     chance: &mut Chance,
 ) -> Result<(), String> {
     let over = AtomicBool::new(fault.is_alone());
     if fault.is_alone() {
-        clients.iter_mut().for_each(|(_, hand)| hand.leave());
+        processes.leave();
+    }
+    for (_, hand) in clients.iter_mut() {
+        hand.times = fault.times();
+        hand.may_reach_provider = fault.may_reach_provider();
     }
     let broken: Mutex<Option<String>> = Mutex::new(None);
     let struck = std::thread::scope(|scope| {
@@ -195,6 +222,12 @@ fn round(
     for (client, hand) in clients.iter_mut() {
         client.settle(hand).map_err(|Broken(what)| format!("at rest: {what}"))?;
     }
+    let mishaps = world.server()?.mishaps()?;
+    // Without threads or memory some of it fails, and is begun anew. A server that was started anew counts from none.
+    if mishaps > world.mishaps && fault != Fault::Limits {
+        return Err(format!("background work was begun anew, or a thread did not come back: {mishaps}"));
+    }
+    world.mishaps = mishaps;
     Ok(())
 }
 

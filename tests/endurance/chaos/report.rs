@@ -1,11 +1,12 @@
 //! What happened, counted, in words and for programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::clients::Tally;
+use super::faults::Fault;
 use super::soak::Soak;
 
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(crate) struct Report {
     pub(crate) chunks: usize,
     pub(crate) faults: BTreeMap<String, u64>,
     pub(crate) workers_killed: u64,
+    /// Clients on stdio that were killed in the middle of a call.
+    pub(crate) clients_killed: u64,
     /// How often the server ended since it could have no more memory.
     pub(crate) ended_for_memory: u64,
     /// From a start after a fault to the first answer.
@@ -28,6 +31,13 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn skipped(&mut self, what: &str) {
         *self.skipped.entry(what.to_owned()).or_default() += 1;
+    }
+
+    /// One line for each round, with how long each start after its fault took.
+    pub(crate) fn of_round(&self, fault: Fault, starts: usize) -> String {
+        let took = |took: &Duration| format!(", answers {:.2} s after its start", took.as_secs_f64());
+        let recoveries: String = self.recoveries[starts..].iter().map(took).collect();
+        format!("round {}: {}{recoveries}", self.rounds, fault.name())
     }
 
     /// One line for whoever waits.
@@ -46,6 +56,8 @@ impl Report {
         recoveries.sort();
         let at =
             |share: usize| recoveries.get(recoveries.len().saturating_sub(1) * share / 100).map(Duration::as_secs_f64);
+        let tools = self.calls.done.keys().map(|(tool, _)| tool).collect::<BTreeSet<_>>().len();
+        let faces = self.calls.done.keys().map(|(_, face)| face).collect::<BTreeSet<_>>().len();
         json!({
             "seed": seed,
             "seconds": took.as_secs(),
@@ -53,9 +65,15 @@ impl Report {
             "chunks": self.chunks,
             "faults": self.faults,
             "workers_killed": self.workers_killed,
+            "clients_killed": self.clients_killed,
             "ended_for_want_of_memory": self.ended_for_memory,
             "calls": { "answered": self.calls.said, "refused": self.calls.refused, "lost": self.calls.lost },
+            "tools": tools,
+            "faces": faces,
+            "done": self.calls.table(),
             "documents_compared": self.calls.compared,
+            "documents_found_late": self.calls.found_late,
+            "words_searched_in_vain": self.calls.in_vain,
             "recovery_seconds": { "count": recoveries.len(), "median": at(50), "p99": at(99), "most": at(100) },
             "memory_mib_first_most_last": self.soak.memory(),
             "skipped": self.skipped,

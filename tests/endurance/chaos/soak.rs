@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use crate::server::Holds;
 
-/// Fewer say nothing.
+/// Fewer say nothing of a line through them.
 const FEWEST: usize = 30;
-/// What the last third of a run may hold more than the third before, as a share and in KiB: allocators keep some of what
-/// they were given back.
-const MOST_SHARE: f64 = 1.05;
-const MOST_MORE: usize = 8 << 10;
+/// What a line through the last two thirds of a run may rise by from its beginning to its end, as a share of what is held
+/// in the middle, and in KiB: allocators keep some of what they were given back. It has to be more than both to be growth.
+const MOST_SHARE: f64 = 0.10;
+const MOST_MORE: f64 = 8.0 * 1024.0;
 /// Files and threads come and go with connections.
-const MOST_FILES: usize = 8;
+const MOST_FILES: f64 = 8.0;
 
 /// One of the things a process holds.
 type Kind = fn(&Holds) -> usize;
@@ -27,28 +27,27 @@ impl Soak {
         self.held.push((after, holds));
     }
 
-    /// What has grown; None if nothing has, or if too little was seen.
+    /// What has grown; None if nothing has. The first third is left out: caches fill, and pools find their size.
     pub(crate) fn growth(&self) -> Option<String> {
+        let settled = self.settled();
         if self.held.len() < FEWEST {
-            return None;
+            return Some(format!("{} rounds are too few to see growth; {FEWEST} are needed", self.held.len()));
         }
-        let third = self.held.len() / 3;
-        let median = |part: &[(Duration, Holds)], of: Kind| {
-            let mut numbers: Vec<usize> = part.iter().map(|(_, holds)| of(holds)).collect();
-            numbers.sort_unstable();
-            numbers[numbers.len() / 2]
-        };
-        let (before, last) = (&self.held[third..2 * third], &self.held[2 * third..]);
-        let memory = |part| median(part, |holds| holds.memory);
-        let most = ((memory(before) as f64 * MOST_SHARE) as usize).max(memory(before) + MOST_MORE);
-        if memory(last) > most {
-            return Some(format!("memory grows: {} KiB, and then {} KiB", memory(before), memory(last)));
+        let memory = Trend::of(settled, |holds| holds.memory)?;
+        if memory.rise > MOST_MORE && memory.rise > memory.median * MOST_SHARE {
+            return Some(format!("memory grows: {:.0} KiB more where {:.0} are held", memory.rise, memory.median));
         }
         let kinds: [(&str, Kind); 2] = [("open files", |holds| holds.files), ("threads", |holds| holds.threads)];
         kinds.into_iter().find_map(|(name, of)| {
-            let (before, last) = (median(before, of), median(last, of));
-            (last > before + MOST_FILES).then(|| format!("{name} grow: {before}, and then {last}"))
+            let trend = Trend::of(settled, of)?;
+            (trend.rise > MOST_FILES)
+                .then(|| format!("{name} grow: {:.0} more where {:.0} are held", trend.rise, trend.median))
         })
+    }
+
+    /// The last two thirds.
+    fn settled(&self) -> &[(Duration, Holds)] {
+        &self.held[self.held.len() / 3..]
     }
 
     /// First, most and last memory, in MiB.
@@ -97,6 +96,61 @@ impl Soak {
             "<polyline points=\"{}\" fill=\"none\" stroke=\"#2f46c8\" stroke-width=\"2\"/>",
             points.join(" ")
         );
+        // The line that growth is judged by.
+        if let (Some(trend), [(first, _), .., (last, _)]) =
+            (Trend::of(self.settled(), |holds| holds.memory), self.settled())
+        {
+            let at = |after: &Duration| {
+                let x = EDGE + after.as_secs_f64() / longest * (WIDTH - 2.0 * EDGE);
+                let y = HEIGHT - EDGE - trend.at(after.as_secs_f64()) / most * (HEIGHT - 2.0 * EDGE);
+                (x, y)
+            };
+            let ((x1, y1), (x2, y2)) = (at(first), at(last));
+            let _ = writeln!(
+                picture,
+                "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"#d1495b\" stroke-width=\"2\" stroke-dasharray=\"6 4\"/>\
+                 <text x=\"{x2:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#d1495b\">{:+.1} MiB</text>",
+                y2 + 18.0,
+                trend.rise / 1024.0,
+            );
+        }
         picture + "<text x=\"48\" y=\"24\">MiB at rest</text>\n</svg>\n"
+    }
+}
+
+/// The straight line that is nearest to all that was held (least squares), over seconds.
+struct Trend {
+    /// How much higher the line ends than it begins.
+    rise: f64,
+    median: f64,
+    slope: f64,
+    /// A point it goes through.
+    middle: (f64, f64),
+}
+
+impl Trend {
+    /// None where nothing was seen, or all at the same moment.
+    fn of(held: &[(Duration, Holds)], of: Kind) -> Option<Trend> {
+        let points: Vec<(f64, f64)> =
+            held.iter().map(|(after, holds)| (after.as_secs_f64(), of(holds) as f64)).collect();
+        let count = points.len() as f64;
+        let middle =
+            (points.iter().map(|(x, _)| x).sum::<f64>() / count, points.iter().map(|(_, y)| y).sum::<f64>() / count);
+        let spread: f64 = points.iter().map(|(x, _)| (x - middle.0).powi(2)).sum();
+        let together: f64 = points.iter().map(|(x, y)| (x - middle.0) * (y - middle.1)).sum();
+        let slope = together / spread;
+        let mut sorted: Vec<f64> = points.iter().map(|(_, y)| *y).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (first, last) = (points.first()?.0, points.last()?.0);
+        slope.is_finite().then(|| Trend {
+            rise: slope * (last - first),
+            median: sorted[sorted.len() / 2],
+            slope,
+            middle,
+        })
+    }
+
+    fn at(&self, seconds: f64) -> f64 {
+        self.middle.1 + self.slope * (seconds - self.middle.0)
     }
 }

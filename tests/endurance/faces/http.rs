@@ -1,13 +1,12 @@
 //! MCP over HTTP: without a session, as 2026-07-28 has it, with a session as versions before, and in the REST style.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Face;
-use crate::http::{Line, Reply, Request};
-use crate::outcome::Outcome;
+use crate::http::{Line, Place, Reply, Request};
+use crate::outcome::{Outcome, is_unasked};
 
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-06-18";
@@ -19,8 +18,8 @@ struct Post {
 }
 
 impl Post {
-    fn new(address: SocketAddr) -> Post {
-        Post { line: Line::new(address), next: 1 }
+    fn new(place: Place) -> Post {
+        Post { line: Line::new(place), next: 1 }
     }
 
     fn send(&mut self, path: &str, more: &[(&str, &str)], body: &Value, patience: Duration) -> Result<Reply, Outcome> {
@@ -53,37 +52,45 @@ impl Post {
 fn read(reply: &Reply, id: u64) -> Outcome {
     let text = reply.text();
     if reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
-        let events = text.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| !data.trim().is_empty());
-        let messages: Result<Vec<Value>, _> = events.map(serde_json::from_str).collect();
-        return match messages {
-            Ok(messages) => match messages.iter().find(|message| message["id"] == id) {
-                Some(message) => Outcome::of_message(message, id),
-                None => Outcome::Lost("the stream ended without the answer".to_owned()),
-            },
-            Err(_) => Outcome::Wrong(format!("an event that is no JSON: {text}")),
-        };
+        return read_events(&text, id);
     }
     match serde_json::from_str::<Value>(&text) {
-        Ok(message) if message["jsonrpc"] == "2.0" => Outcome::of_message(&message, id),
-        _ if reply.status != 200 => Outcome::Refused(format!("{} {text}", reply.status)),
+        // Who is turned away before the message was read is told so without its id.
+        Ok(message) if message["jsonrpc"] == "2.0" && (reply.status == 200 || !message["id"].is_null()) => {
+            Outcome::of_message(&message, id)
+        }
+        _ if reply.status != 200 => Outcome::of_status(reply.status, &text),
         _ => Outcome::Wrong(format!("no message: {text}")),
     }
 }
 
-/// One message, no version said and no session: what a script sends.
+/// Nothing but what the server says by itself may come before the answer, and nothing after it.
+fn read_events(text: &str, id: u64) -> Outcome {
+    let mut answer = None;
+    let events = text.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| !data.trim().is_empty());
+    for data in events {
+        match serde_json::from_str::<Value>(data) {
+            Ok(message) if answer.is_none() && message["id"] == id => answer = Some(message),
+            Ok(message) if answer.is_none() && is_unasked(&message) => {}
+            _ => return Outcome::Wrong(format!("an event that is no answer to {id}: {data}")),
+        }
+    }
+    match answer {
+        Some(message) => Outcome::of_message(&message, id),
+        None => Outcome::Lost("the stream ended without the answer".to_owned()),
+    }
+}
+
+/// One message, no version said and no session: what a script sends, to a port or to a socket in the file system.
 pub(crate) struct Plain(Post);
 
 impl Plain {
-    pub(crate) fn new(address: SocketAddr) -> Plain {
-        Plain(Post::new(address))
+    pub(crate) fn new(place: Place) -> Plain {
+        Plain(Post::new(place))
     }
 }
 
 impl Face for Plain {
-    fn name(&self) -> &'static str {
-        "plain"
-    }
-
     fn call(&mut self, tool: &str, arguments: &Value, patience: Duration) -> Outcome {
         self.0.ask(&[], "tools/call", json!({ "name": tool, "arguments": arguments }), patience).0
     }
@@ -93,16 +100,12 @@ impl Face for Plain {
 pub(crate) struct Modern(Post);
 
 impl Modern {
-    pub(crate) fn new(address: SocketAddr) -> Modern {
-        Modern(Post::new(address))
+    pub(crate) fn new(place: Place) -> Modern {
+        Modern(Post::new(place))
     }
 }
 
 impl Face for Modern {
-    fn name(&self) -> &'static str {
-        "modern"
-    }
-
     fn call(&mut self, tool: &str, arguments: &Value, patience: Duration) -> Outcome {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -122,16 +125,26 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(address: SocketAddr) -> Session {
-        Session { post: Post::new(address), id: None }
+    pub(crate) fn new(place: Place) -> Session {
+        Session { post: Post::new(place), id: None }
     }
 
     fn begin(&mut self, patience: Duration) -> Result<String, Outcome> {
         let params = json!({
             "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": { "name": "chaos", "version": "1" },
         });
-        let (outcome, reply) = self.post.ask(&[], "initialize", params, patience);
-        let Some(id) = reply.as_ref().and_then(|reply| reply.header("mcp-session-id")) else { return Err(outcome) };
+        let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+        let reply = self.post.send("/mcp", &[], &message, patience)?;
+        if reply.status != 200 {
+            return Err(Outcome::of_status(reply.status, &reply.text()));
+        }
+        let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let is_greeting = said["id"] == 0 && said["result"]["protocolVersion"] == LEGACY;
+        let id = match reply.header("mcp-session-id") {
+            Some(id) if is_greeting => id,
+            _ if said["id"] == 0 && said["error"].is_object() => return Err(Outcome::of_message(&said, 0)),
+            _ => return Err(Outcome::Wrong(format!("no beginning of a session: {}", reply.text()))),
+        };
         let headers = [("MCP-Protocol-Version", LEGACY), ("Mcp-Session-Id", id)];
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         self.post.send("/mcp", &headers, &ready, patience)?;
@@ -140,21 +153,24 @@ impl Session {
 }
 
 impl Face for Session {
-    fn name(&self) -> &'static str {
-        "session"
-    }
-
     fn call(&mut self, tool: &str, arguments: &Value, patience: Duration) -> Outcome {
-        let id = match self.id.clone().map_or_else(|| self.begin(patience), Ok) {
+        let id = match self.id.take().map_or_else(|| self.begin(patience), Ok) {
             Ok(id) => id,
+            Err(outcome @ (Outcome::Wrong(_) | Outcome::Failed(_))) => return outcome,
             // The call itself was not sent.
             Err(outcome) => return Outcome::Refused(format!("no session: {outcome:?}")),
         };
         let headers = [("MCP-Protocol-Version", LEGACY), ("Mcp-Session-Id", id.as_str())];
         let params = json!({ "name": tool, "arguments": arguments });
         let (outcome, reply) = self.post.ask(&headers, "tools/call", params, patience);
-        self.id = reply.is_some_and(|reply| reply.status != 404).then_some(id);
-        outcome
+        match reply.map(|reply| reply.status) {
+            Some(404) => Outcome::Refused("the session is not known any more".to_owned()),
+            Some(_) => {
+                self.id = Some(id);
+                outcome
+            }
+            None => outcome,
+        }
     }
 }
 
@@ -162,16 +178,12 @@ impl Face for Session {
 pub(crate) struct Rest(Post);
 
 impl Rest {
-    pub(crate) fn new(address: SocketAddr) -> Rest {
-        Rest(Post::new(address))
+    pub(crate) fn new(place: Place) -> Rest {
+        Rest(Post::new(place))
     }
 }
 
 impl Face for Rest {
-    fn name(&self) -> &'static str {
-        "rest"
-    }
-
     fn call(&mut self, tool: &str, arguments: &Value, patience: Duration) -> Outcome {
         let body = json!({ "name": tool, "arguments": arguments });
         let reply = match self.0.send("/mcp/tools/call", &[], &body, patience) {
@@ -181,7 +193,7 @@ impl Face for Rest {
         let text = reply.text();
         match serde_json::from_str::<Value>(&text) {
             Ok(result) if reply.status == 200 => Outcome::of_result(&result),
-            _ if reply.status != 200 => Outcome::Refused(format!("{} {text}", reply.status)),
+            _ if reply.status != 200 => Outcome::of_status(reply.status, &text),
             _ => Outcome::Wrong(format!("no result: {text}")),
         }
     }

@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::Face;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, is_unasked};
 use crate::program::Program;
 
 pub(crate) struct Stdio {
     program: Program,
     running: Option<Running>,
     next: u64,
+    /// How many were killed in the middle of a call.
+    pub(crate) killed: u64,
 }
 
 struct Running {
@@ -27,7 +29,11 @@ struct Running {
 
 impl Stdio {
     pub(crate) fn new(program: Program) -> Stdio {
-        Stdio { program, running: None, next: 1 }
+        Stdio { program, running: None, next: 1, killed: 0 }
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.running = None;
     }
 
     fn start(&self) -> std::io::Result<Running> {
@@ -48,14 +54,6 @@ impl Stdio {
 }
 
 impl Face for Stdio {
-    fn name(&self) -> &'static str {
-        "stdio"
-    }
-
-    fn leave(&mut self) {
-        self.running = None;
-    }
-
     fn call(&mut self, tool: &str, arguments: &Value, patience: Duration) -> Outcome {
         let until = Instant::now() + patience;
         let mut running = match self.running.take().map_or_else(|| self.start(), Ok) {
@@ -77,10 +75,13 @@ impl Face for Stdio {
                         self.running = Some(running);
                         return Outcome::of_message(&message, id);
                     }
-                    Ok(_) => {}
-                    Err(_) => return Outcome::Wrong(format!("a line that is no message: {line}")),
+                    Ok(message) if is_unasked(&message) => {}
+                    _ => return Outcome::Wrong(format!("a line that is no answer to {id}: {line}")),
                 },
-                Err(RecvTimeoutError::Timeout) => return Outcome::Lost("no answer in time".to_owned()),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.killed += 1;
+                    return Outcome::Lost("no answer in time".to_owned());
+                }
                 Err(RecvTimeoutError::Disconnected) => return Outcome::Lost("it ended".to_owned()),
             }
         }

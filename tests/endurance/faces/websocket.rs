@@ -1,14 +1,13 @@
 //! MCP over a WebSocket: frames by hand, since a client of our own can be cut off in the middle of one.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::Face;
-use crate::http::Limited;
-use crate::outcome::Outcome;
+use crate::http::{Limited, Place};
+use crate::outcome::{Outcome, is_unasked};
 
 const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
@@ -17,42 +16,42 @@ const PONG: u8 = 10;
 const LONGEST: u64 = 64 << 20;
 
 pub(crate) struct WebSocket {
-    address: SocketAddr,
+    place: Place,
     stream: Option<BufReader<Limited>>,
     next: u64,
 }
 
 impl WebSocket {
-    pub(crate) fn new(address: SocketAddr) -> WebSocket {
-        WebSocket { address, stream: None, next: 1 }
+    pub(crate) fn new(place: Place) -> WebSocket {
+        WebSocket { place, stream: None, next: 1 }
     }
 
-    /// A new connection; None when the server will have none.
-    fn connect(&self, until: Instant) -> io::Result<Option<BufReader<Limited>>> {
-        let mut stream = BufReader::new(Limited::connect(self.address, until)?);
+    /// A new connection, or why the server will have none.
+    fn connect(&self, until: Instant) -> io::Result<Result<BufReader<Limited>, Outcome>> {
+        let mut stream = BufReader::new(Limited::connect(&self.place, until)?);
         let head = format!(
             "GET /mcp HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
              Sec-WebSocket-Protocol: mcp\r\n\r\n",
-            self.address
+            self.place.host()
         );
         stream.get_mut().write_all(head.as_bytes())?;
         let mut line = String::new();
         stream.read_line(&mut line)?;
-        let switched = line.starts_with("HTTP/1.1 101");
+        let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
         while !line.trim().is_empty() {
             line.clear();
             stream.read_line(&mut line)?;
         }
-        Ok(switched.then_some(stream))
+        Ok(match status {
+            Some(101) => Ok(stream),
+            Some(other) => Err(Outcome::of_status(other, "to a WebSocket")),
+            None => Err(Outcome::Lost("no WebSocket".to_owned())),
+        })
     }
 }
 
 impl Face for WebSocket {
-    fn name(&self) -> &'static str {
-        "websocket"
-    }
-
     fn call(&mut self, tool: &str, arguments: &Value, patience: Duration) -> Outcome {
         let until = Instant::now() + patience;
         let mut stream = match self.stream.take() {
@@ -61,8 +60,9 @@ impl Face for WebSocket {
                 kept
             }
             None => match self.connect(until) {
-                Ok(Some(stream)) => stream,
-                Ok(None) => return Outcome::Refused("no WebSocket".to_owned()),
+                Ok(Ok(stream)) => stream,
+                Ok(Err(Outcome::Lost(why))) => return Outcome::Refused(why),
+                Ok(Err(outcome)) => return outcome,
                 Err(error) => return Outcome::Refused(format!("no connection: {error}")),
             },
         };
@@ -83,7 +83,8 @@ impl Face for WebSocket {
     }
 }
 
-/// The message that answers a call; what the server says by itself before it is passed over.
+/// The message that answers a call. What the server says by itself before it is passed over; an answer to another call
+/// is nobody's, since a connection is given up with the call that got none.
 fn answer(stream: &mut BufReader<Limited>, id: u64) -> io::Result<Value> {
     loop {
         let (kind, data) = receive(stream)?;
@@ -91,9 +92,12 @@ fn answer(stream: &mut BufReader<Limited>, id: u64) -> io::Result<Value> {
             TEXT => {
                 let message: Value = serde_json::from_slice(&data)
                     .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a message that is no JSON"))?;
-                // A refusal of what could not be read has no id.
-                if message["id"] == id || (message["id"].is_null() && !message["error"].is_null()) {
+                if message["id"] == id {
                     return Ok(message);
+                }
+                if !is_unasked(&message) {
+                    let what = format!("an answer to another call than {id}: {message}");
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, what));
                 }
             }
             PING => send(stream, PONG, &data)?,

@@ -1,12 +1,13 @@
 //! Clients that come at once.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::question::Questions;
 use crate::chance::Chance;
-use crate::http::{Line, Request};
+use crate::http::{Line, Place, Request};
 
 /// Who has no answer by then was left without a word.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,14 +34,20 @@ pub(crate) struct Crowd<'a> {
 pub(crate) struct Came {
     pub(crate) sent: u64,
     pub(crate) right: u64,
+    /// Told to come again, and when.
     pub(crate) refused: u64,
+    /// Cut off before a first byte of an answer: what is left to say to more connections than there may be.
+    pub(crate) closed: u64,
     pub(crate) silent: u64,
+    /// How long all clients together waited for answers.
+    pub(crate) waited: Duration,
     pub(crate) wrong: Vec<String>,
 }
 
 enum Answer {
     Right,
     Refused,
+    Closed,
     Silent,
     Wrong(String),
 }
@@ -70,7 +77,7 @@ impl Crowd<'_> {
 
     fn client(&self, client: usize, clients: usize, until: Instant, pace: Pace, numbers: &AtomicU64) -> Came {
         let mut chance = Chance::of(self.seed, &format!("client {client}"));
-        let mut line = Line::new(self.address);
+        let mut line = Line::new(Place::Port(self.address));
         let mut came = Came::default();
         let mut next = Instant::now();
         loop {
@@ -85,9 +92,13 @@ impl Crowd<'_> {
                 return came;
             }
             came.sent += 1;
-            match self.ask(&mut line, &mut chance, numbers.fetch_add(1, Ordering::Relaxed)) {
+            let begun = Instant::now();
+            let answer = self.ask(&mut line, &mut chance, numbers.fetch_add(1, Ordering::Relaxed));
+            came.waited += begun.elapsed();
+            match answer {
                 Answer::Right => came.right += 1,
                 Answer::Refused => came.refused += 1,
+                Answer::Closed => came.closed += 1,
                 Answer::Silent => came.silent += 1,
                 Answer::Wrong(what) if came.wrong.len() < MOST_TOLD => came.wrong.push(what),
                 Answer::Wrong(_) => {}
@@ -106,21 +117,23 @@ impl Crowd<'_> {
                 match reply.status {
                     200 if text.contains(&question.answer) => Answer::Right,
                     // A tool that was refused its turn says so in its result.
-                    200 if text.contains("retry") || text.contains("busy") => Answer::Refused,
+                    200 if text.contains("retry_after") => Answer::Refused,
                     429 | 503 if reply.header("retry-after").is_some() => Answer::Refused,
                     status => Answer::Wrong(format!("{status} to {body}: {text}")),
                 }
             }
-            // A connection beyond the most there may be is closed at once: an answer in the only way left.
-            Err(error)
-                if error.kind() == std::io::ErrorKind::TimedOut || error.kind() == std::io::ErrorKind::WouldBlock =>
-            {
-                Answer::Silent
-            }
-            Err(_) => {
-                line.hang_up();
-                Answer::Refused
-            }
+            Err(error) => match error.kind() {
+                ErrorKind::TimedOut | ErrorKind::WouldBlock => Answer::Silent,
+                ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe
+                | ErrorKind::UnexpectedEof
+                    if !line.has_heard =>
+                {
+                    Answer::Closed
+                }
+                _ => Answer::Wrong(format!("no whole answer to {body}: {error}")),
+            },
         }
     }
 }
@@ -130,7 +143,9 @@ impl Came {
         self.sent += other.sent;
         self.right += other.right;
         self.refused += other.refused;
+        self.closed += other.closed;
         self.silent += other.silent;
+        self.waited += other.waited;
         self.wrong.extend(other.wrong);
     }
 }

@@ -47,7 +47,16 @@ pub(crate) struct Options {
 }
 
 /// How many promises are looked at with each limits.
-const PROMISES: usize = 5;
+const PROMISES: usize = 9;
+/// The share of the calls that was to be sent which has to be: with less, the load was not what it says.
+const LEAST_SENT: f64 = 0.9;
+/// Or clients wait for answers for half of the time and more: then few are left who could ask.
+const LEAST_WAITING: f64 = 0.5;
+/// The share of calls that may be cut off without a word: connections beyond the most there may be.
+const MOST_CLOSED: f64 = 0.05;
+/// A run of so many seconds is about the program. A shorter one is on a machine that may be too busy to send as much as it
+/// should, which is told and no failure.
+const LONG: u64 = 15;
 /// As they come, and so narrow that most have to be refused.
 const LIMITS: [(&str, &str); 2] = [
     ("usual limits", ""),
@@ -99,6 +108,11 @@ fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> 
 
     let more_memory = most.memory.saturating_sub(at_rest.memory) / 1024;
     let share = after.right as f64 / before.right.max(1) as f64;
+    let wanted = rate * options.times * lasts.as_secs_f64();
+    let waiting = during.waited.as_secs_f64() / (options.clients as f64 * took.as_secs_f64());
+    let is_loaded = during.sent as f64 >= wanted * LEAST_SENT || waiting >= LEAST_WAITING;
+    let counts = is_loaded || options.seconds >= LONG;
+    let closed = during.closed as f64 / during.sent.max(1) as f64;
     let mut failures = Vec::new();
     let mut hold = |holds: bool, what: String| {
         if !holds {
@@ -107,6 +121,11 @@ fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> 
     };
     let wrong: Vec<&String> = [&before, &during, &after].into_iter().flat_map(|part| &part.wrong).take(5).collect();
     hold(wrong.is_empty(), format!("wrong answers: {wrong:?}"));
+    hold(before.right > 0 && during.right > 0 && after.right > 0, "nobody was answered".to_owned());
+    hold(is_loaded || !counts, format!("{} calls of {wanted:.0} could be sent: nothing was tried", during.sent));
+    let is_narrow = !limits.is_empty();
+    hold(!is_narrow || during.refused > 0 || !counts, "nobody was refused, however narrow the limits".to_owned());
+    hold(closed <= MOST_CLOSED, format!("{closed:.2} of all calls were cut off without a word"));
     hold(before.silent + during.silent + after.silent == 0, format!("{} calls got no word", during.silent));
     hold(more_memory <= MOST_MEMORY, format!("{more_memory} MiB more under load"));
     hold(share >= LEAST_SHARE, format!("afterwards it does {share:.2} of what it did"));
@@ -115,9 +134,12 @@ fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> 
         "sustained_per_second": rate.round(),
         "asked_for_per_second": (rate * options.times).round(),
         "sent": during.sent,
+        "share_of_clients_waiting": (waiting * 100.0).round() / 100.0,
+        "is_all_that_clients_can_ask": is_loaded,
         "seconds": took.as_secs_f64().round(),
         "right": during.right,
         "refused": during.refused,
+        "closed_without_a_word": during.closed,
         "wrong": during.wrong.len(),
         "without_a_word": during.silent,
         "memory_mib": { "at_rest": at_rest.memory / 1024, "most": most.memory / 1024 },

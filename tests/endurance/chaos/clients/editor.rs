@@ -53,6 +53,9 @@ impl Client for Editor {
 
     fn settle(&mut self, hand: &mut Hand) -> Seen {
         let said = hand.must("get_taxonomy", &json!({}))?;
-        self.compare(&said)
+        match said["text"].is_string() {
+            true => self.compare(&said),
+            false => Err(Broken(format!("the taxonomy of a program at rest cannot be read: {said}"))),
+        }
     }
 }

@@ -10,10 +10,12 @@ mod visitor;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::shelf::Shelf;
 use crate::chance::Chance;
-use crate::faces::{self, Face};
-use crate::outcome::Outcome;
+use crate::faces::{Faces, Kind, Processes};
+use crate::outcome::{Outcome, is_success};
 use crate::program::Program;
 
 /// How long a client waits for an answer. Longer than a pause of the program, shorter than a round may take.
@@ -37,16 +39,38 @@ pub(crate) trait Client: Send {
 
     /// The program has come to rest: whatever was in doubt is looked up, and everything acknowledged has to be there.
     fn settle(&mut self, with: &mut Hand) -> Seen;
+
+    /// The run is over: whatever may take longer than a round has come about.
+    fn end(&mut self, _: &mut Hand) -> Seen {
+        Ok(())
+    }
 }
 
-/// What a client works with: a way to the program, chance, and a count of what became of its calls.
+/// What a client works with: all ways to the program, chance, and a count of what became of its calls.
 pub(crate) struct Hand {
     pub(crate) chance: Chance,
-    face: Box<dyn Face>,
+    faces: Faces,
     pub(crate) tally: Tally,
+    /// What the program is being put through.
+    pub(crate) times: Times,
+    /// Over which face the last call went.
+    pub(crate) last: &'static str,
+    /// Whether it is a fault that may have reached the provider.
+    pub(crate) may_reach_provider: bool,
 }
 
-/// How many calls ended how, by face.
+/// What the program is being put through, and so what it may answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Times {
+    /// Nothing: every call is answered.
+    Good,
+    /// Something breaks: calls are refused or lost, but the program itself does not fail.
+    Hard,
+    /// It has not what it needs: what it fails at, it may fail at, and says why.
+    Starved,
+}
+
+/// How many calls ended how.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally {
     pub(crate) said: u64,
@@ -54,8 +78,14 @@ pub(crate) struct Tally {
     pub(crate) lost: u64,
     /// Documents whose whole text was compared.
     pub(crate) compared: u64,
+    /// Words of versions that are no more and were searched for in vain.
+    pub(crate) in_vain: u64,
+    /// Documents that were found only after a moment by another process than the one that acknowledged them.
+    pub(crate) found_late: u64,
     /// Why calls were refused or lost, and how often.
     pub(crate) refusals: BTreeMap<String, u64>,
+    /// How often each tool did what was wanted of it, over each face.
+    pub(crate) done: BTreeMap<(String, &'static str), u64>,
 }
 
 impl Tally {
@@ -64,8 +94,40 @@ impl Tally {
         self.refused += other.refused;
         self.lost += other.lost;
         self.compared += other.compared;
+        self.in_vain += other.in_vain;
+        self.found_late += other.found_late;
         for (why, times) in &other.refusals {
             *self.refusals.entry(why.clone()).or_default() += times;
+        }
+        for (call, times) in &other.done {
+            *self.done.entry(call.clone()).or_default() += times;
+        }
+    }
+
+    /// How often each tool did what was wanted, face by face.
+    pub(crate) fn table(&self) -> BTreeMap<&str, String> {
+        let mut table: BTreeMap<&str, String> = BTreeMap::new();
+        for ((tool, face), times) in &self.done {
+            let row = table.entry(tool).or_default();
+            *row += &format!("{}{face} {times}", if row.is_empty() { "" } else { ", " });
+        }
+        table
+    }
+
+    /// Each of the tools has done what was wanted, over some face, and each face has carried it for some tool.
+    pub(crate) fn nothing_is_missing(&self, tools: &[String]) -> Result<(), String> {
+        let tool = tools.iter().find(|tool| !self.done.keys().any(|(done, _)| done == *tool)).map(String::as_str);
+        let face = Kind::all().map(Kind::name).find(|face| !self.done.keys().any(|(_, done)| done == face));
+        match tool.or(face) {
+            Some(missing) => Err(format!("{missing} never did what was wanted: {:?}", self.table())),
+            None => Ok(()),
+        }
+    }
+
+    fn said(&mut self, tool: &str, face: &'static str, said: &Value) {
+        self.said += 1;
+        if is_success(said) {
+            *self.done.entry((tool.to_owned(), face)).or_default() += 1;
         }
     }
 }
@@ -73,65 +135,108 @@ impl Tally {
 /// What a call came to, when it was none that ends the run.
 #[derive(Debug)]
 pub(crate) enum Came {
-    Said(serde_json::Value),
+    Said(Value),
+    /// Nothing has changed.
     Refused,
+    /// Whether anything has changed is not known.
     Lost,
 }
 
+/// A call, for those who count it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) face: &'static str,
+    /// The client gave up on it at once.
+    pub(crate) is_cut_off: bool,
+}
+
 impl Hand {
-    pub(crate) fn leave(&mut self) {
-        self.face.leave();
+    /// Calls a tool over one of all faces; now and then as a client that is cut off.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Seen<Came> {
+        let kind = Kind::chosen(&mut self.chance);
+        self.last = kind.name();
+        let is_cut_off = self.chance.once_in(25);
+        let outcome = self.faces.call(kind, tool, arguments, if is_cut_off { CUT_OFF } else { PATIENCE });
+        self.count(Call { tool, face: kind.name(), is_cut_off }, outcome)
     }
 
-    /// Calls a tool; now and then as a client that is cut off.
-    pub(crate) fn call(&mut self, tool: &str, arguments: &serde_json::Value) -> Seen<Came> {
-        let patience = if self.chance.once_in(25) { CUT_OFF } else { PATIENCE };
-        self.call_within(tool, arguments, patience)
-    }
-
-    pub(crate) fn call_within(&mut self, tool: &str, arguments: &serde_json::Value, patience: Duration) -> Seen<Came> {
-        let outcome = self.face.call(tool, arguments, patience);
-        self.count(outcome)
-    }
-
-    pub(crate) fn count(&mut self, outcome: Outcome) -> Seen<Came> {
+    pub(crate) fn count(&mut self, call: Call, outcome: Outcome) -> Seen<Came> {
+        let Call { tool, face, is_cut_off } = call;
+        let broken = |what: &str| Err(Broken(format!("{tool} over {face}: {what}")));
+        let is_good = self.times == Times::Good;
         match outcome {
+            Outcome::Said(said) if is_good && !is_success(&said) && !may_be_refused_in_good_times(tool) => {
+                broken(&format!("refused in good times: {said}"))
+            }
             Outcome::Said(said) => {
-                self.tally.said += 1;
+                self.tally.said(tool, face, &said);
                 Ok(Came::Said(said))
             }
+            Outcome::Refused(why) if is_good && !is_cut_off => broken(&format!("refused in good times: {why}")),
             Outcome::Refused(why) => {
                 self.tally.refused += 1;
                 std::thread::sleep(BREATH);
                 *self.tally.refusals.entry(kind(&why)).or_default() += 1;
                 Ok(Came::Refused)
             }
+            Outcome::Failed(why) if self.times == Times::Starved && states_a_reason(&why) => {
+                self.tally.refused += 1;
+                *self.tally.refusals.entry(format!("failed: {}", kind(&why))).or_default() += 1;
+                Ok(Came::Lost)
+            }
+            Outcome::Failed(why) => broken(&format!("it failed itself: {why}")),
+            Outcome::Lost(why) if is_good && !is_cut_off => broken(&format!("no answer in good times: {why}")),
             Outcome::Lost(why) => {
                 self.tally.lost += 1;
                 *self.tally.refusals.entry(format!("lost: {}", kind(&why))).or_default() += 1;
                 Ok(Came::Lost)
             }
-            Outcome::Wrong(what) => Err(Broken(format!("over {}: {what}", self.face.name()))),
+            Outcome::Wrong(what) => broken(&what),
         }
     }
 
     /// Calls a program that is at rest, which has to answer; a face may need a second try to see that it was started anew.
-    pub(crate) fn must(&mut self, tool: &str, arguments: &serde_json::Value) -> Seen<serde_json::Value> {
+    pub(crate) fn must(&mut self, tool: &str, arguments: &Value) -> Seen<Value> {
         let mut last = None;
+        let kind = Kind::chosen(&mut self.chance);
         for _ in 0..3 {
-            match self.face.call(tool, arguments, crate::server::PATIENCE) {
-                Outcome::Said(said) => return Ok(said),
-                Outcome::Wrong(what) => return Err(Broken(format!("over {}: {what}", self.face.name()))),
+            match self.faces.call(kind, tool, arguments, crate::server::PATIENCE) {
+                Outcome::Said(said) => {
+                    self.tally.said(tool, kind.name(), &said);
+                    return Ok(said);
+                }
+                Outcome::Wrong(what) => return Err(Broken(format!("{tool} over {}: {what}", kind.name()))),
                 other => last = Some(other),
             }
             std::thread::sleep(Duration::from_millis(200));
         }
-        Err(Broken(format!("over {}: {tool} {arguments} of a program at rest: {last:?}", self.face.name())))
+        Err(Broken(format!("over {}: {tool} {arguments} of a program at rest: {last:?}", kind.name())))
     }
 }
 
-/// The clients of a run, each over a face of its own. `files` is where documents lie before they are added.
-pub(crate) fn all(count: usize, seed: u64, program: &Program, shelf: Shelf) -> Vec<(Box<dyn Client>, Hand)> {
+/// A save that was cut off may come about after the next one has looked, which is refused then: the version it has
+/// changed is not the last any more. Nothing else is.
+fn may_be_refused_in_good_times(tool: &str) -> bool {
+    tool == "save_taxonomy"
+}
+
+/// Whether somebody can tell from it what was missing.
+fn states_a_reason(why: &str) -> bool {
+    let why = why.to_lowercase();
+    ["room", "disk", "read-only", "file", "thread", "memory", "process", "resource"]
+        .iter()
+        .any(|word| why.contains(word))
+}
+
+/// The clients of a run.
+pub(crate) fn all(
+    count: usize,
+    seed: u64,
+    program: &Program,
+    shelf: Shelf,
+    processes: &Processes,
+) -> Vec<(Box<dyn Client>, Hand)> {
     let client = |number: usize| -> Box<dyn Client> {
         match number % 10 {
             5 => Box::new(visitor::Visitor::default()),
@@ -145,8 +250,11 @@ pub(crate) fn all(count: usize, seed: u64, program: &Program, shelf: Shelf) -> V
     };
     let hand = |number: usize| Hand {
         chance: Chance::of(seed, &format!("client {number}")),
-        face: faces::of_client(number, program.address, program),
+        faces: Faces::new(number, program, processes.clone()),
         tally: Tally::default(),
+        times: Times::Good,
+        last: "",
+        may_reach_provider: false,
     };
     (0..count).map(|number| (client(number), hand(number))).collect()
 }

@@ -29,7 +29,6 @@ fn visits() -> Vec<(&'static str, Value, &'static str)> {
         ("check_setup", json!({}), "checks"),
         ("knowledge-status", json!({}), "health"),
         ("knowledge-tasks", json!({}), "tasks"),
-        ("knowledge-ask", json!({ "question": "where did ships wait?" }), "answer"),
     ]
 }
 

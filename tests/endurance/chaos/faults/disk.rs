@@ -11,8 +11,11 @@ use serde_json::json;
 
 use super::{World, a_while};
 use crate::chance::Chance;
-use crate::commands::succeeds;
+use crate::chaos::shelf::{self, Shelf};
+use crate::commands::{has_own_namespace, succeeds};
+use crate::faces::Face;
 use crate::outcome::Outcome;
+use crate::program::Program;
 use crate::server::{PATIENCE, Server};
 
 /// Enough for what the clients write, and for what each chunk takes that was there before.
@@ -30,6 +33,9 @@ pub(crate) struct Disk {
 impl Disk {
     /// Mounts it, where this process may.
     pub(crate) fn mount(place: &Path, chunks: usize) -> Option<Disk> {
+        if !has_own_namespace("mnt") {
+            return None;
+        }
         fs::create_dir_all(place).ok()?;
         let size = format!("size={}", SIZE + chunks * SIZE_OF_A_CHUNK);
         let mounted = succeeds(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "corbie-chaos"]).arg(place));
@@ -66,7 +72,17 @@ fn disk(world: &World) -> Result<&Disk, String> {
 /// Full while it works, and now and then while it is killed and started.
 pub(super) fn fill(world: &mut World, chance: &mut Chance) -> Result<(), String> {
     disk(world)?.fill().map_err(|error| format!("the disk cannot be filled: {error}"))?;
+    let server = world.server()?;
+    let (program, mut face) = (server.program.clone(), crate::faces::plain(server.address()));
+    let kept = what_is_known_is_found(face.as_mut(), world.shelf, Full::Perhaps, chance).and_then(|()| {
+        // Room that the store had reserved before may still be enough.
+        refusal_names_the_disk(face.as_mut(), &program, Full::Perhaps)
+    });
     std::thread::sleep(a_while(chance));
+    if kept.is_err() {
+        disk(world)?.make_room().map_err(|error| error.to_string())?;
+        return kept;
+    }
     if chance.once_in(3) {
         let program = world.server.take().ok_or("there is no server")?.kill()?;
         let child = program.serve().map_err(|error| error.to_string())?;
@@ -103,8 +119,8 @@ pub(super) fn read_only(world: &mut World, chance: &mut Chance) -> Result<(), St
             _ => std::thread::sleep(Duration::from_millis(20)),
         }
     };
-    let added =
-        face.call("knowledge-clear", &json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }), PATIENCE);
+    let kept = what_is_known_is_found(face.as_mut(), world.shelf, Full::Surely, chance)
+        .and_then(|()| refusal_names_the_disk(face.as_mut(), &program, Full::Surely));
     std::thread::sleep(a_while(chance) / 2);
     drop_now(child);
     if !disk(world)?.remount("rw") {
@@ -114,9 +130,41 @@ pub(super) fn read_only(world: &mut World, chance: &mut Chance) -> Result<(), St
     world.report.recoveries.push(took);
     world.server = Some(server);
     answer.map_err(|other| format!("on a disk that cannot be written nothing is classified: {other:?}"))?;
-    match added {
-        Outcome::Said(said) if said["success"] == true => Err(format!("a disk that cannot be written was: {said}")),
-        _ => Ok(()),
+    kept
+}
+
+/// Whether nothing at all can be written, or as good as nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Full {
+    Surely,
+    Perhaps,
+}
+
+/// A document on the shelf is found by its word though nothing can be written. A program that was started where it cannot
+/// write does not open the store at all, and says so.
+fn what_is_known_is_found(face: &mut dyn Face, shelf: Shelf, full: Full, chance: &mut Chance) -> Result<(), String> {
+    let word = shelf::word(chance.below(shelf.documents));
+    let said = face.call("knowledge-search", &json!({ "query": word, "top_k": 3 }), PATIENCE);
+    match &said {
+        Outcome::Said(found) if found["results"].to_string().contains(&word) => Ok(()),
+        Outcome::Said(refusal) if full == Full::Surely && refusal["error"] == "storage_read_only" => Ok(()),
+        other => Err(format!("{word} stands on the shelf, nothing can be written, and it is not found: {other:?}")),
+    }
+}
+
+/// What cannot be written is refused, and told to be for the disk.
+fn refusal_names_the_disk(face: &mut dyn Face, program: &Program, full: Full) -> Result<(), String> {
+    let path = program.home.join("files").join("no room.txt");
+    fs::write(&path, "a note that nobody has room for").map_err(|error| error.to_string())?;
+    let arguments = json!({ "file_path": path, "async": false, "knowledge_base": "no_room" });
+    match face.call("knowledge-add", &arguments, PATIENCE) {
+        Outcome::Said(said) if said["success"] == true && full == Full::Perhaps => Ok(()),
+        Outcome::Said(said)
+            if said["success"] == false && said["error"].as_str().is_some_and(|why| why.starts_with("storage")) =>
+        {
+            Ok(())
+        }
+        other => Err(format!("nothing can be written, and a document is told: {other:?}")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A process that may have no more files, memory or threads than it has, for a while.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 
 use super::{World, a_while};
@@ -18,6 +18,10 @@ struct Limit {
 const FILES: Limit = Limit { option: "nofile", line: "Max open files" };
 const MEMORY: Limit = Limit { option: "as", line: "Max address space" };
 const THREADS: Limit = Limit { option: "nproc", line: "Max processes" };
+
+/// How a process ends that can have no more memory: by itself, or by the system.
+const ABORTED: i32 = 6;
+const KILLED: i32 = 9;
 
 pub(super) fn impossible() -> Option<String> {
     let works = succeeds(Command::new("prlimit").arg("--version"));
@@ -38,7 +42,11 @@ pub(super) fn lower(world: &mut World, chance: &mut Chance) -> Result<(), String
     std::thread::sleep(a_while(chance));
     // It is gone, perhaps.
     let _ = limit.set(server, &before);
-    if limit.is_memory() && server.has_ended() {
+    if let Some(status) = server.ended() {
+        let is_for_memory = limit.is_memory() && matches!(status.signal(), Some(ABORTED | KILLED));
+        if !is_for_memory {
+            return Err(format!("without more of {} it ended with {status}:\n{}", limit.option, server.last_lines()));
+        }
         // Without memory for as much as a thread there is no going on. Whoever keeps it running starts it again, and
         // what was acknowledged is there.
         world.report.ended_for_memory += 1;

@@ -11,7 +11,9 @@ mod reload;
 use std::time::Duration;
 
 use crate::chance::Chance;
+use crate::chaos::clients::Times;
 use crate::chaos::report::Report;
+use crate::chaos::shelf::Shelf;
 use crate::server::Server;
 use crate::upstream::Upstream;
 
@@ -37,6 +39,10 @@ pub(crate) struct World {
     pub(crate) server: Option<Server>,
     pub(crate) upstream: Upstream,
     pub(crate) disk: Option<disk::Disk>,
+    /// What can be found whatever is broken.
+    pub(crate) shelf: Shelf,
+    /// What went wrong inside of this life of the server, as far as it may.
+    pub(crate) mishaps: u64,
     pub(crate) report: Report,
 }
 
@@ -99,6 +105,20 @@ impl Fault {
         self == Fault::Readonly
     }
 
+    /// What it puts the program through.
+    pub(crate) fn times(self) -> Times {
+        match self {
+            Fault::Calm => Times::Good,
+            Fault::Full | Fault::Readonly | Fault::Limits => Times::Starved,
+            _ => Times::Hard,
+        }
+    }
+
+    /// Whether questions to the provider may fail by it, so that the router leaves it alone for a while.
+    pub(crate) fn may_reach_provider(self) -> bool {
+        matches!(self, Fault::Upstream | Fault::Network | Fault::Limits)
+    }
+
     /// Why it cannot be done here; None where it can.
     pub(crate) fn impossible(self, world: &World) -> Option<String> {
         match self {
@@ -138,9 +158,14 @@ impl Fault {
 pub(crate) use clock::still as clock_at_rest;
 pub(crate) use disk::Disk;
 
+/// One fault out of so many lasts long.
+const ONE_IS_LONG: usize = 24;
 const CALM: Duration = Duration::from_secs(4);
 
-/// How long a fault lasts.
+/// How long a fault lasts: a moment mostly, and now and then longer than clients like to wait.
 fn a_while(chance: &mut Chance) -> Duration {
+    if chance.once_in(ONE_IS_LONG) {
+        return chance.between(Duration::from_secs(6), Duration::from_secs(18));
+    }
     chance.between(Duration::from_millis(200), Duration::from_millis(2500))
 }

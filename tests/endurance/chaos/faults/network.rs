@@ -8,15 +8,13 @@ use std::process::{Command, Stdio};
 
 use super::{World, a_while};
 use crate::chance::Chance;
-use crate::commands::succeeds;
+use crate::commands::{has_own_namespace, succeeds};
 
-/// Says that this process has a network of its own; `tests/endurance/run` sets it.
-const OWN_NETWORK: &str = "ENDURANCE_OWN_NETWORK";
 const TABLE: &str = "inet corbie_chaos";
 
 /// Why there is none to break.
 pub(super) fn impossible() -> Option<String> {
-    if std::env::var_os(OWN_NETWORK).is_none() {
+    if !has_own_namespace("net") {
         return Some("needs a network namespace (run as root, or where users may make one)".to_owned());
     }
     let works = nft("list ruleset").is_ok() && tool("tc", &["qdisc", "show", "dev", "lo"]).is_ok();
