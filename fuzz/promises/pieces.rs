@@ -26,6 +26,7 @@ pub(super) fn read(bytes: &[u8], decoder: &mut Decoder) -> Result<Vec<Delta>, Er
         }
         deltas.extend(decoder.event(&event)?);
     }
+    deltas.extend(decoder.end());
     Ok(deltas)
 }
 

@@ -372,6 +372,14 @@ impl Decoder {
         }
     }
 
+    /// What is to be told once the stream has ended, and is complete.
+    pub fn end(&mut self) -> Vec<Delta> {
+        match self {
+            Decoder::OpenAi(_) | Decoder::Anthropic(_) => Vec::new(),
+            Decoder::Google(decoder) => decoder.end(),
+        }
+    }
+
     /// Whether the last event told how many tokens there were.
     pub fn tells_tokens(&self) -> bool {
         match self {

@@ -263,7 +263,14 @@ impl Stream {
             // Some close the connection rudely when all is said.
             Ok(None) | Err(Error::Network(NetworkFault::Closed)) => {
                 self.ended = true;
-                decoder.is_complete().then_some(()).ok_or(Error::BrokenOff)
+                if !decoder.is_complete() {
+                    return Err(Error::BrokenOff);
+                }
+                let deltas = decoder.end();
+                if !deltas.is_empty() {
+                    self.ready.push_back(Ok(Piece::Event { deltas, data: None, counts: false }));
+                }
+                Ok(())
             }
             Err(error) => Err(error),
         }

@@ -140,7 +140,9 @@ impl Player {
                 deltas.extend(decoder.event(&event)?);
             }
         }
-        Ok((deltas, decoder.is_complete()))
+        let is_complete = decoder.is_complete();
+        deltas.extend(decoder.end());
+        Ok((deltas, is_complete))
     }
 
     fn path(&self, file: &str) -> PathBuf {

@@ -1,7 +1,8 @@
 //! Google's answer in pieces.
 //!
 //! Each event is a whole answer with only what is new in it. There is no event for the end: an answer is complete
-//! when its last piece gives the reason why it stopped.
+//! when its last piece gives the reason why it stopped. Some models give one with every piece, so that what they say of the
+//! end is told when the stream has ended.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use super::content;
 use super::failure;
 use super::members::{Object, member, object, objects, text};
 use super::response::{call_id, candidate, is_blocked, model, stop, usage};
-use crate::providers::chat::{Delta, Stop};
+use crate::providers::chat::{Delta, Stop, Usage};
 use crate::providers::{Error, Event};
 
 /// Reads the events of one stream.
@@ -18,7 +19,9 @@ pub struct Decoder {
     has_started: bool,
     id: String,
     calls: usize,
-    is_complete: bool,
+    /// What the last piece says of the end.
+    stopped: Option<Stop>,
+    used: Option<Usage>,
 }
 
 impl Decoder {
@@ -40,23 +43,27 @@ impl Decoder {
             for part in object(candidate, "content").map(|content| objects(content, "parts")).unwrap_or_default() {
                 self.part(part, &mut deltas);
             }
-            let reason = text(candidate, "finishReason");
-            self.is_complete = reason.is_some();
-            deltas.extend(reason.map(|reason| Delta::Stopped { stop: stop(reason, self.calls > 0) }));
+            self.stopped = text(candidate, "finishReason").map(|reason| stop(reason, self.calls > 0));
         } else if is_blocked(&chunk) {
-            self.is_complete = true;
-            deltas.push(Delta::Stopped { stop: Stop::Refused });
+            self.stopped = Some(Stop::Refused);
         }
         // Every piece counts all tokens so far. Only the last count is of use.
-        if self.is_complete {
-            deltas.extend(usage(&chunk).map(|usage| Delta::Used { usage }));
+        if self.is_complete() {
+            self.used = usage(&chunk).or(self.used);
         }
         Ok(deltas)
     }
 
     /// Whether the last piece was the end.
     pub fn is_complete(&self) -> bool {
-        self.is_complete
+        self.stopped.is_some()
+    }
+
+    /// What is to be told once nothing more comes.
+    pub fn end(&mut self) -> Vec<Delta> {
+        let stopped = self.stopped.take().map(|stop| Delta::Stopped { stop });
+        let used = self.used.take().map(|usage| Delta::Used { usage });
+        stopped.into_iter().chain(used).collect()
     }
 
     fn start(&mut self, chunk: &Object, deltas: &mut Vec<Delta>) {

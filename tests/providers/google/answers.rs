@@ -23,6 +23,25 @@ fn a_stream_without_a_reason_for_its_end_is_not_complete() {
 }
 
 #[test]
+fn a_model_that_gives_a_reason_with_every_piece_stops_once_and_at_the_end() {
+    let event = |text: &str, tokens: u64| {
+        format!(
+            "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}]}},\"finishReason\":\"STOP\"}}],\
+             \"usageMetadata\":{{\"promptTokenCount\":3,\"candidatesTokenCount\":{tokens}}}}}\n\n"
+        )
+    };
+    let stream = event("Li", 1) + &event("ma", 2);
+    let (deltas, is_complete) = GOOGLE.played([stream.as_bytes()]).unwrap();
+    assert!(is_complete);
+    let [Delta::Started { .. }, Delta::Text { .. }, Delta::Text { .. }, Delta::Stopped { .. }, Delta::Used { usage }] =
+        &deltas[..]
+    else {
+        panic!("{deltas:?}");
+    };
+    assert_eq!(usage.completion, 2, "all tokens are counted with every piece");
+}
+
+#[test]
 fn an_answer_goes_back_to_the_model_part_by_part_as_it_came() {
     for (case, body) in GOOGLE.cases(".response.json") {
         let completion = GOOGLE.answered(200, &[], &body).unwrap();
