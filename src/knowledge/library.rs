@@ -43,8 +43,7 @@ struct Shared {
     sequence: AtomicU64,
     /// Whoever brings the indexes up to date.
     turn: Mutex<()>,
-    /// How often was seen that others have written, and how many of those times are in the indexes.
-    seen: AtomicU64,
+    /// How many of the times that others were seen to have written are in the indexes.
     followed: AtomicU64,
     /// Something is in no file yet.
     unsaved: AtomicBool,
@@ -82,7 +81,6 @@ impl Library {
             bases: ArcSwap::default(),
             sequence: AtomicU64::new(0),
             turn: Mutex::default(),
-            seen: AtomicU64::new(0),
             followed: AtomicU64::new(0),
             unsaved: AtomicBool::new(false),
             owed: std::sync::Mutex::default(),
@@ -101,12 +99,14 @@ impl Library {
 
     /// A base as it is now; none where nothing was ever added to it. What other processes have written is in it.
     pub async fn base(&self, name: &BaseName) -> Result<Option<Arc<Snapshot>>, Error> {
-        // Whoever sees the change tells the others, who wait with him.
-        if self.0.store.changed_elsewhere()? {
-            self.0.seen.fetch_add(1, Ordering::AcqRel);
-        }
-        if self.0.seen.load(Ordering::Acquire) > self.0.followed.load(Ordering::Acquire) {
-            self.catch_up().await?;
+        let noticed = self.0.store.changed_elsewhere()?;
+        if noticed > self.0.followed.load(Ordering::Acquire) {
+            let _turn = self.0.turn.lock().await;
+            // Whoever had the turn before has it all, where he noticed as much.
+            if noticed > self.0.followed.load(Ordering::Acquire) {
+                self.follow().await?;
+                self.0.followed.fetch_max(noticed, Ordering::AcqRel);
+            }
         }
         Ok(self.0.bases.load().get(name).map(|index| index.snapshot()))
     }
@@ -137,10 +137,7 @@ impl Library {
     /// Takes in everything that is in the store by now.
     pub async fn catch_up(&self) -> Result<(), Error> {
         let _turn = self.0.turn.lock().await;
-        let seen = self.0.seen.load(Ordering::Acquire);
-        self.follow().await?;
-        self.0.followed.fetch_max(seen, Ordering::AcqRel);
-        Ok(())
+        self.follow().await
     }
 
     async fn follow(&self) -> Result<(), Error> {

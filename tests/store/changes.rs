@@ -67,15 +67,15 @@ async fn old_changes_are_forgotten_and_that_is_said() {
 async fn only_writes_of_others_are_noticed() {
     let folder = folder();
     let (one, other) = (open(folder.path()), open(folder.path()));
-    assert!(!one.changed_elsewhere().unwrap());
+    assert_eq!(one.changed_elsewhere().unwrap(), 0);
     put(&one, document("engine.pdf", 1)).await;
-    assert!(!one.changed_elsewhere().unwrap(), "its own");
-    assert!(other.changed_elsewhere().unwrap());
-    assert!(!other.changed_elsewhere().unwrap(), "once");
+    assert_eq!(one.changed_elsewhere().unwrap(), 0, "its own");
+    assert_eq!(other.changed_elsewhere().unwrap(), 1);
+    assert_eq!(other.changed_elsewhere().unwrap(), 1, "once");
     other.add_task(&task("loom.pdf")).await.unwrap();
-    assert!(!one.changed_elsewhere().unwrap(), "a task is no document");
+    assert_eq!(one.changed_elsewhere().unwrap(), 0, "a task is no document");
     put(&one, document("tea.pdf", 1)).await;
     put(&other, document("loom.pdf", 1)).await;
-    assert!(one.changed_elsewhere().unwrap());
+    assert_eq!(one.changed_elsewhere().unwrap(), 1);
     assert_eq!(since(&one, 0).await.len(), 3);
 }

@@ -85,6 +85,27 @@ async fn finds(library: &Library, word: &str) -> usize {
     snapshot.search(&Query { text: word, vector: None, filter: None, top: 10, mode: Mode::Words }).len()
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_another_process_wrote_is_found_by_everybody_who_asks_afterwards() {
+    let place = Place::new();
+    let library = place.library().await;
+    let another = Place {
+        folder: tempfile::tempdir().unwrap(),
+        store: Store::open(&place.folder.path().join("store"), store::Options::default()).unwrap(),
+    };
+    for number in 1..=100 {
+        another.put("default", &format!("{number}.txt"), &format!("number {number} of many"), MODEL).await;
+        let ask = |_| {
+            let library = library.clone();
+            tokio::spawn(async move { library.base(&BaseName::default()).await.unwrap().unwrap().documents() })
+        };
+        let asked: Vec<_> = (0..4).map(ask).collect();
+        for asks in asked {
+            assert_eq!(asks.await.unwrap(), number);
+        }
+    }
+}
+
 #[tokio::test]
 async fn k74_words_of_a_removed_document_are_gone_from_files_with_the_next_save() {
     let place = Place::new();

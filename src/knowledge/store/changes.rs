@@ -48,10 +48,10 @@ impl Store {
         self.read(move |transaction| since(transaction, sequence)).await
     }
 
-    /// Whether another process has written to documents since the last call. A few microseconds if not, so it may be asked
-    /// before every search.
-    pub fn changed_elsewhere(&self) -> Result<bool, Error> {
-        self.watch().changed(self.instance())
+    /// How often was noticed that another process has written to documents: more than before if one has. A few
+    /// microseconds if not, so it may be asked before every search.
+    pub fn changed_elsewhere(&self) -> Result<u64, Error> {
+        self.watch().look(self.instance())
     }
 }
 
@@ -63,13 +63,16 @@ pub(super) struct Watch {
     mark: i64,
     /// The last change that was seen.
     seen: u64,
+    /// How often others were seen to have written. Counted here, so that nobody hears that nothing is new while the one
+    /// who noticed has yet to tell.
+    noticed: u64,
 }
 
 impl Watch {
     pub(super) fn new(connection: Connection) -> Result<Watch, Error> {
         let mark = mark(&connection)?;
         let seen = last(&connection)?;
-        Ok(Watch { connection, mark, seen })
+        Ok(Watch { connection, mark, seen, noticed: 0 })
     }
 
     pub(super) fn connection(&self) -> &Connection {
@@ -77,10 +80,10 @@ impl Watch {
     }
 
     /// Commits of our own connections, and of tasks alone, move the mark too; they are told by their rows.
-    fn changed(&mut self, instance: &str) -> Result<bool, Error> {
+    fn look(&mut self, instance: &str) -> Result<u64, Error> {
         let mark = mark(&self.connection)?;
         if mark == self.mark {
-            return Ok(false);
+            return Ok(self.noticed);
         }
         let mut statement = self.connection.prepare_cached(
             "SELECT ifnull(max(sequence), 0), ifnull(max(writer <> ?2), 0) FROM changes WHERE sequence > ?1",
@@ -88,7 +91,8 @@ impl Watch {
         let (last, others): (u64, bool) =
             statement.query_row((self.seen, instance), |row| Ok((row.get(0)?, row.get(1)?)))?;
         (self.mark, self.seen) = (mark, last.max(self.seen));
-        Ok(others)
+        self.noticed += u64::from(others);
+        Ok(self.noticed)
     }
 }
 
