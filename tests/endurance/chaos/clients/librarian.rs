@@ -32,12 +32,21 @@ pub(crate) struct Librarian {
     files: PathBuf,
     address: SocketAddr,
     books: Books,
+    /// Whether all may yet be cleared away, by a call that was not answered.
+    may_be_cleared: bool,
 }
 
 impl Librarian {
     pub(crate) fn new(number: usize, program: &Program) -> Librarian {
         let files = program.home.join("files");
-        Librarian { number, base: format!("base{number}"), files, address: program.address, books: Books::default() }
+        Librarian {
+            number,
+            base: format!("base{number}"),
+            files,
+            address: program.address,
+            books: Books::default(),
+            may_be_cleared: false,
+        }
     }
 
     fn name(&self, document: usize) -> String {
@@ -250,7 +259,7 @@ impl Librarian {
                     entry.may_be.retain(Option::is_some);
                 }
             }
-            Came::Lost => {}
+            Came::Lost => self.may_be_cleared = true,
         }
         Ok(())
     }
@@ -260,18 +269,20 @@ impl Client for Librarian {
     fn step(&mut self, hand: &mut Hand) -> Seen {
         let document = hand.chance.below(DOCUMENTS);
         let is_certain = self.books.entry(document).certain().is_some();
+        // What is in doubt is left alone until the program is at rest: a late change must not meet a new one.
+        let may_change = !self.may_be_cleared;
         match hand.chance.below(100) {
-            // What is in doubt is left alone until the program is at rest: a late change must not meet a new one.
-            0..40 if is_certain => self.add(document, hand),
-            40..45 => self.import(hand),
-            45..58 if is_certain => self.remove(document, hand),
-            58..60 => self.clear(hand),
+            0..40 if may_change && is_certain => self.add(document, hand),
+            40..45 if may_change => self.import(hand),
+            45..58 if may_change && is_certain => self.remove(document, hand),
+            58..60 if may_change => self.clear(hand),
             60..80 => self.search(document, hand),
             _ => self.read(document, hand),
         }
     }
 
     fn settle(&mut self, hand: &mut Hand) -> Seen {
+        self.may_be_cleared = false;
         self.end_tasks(hand)?;
         self.compare_all(hand)?;
         self.search_in_vain(hand)
