@@ -41,6 +41,8 @@ pub(crate) struct Program {
     pub(crate) limits: &'static str,
     /// As whom it runs, where that is somebody else: limits hold for everybody but root.
     pub(crate) user: Option<u32>,
+    /// A word that has to be found by the first answer after a start, where there is one.
+    pub(crate) knows: Option<String>,
     /// What else stands in its environment.
     pub(crate) environment: Vec<(String, String)>,
 }

@@ -41,16 +41,24 @@ impl Server {
         self.program.address
     }
 
-    /// Waits until a search is answered, by finding something or nothing.
+    /// Waits until a search is answered, by finding what is known, or by saying that nothing is.
     pub(crate) fn wait_for_answer(&mut self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
                 return Err(format!("the server ended by itself with {status}:\n{}", self.last_lines()));
             }
-            let last = self.ask("knowledge-search", &json!({ "query": "anything" }), Duration::from_secs(5));
-            if let Outcome::Said(_) = last {
-                return Ok(());
+            let word = self.program.knows.as_deref();
+            let arguments = json!({ "query": word.unwrap_or("anything") });
+            let last = self.ask("knowledge-search", &arguments, Duration::from_secs(5));
+            if let Outcome::Said(said) = &last {
+                let is_answer = match word {
+                    Some(word) => said["results"].to_string().contains(word),
+                    None => said["results"].is_array() || said["error"] == "empty_knowledge_base",
+                };
+                if is_answer {
+                    return Ok(());
+                }
             }
             if Instant::now() > until {
                 return Err(format!("the server does not answer: {last:?}\n{}", self.last_lines()));

@@ -22,7 +22,7 @@ use clap::Args;
 
 use clients::{Broken, Client, Hand};
 use faults::{Disk, Fault, World};
-use report::Report;
+use report::{Recovered, Report};
 use shelf::Shelf;
 
 use crate::Ended;
@@ -39,7 +39,7 @@ const ROUNDS_BETWEEN_CHECKS: u64 = 20;
 const ROUNDS_THAT_MEET_ALL: u64 = 100;
 
 /// A run of nothing but calm that is shorter is no soak.
-const SHORTEST_SOAK: Duration = Duration::from_secs(120);
+const SHORTEST_SOAK: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -92,13 +92,14 @@ fn break_it(options: &Options, binaries: &Binaries, folder: &Path, report: &mut 
     std::fs::create_dir_all(home.join("files")).map_err(in_words)?;
     let disk = Disk::mount(&storage, options.chunks);
     let environment = faults::clock_at_rest(&home).map_err(in_words)?;
-    let program = Program {
+    let mut program = Program {
         binary: binaries.corbie.clone(),
         home,
         storage: storage.join("store"),
         address: server::free_address().map_err(in_words)?,
         limits: "",
         user: program::nobody(),
+        knows: None,
         environment,
     };
     let upstream_address = server::free_address().map_err(in_words)?;
@@ -106,6 +107,7 @@ fn break_it(options: &Options, binaries: &Binaries, folder: &Path, report: &mut 
     let upstream = Upstream::start(binaries.upstream.clone(), upstream_address).map_err(in_words)?;
     let shelf = Shelf::fill(&program, options.chunks)?;
     report.chunks = shelf.chunks;
+    program.knows = Some(shelf::word(0));
     let (server, _) = Server::start(program.clone())?;
     let mut world = World { server: Some(server), upstream, disk, shelf, mishaps: 0, report: std::mem::take(report) };
     let outcome = rounds(options, &program, shelf, &mut world);
@@ -140,9 +142,10 @@ fn rounds(options: &Options, program: &Program, shelf: Shelf, world: &mut World)
         let outcome = round(&mut clients, &processes, fault, world, &mut chance);
         world.report.calls = clients::count(&clients);
         world.report.clients_killed = processes.killed();
-        outcome.map_err(|failure| format!("round {}, {}: {failure}", world.report.rounds + 1, fault.name()))?;
+        let recovered =
+            outcome.map_err(|failure| format!("round {}, {}: {failure}", world.report.rounds + 1, fault.name()))?;
         world.report.rounds += 1;
-        eprintln!("{}", world.report.of_round(fault, starts));
+        eprintln!("{}", world.report.of_round(fault, starts, recovered));
         if let Some(holds) = world.server()?.holds() {
             world.report.soak.look(begun.elapsed(), holds);
         }
@@ -186,7 +189,7 @@ fn round(
     fault: Fault,
     world: &mut World,
     chance: &mut Chance,
-) -> Result<(), String> {
+) -> Result<Recovered, String> {
     let over = AtomicBool::new(fault.is_alone());
     if fault.is_alone() {
         processes.leave();
@@ -208,7 +211,11 @@ fn round(
             });
         }
         std::thread::sleep(chance.between(Duration::from_millis(100), Duration::from_millis(1200)));
-        let struck = fault.strike(world, chance);
+        let struck = fault.strike(world, chance).and_then(|()| {
+            let healed = Instant::now();
+            world.server()?.wait_for_answer()?;
+            Ok(healed.elapsed())
+        });
         std::thread::sleep(chance.between(Duration::ZERO, Duration::from_millis(300)));
         over.store(true, Ordering::Relaxed);
         struck
@@ -216,9 +223,10 @@ fn round(
     if let Some(what) = broken.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
         return Err(what);
     }
-    struck?;
-    let server = world.server()?;
-    server.wait_until_idle()?;
+    let answers = struck?;
+    let over = Instant::now();
+    world.server()?.wait_until_idle()?;
+    let rests = over.elapsed();
     for (client, hand) in clients.iter_mut() {
         client.settle(hand).map_err(|Broken(what)| format!("at rest: {what}"))?;
     }
@@ -228,7 +236,7 @@ fn round(
         return Err(format!("background work was begun anew, or a thread did not come back: {mishaps}"));
     }
     world.mishaps = mishaps;
-    Ok(())
+    Ok(Recovered { answers, rests })
 }
 
 /// The program reads everything that is stored, and finds it sound.

@@ -28,16 +28,29 @@ pub(crate) struct Report {
     pub(crate) soak: Soak,
 }
 
+/// How soon all was well after a fault.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Recovered {
+    /// From where it has healed to the first right answer.
+    pub(crate) answers: Duration,
+    /// From the last call to where nothing is left to do.
+    pub(crate) rests: Duration,
+}
+
 impl Report {
     pub(crate) fn skipped(&mut self, what: &str) {
         *self.skipped.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// One line for each round, with how long each start after its fault took.
-    pub(crate) fn of_round(&self, fault: Fault, starts: usize) -> String {
+    /// One line for each round, with how long each start and the recovery took.
+    pub(crate) fn of_round(&self, fault: Fault, starts: usize, Recovered { answers, rests }: Recovered) -> String {
         let took = |took: &Duration| format!(", answers {:.2} s after its start", took.as_secs_f64());
         let recoveries: String = self.recoveries[starts..].iter().map(took).collect();
-        format!("round {}: {}{recoveries}", self.rounds, fault.name())
+        let (answers, rests) = (answers.as_secs_f64(), rests.as_secs_f64());
+        let (round, fault) = (self.rounds, fault.name());
+        format!(
+            "round {round}: {fault}{recoveries}, answers {answers:.2} s after it has healed, at rest in {rests:.2} s"
+        )
     }
 
     /// One line for whoever waits.

@@ -10,7 +10,7 @@ use crate::chance::Chance;
 use crate::http::{Line, Place, Request};
 
 /// Who has no answer by then was left without a word.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How many wrong answers are told; one is too many.
 const MOST_TOLD: usize = 20;
 

@@ -26,9 +26,11 @@ use crate::upstream::Upstream;
 const FEW: usize = 8;
 const MEASURE: Duration = Duration::from_secs(4);
 /// What the program may hold more under load than at rest, in MiB: a bound, whatever comes.
-const MOST_MEMORY: usize = 512;
+const MOST_MEMORY: usize = 256;
 /// Afterwards it does at least this share of what it did before. Half, since machines are noisy.
 const LEAST_SHARE: f64 = 0.5;
+/// So often is looked, as whatever else the machine does may fall into one look.
+const LOOKS_AFTERWARDS: usize = 3;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -46,8 +48,6 @@ pub(crate) struct Options {
     seed: u64,
 }
 
-/// How many promises are looked at with each limits.
-const PROMISES: usize = 9;
 /// The share of the calls that was to be sent which has to be: with less, the load was not what it says.
 const LEAST_SENT: f64 = 0.9;
 /// Or clients wait for answers for half of the time and more: then few are left who could ask.
@@ -86,6 +86,7 @@ fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> 
         address: server::free_address().map_err(in_words)?,
         limits,
         user: None,
+        knows: None,
         environment: Vec::new(),
     };
     let upstream_address = server::free_address().map_err(in_words)?;
@@ -103,28 +104,37 @@ fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> 
     let during = crowd.come(options.clients, lasts, Pace::Rate(rate * options.times));
     let took = begun.elapsed();
     let (at_rest, most) = watch.end();
-    let after = crowd.come(FEW, MEASURE, Pace::AsItCan);
+    let share_of = |after: &crowd::Came| after.right as f64 / before.right.max(1) as f64;
+    let mut after = crowd.come(FEW, MEASURE, Pace::AsItCan);
+    for _ in 1..LOOKS_AFTERWARDS {
+        if share_of(&after) < LEAST_SHARE && after.wrong.is_empty() && after.silent == 0 {
+            after = crowd.come(FEW, MEASURE, Pace::AsItCan);
+        }
+    }
     let log = std::fs::read_to_string(server.program.log()).unwrap_or_default();
 
     let more_memory = most.memory.saturating_sub(at_rest.memory) / 1024;
-    let share = after.right as f64 / before.right.max(1) as f64;
+    let share = share_of(&after);
     let wanted = rate * options.times * lasts.as_secs_f64();
     let waiting = during.waited.as_secs_f64() / (options.clients as f64 * took.as_secs_f64());
     let is_loaded = during.sent as f64 >= wanted * LEAST_SENT || waiting >= LEAST_WAITING;
+    // What could not be tried is told, and counts as nothing.
     let counts = is_loaded || options.seconds >= LONG;
     let closed = during.closed as f64 / during.sent.max(1) as f64;
-    let mut failures = Vec::new();
-    let mut hold = |holds: bool, what: String| {
-        if !holds {
-            failures.push(what);
-        }
+    let (mut passed, mut failures) = (0, Vec::new());
+    let mut hold = |holds: bool, what: String| match holds {
+        true => passed += 1,
+        false => failures.push(what),
     };
     let wrong: Vec<&String> = [&before, &during, &after].into_iter().flat_map(|part| &part.wrong).take(5).collect();
     hold(wrong.is_empty(), format!("wrong answers: {wrong:?}"));
     hold(before.right > 0 && during.right > 0 && after.right > 0, "nobody was answered".to_owned());
-    hold(is_loaded || !counts, format!("{} calls of {wanted:.0} could be sent: nothing was tried", during.sent));
-    let is_narrow = !limits.is_empty();
-    hold(!is_narrow || during.refused > 0 || !counts, "nobody was refused, however narrow the limits".to_owned());
+    if counts {
+        hold(is_loaded, format!("{} calls of {wanted:.0} could be sent: nothing was tried", during.sent));
+    }
+    if counts && !limits.is_empty() {
+        hold(during.refused > 0, "nobody was refused, however narrow the limits".to_owned());
+    }
     hold(closed <= MOST_CLOSED, format!("{closed:.2} of all calls were cut off without a word"));
     hold(before.silent + during.silent + after.silent == 0, format!("{} calls got no word", during.silent));
     hold(more_memory <= MOST_MEMORY, format!("{more_memory} MiB more under load"));
@@ -147,5 +157,5 @@ fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> 
         "threads": { "at_rest": at_rest.threads, "most": most.threads },
         "share_of_speed_afterwards": (share * 100.0).round() / 100.0,
     });
-    Ok(Ended { told, passed: PROMISES - failures.len(), failures })
+    Ok(Ended { told, passed, failures })
 }

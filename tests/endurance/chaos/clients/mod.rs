@@ -221,12 +221,22 @@ fn may_be_refused_in_good_times(tool: &str) -> bool {
     tool == "save_taxonomy"
 }
 
-/// Whether somebody can tell from it what was missing.
+/// Whether somebody can tell from its message what was missing.
 fn states_a_reason(why: &str) -> bool {
-    let why = why.to_lowercase();
-    ["room", "disk", "read-only", "file", "thread", "memory", "process", "resource"]
+    let message = match serde_json::from_str::<Value>(why) {
+        Ok(said) => message_in(&said).unwrap_or_default(),
+        Err(_) => why.to_owned(),
+    };
+    let message = message.to_lowercase();
+    ["no room", "disk", "read-only", "open files", "thread", "memory", "temporarily unavailable"]
         .iter()
-        .any(|word| why.contains(word))
+        .any(|word| message.contains(word))
+}
+
+/// The message of an error, wherever a face puts it.
+fn message_in(said: &Value) -> Option<String> {
+    let places = [&said["message"], &said["error"]["message"], &said["error"]["data"]["message"]];
+    places.into_iter().find_map(Value::as_str).map(str::to_owned)
 }
 
 /// The clients of a run.

@@ -21,7 +21,7 @@ impl Reader {
     }
 }
 
-/// The best passage has the word. A search that failed says so.
+/// The best passage has the word. A search that failed says so; a base that says it is empty has lost what it had.
 fn judge(word: &str, said: &Value) -> Seen {
     match said["results"].as_array() {
         Some(results)
@@ -29,7 +29,7 @@ fn judge(word: &str, said: &Value) -> Seen {
         {
             Ok(())
         }
-        None if said["error"].is_string() => Ok(()),
+        None if said["error"].is_string() && said["error"] != "empty_knowledge_base" => Ok(()),
         _ => Err(Broken(format!("{word} stands on the shelf and is not found: {said}"))),
     }
 }
@@ -50,6 +50,10 @@ impl Client for Reader {
             return Err(Broken(format!("{:?} stood on the shelf, and now: {status}", self.shelf)));
         }
         let (word, arguments) = self.query(hand);
-        judge(&word, &hand.must("knowledge-search", &arguments)?)
+        let said = hand.must("knowledge-search", &arguments)?;
+        match said["results"].is_array() {
+            true => judge(&word, &said),
+            false => Err(Broken(format!("{word} cannot be searched for: {said}"))),
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::commands::{has_own_namespace, succeeds};
 use crate::faces::Face;
 use crate::outcome::Outcome;
 use crate::program::Program;
-use crate::server::{PATIENCE, Server};
+use crate::server::PATIENCE;
 
 /// Enough for what the clients write, and for what each chunk takes that was there before.
 const SIZE: usize = 96 << 20;
@@ -89,10 +89,7 @@ pub(super) fn fill(world: &mut World, chance: &mut Chance) -> Result<(), String>
         std::thread::sleep(a_while(chance));
         disk(world)?.make_room().map_err(|error| error.to_string())?;
         drop_now(child);
-        let (server, took) = Server::start(program)?;
-        world.report.recoveries.push(took);
-        world.server = Some(server);
-        return Ok(());
+        return world.start(program);
     }
     disk(world)?.make_room().map_err(|error| error.to_string())?;
     world.server()?.wait_for_answer()
@@ -126,9 +123,7 @@ pub(super) fn read_only(world: &mut World, chance: &mut Chance) -> Result<(), St
     if !disk(world)?.remount("rw") {
         return Err("the disk cannot be made writable again".to_owned());
     }
-    let (server, took) = Server::start(program)?;
-    world.report.recoveries.push(took);
-    world.server = Some(server);
+    world.start(program)?;
     answer.map_err(|other| format!("on a disk that cannot be written nothing is classified: {other:?}"))?;
     kept
 }

@@ -14,6 +14,7 @@ use crate::chance::Chance;
 use crate::chaos::clients::Times;
 use crate::chaos::report::Report;
 use crate::chaos::shelf::Shelf;
+use crate::program::Program;
 use crate::server::Server;
 use crate::upstream::Upstream;
 
@@ -48,15 +49,18 @@ pub(crate) struct World {
 
 impl World {
     /// Takes the server, does something final to it, and starts it again. The time to its first answer is kept.
-    pub(crate) fn start_again(
-        &mut self,
-        end: impl FnOnce(Server) -> Result<crate::program::Program, String>,
-    ) -> Result<(), String> {
+    pub(crate) fn start_again(&mut self, end: impl FnOnce(Server) -> Result<Program, String>) -> Result<(), String> {
         let Some(server) = self.server.take() else { return Err("there is no server".to_owned()) };
         let program = end(server)?;
+        self.start(program)
+    }
+
+    /// Starts the server, which counts what goes wrong inside from none.
+    pub(crate) fn start(&mut self, program: Program) -> Result<(), String> {
         let (server, took) = Server::start(program)?;
         self.report.recoveries.push(took);
         self.server = Some(server);
+        self.mishaps = 0;
         Ok(())
     }
 

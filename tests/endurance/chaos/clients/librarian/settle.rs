@@ -96,6 +96,9 @@ impl Librarian {
             let (document, version) = self.books.dead[hand.chance.below(self.books.dead.len())];
             let word = texts::word(self.number, document, version);
             let said = hand.must("knowledge-search", &self.arguments(json!({ "query": word, "top_k": 5 })))?;
+            if !said["results"].is_array() && said["error"] != "empty_knowledge_base" {
+                return Err(Broken(format!("{word} cannot be searched for: {said}")));
+            }
             hand.tally.in_vain += 1;
             if said["results"].to_string().contains(&word) {
                 let name = self.name(document);
