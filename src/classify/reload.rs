@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use corbie_mcp::{AuditEvent, Event, Server};
 
+use super::method::Method;
 use super::{Classification, Published, Taxonomy};
 use crate::changes::{EVERY, Hangups, Stamp};
 use crate::config::ConfigError;
@@ -86,7 +87,12 @@ pub fn follow(classification: Classification, server: Server) -> impl Future<Out
                 // A model that could not be loaded may have come by now.
                 _ = retries.tick() => {
                     let published = classification.published();
-                    if published.method_now().is_none() || published.impairment().is_none() {
+                    let Some(method) = published.method_now().filter(|_| published.impairment().is_some()) else {
+                        continue;
+                    };
+                    // One that hangs cannot be had again; what was made in its place stays.
+                    let is_hopeless = classification.with_settings().inference.aside().is_stuck();
+                    if is_hopeless && !matches!(*method, Method::Sequence(_)) {
                         continue;
                     }
                 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::Error;
@@ -32,32 +33,41 @@ impl Aside {
     /// caller leaves.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
         let limit = self.limit;
-        if self.stuck() >= AT_A_TIME {
+        if self.is_stuck() {
             return Err(Error::Stuck(limit));
         }
         let turn = timeout(limit, self.turns.clone().acquire_owned()).await.map_err(|_| Error::Crowded(limit))?;
         let turn = turn.map_err(|_| Error::Stopped)?;
-        let mut done = tokio::task::spawn_blocking(move || {
+        let (tell, told) = oneshot::channel();
+        let at_work = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            work()
+            let _ = tell.send(work());
         });
-        let Ok(done) = timeout(limit, &mut done).await else {
-            self.stuck.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(?limit, "a classifier's model does not come back");
-            let stuck = self.stuck.clone();
-            tokio::spawn(async move {
-                let _ = done.await;
-                stuck.fetch_sub(1, Ordering::Relaxed);
-                tracing::warn!("a classifier's model that was given up has come back");
-            });
-            return Err(Error::Stuck(limit));
-        };
-        done.map_err(|_| Error::Stopped)
+        // By itself: callers leave long before the model has had its time, and it hangs all the same.
+        tokio::spawn(watch(at_work, limit, self.stuck.clone()));
+        timeout(limit, told).await.map_err(|_| Error::Stuck(limit))?.map_err(|_| Error::Stopped)
+    }
+
+    /// Whether there is no turn that anybody will give back.
+    pub fn is_stuck(&self) -> bool {
+        self.stuck() >= AT_A_TIME
     }
 
     pub(super) fn stuck(&self) -> usize {
         self.stuck.load(Ordering::Relaxed)
     }
+}
+
+/// Counts a model that does not come back in time, until it does.
+async fn watch(mut at_work: JoinHandle<()>, limit: Duration, stuck: Arc<AtomicUsize>) {
+    if timeout(limit, &mut at_work).await.is_ok() {
+        return;
+    }
+    stuck.fetch_add(1, Ordering::Relaxed);
+    tracing::error!(?limit, "a classifier's model does not come back");
+    let _ = at_work.await;
+    stuck.fetch_sub(1, Ordering::Relaxed);
+    tracing::warn!("a classifier's model that was given up has come back");
 }
 
 #[cfg(test)]
@@ -66,30 +76,56 @@ mod tests {
 
     use super::*;
 
+    /// Something that begins and does not come back before it is let go.
+    fn hanging(begun: &mpsc::Sender<()>) -> (mpsc::Sender<()>, impl FnOnce() + Send + 'static) {
+        let (hold, held) = mpsc::channel();
+        let begun = begun.clone();
+        let work = move || {
+            let _ = begun.send(());
+            // Nothing is ever sent.
+            let _ = held.recv();
+        };
+        (hold, work)
+    }
+
+    async fn until(holds: impl Fn() -> bool) {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     #[tokio::test]
     async fn models_that_do_not_come_back_take_no_more_threads_than_there_are_turns() {
         let aside = Aside::new(Duration::from_millis(50));
-        let begun = Arc::new(AtomicUsize::new(0));
+        let (begun, begins) = mpsc::channel();
         let mut holds = Vec::new();
-        for _ in 0..4 {
-            let (hold, held) = mpsc::channel::<()>();
+        for _ in 0..AT_A_TIME {
+            let (hold, work) = hanging(&begun);
             holds.push(hold);
-            let begun = begun.clone();
-            let work = move || {
-                begun.fetch_add(1, Ordering::Relaxed);
-                // Nothing is ever sent.
-                let _ = held.recv();
-            };
+            // A caller that leaves long before: it is found out all the same.
+            let _ = timeout(Duration::from_millis(1), aside.run(work)).await;
+        }
+        until(|| aside.is_stuck()).await;
+        for _ in 0..3 {
+            let (hold, work) = hanging(&begun);
+            holds.push(hold);
             let answer = aside.run(work).await;
             assert!(matches!(answer, Err(Error::Stuck(_))), "everybody is answered: {answer:?}");
         }
-        assert_eq!(begun.load(Ordering::Relaxed), AT_A_TIME);
-        assert_eq!(aside.stuck(), AT_A_TIME);
+        assert_eq!(begins.try_iter().count(), AT_A_TIME);
         drop(holds);
-        while aside.stuck() > 0 {
-            tokio::task::yield_now().await;
-        }
+        until(|| aside.stuck() == 0).await;
         let answer = Aside { limit: Duration::from_secs(60), ..aside }.run(|| 7).await;
         assert!(matches!(answer, Ok(7)), "it goes on when they come back: {answer:?}");
+    }
+
+    #[tokio::test]
+    async fn one_that_panics_fails_its_caller_and_gives_its_turn_back() {
+        let aside = Aside::new(Duration::from_secs(60));
+        for _ in 0..=AT_A_TIME {
+            let answer = aside.run(|| panic!("over this text")).await;
+            assert!(matches!(answer, Err::<(), _>(Error::Stopped)), "{answer:?}");
+        }
+        assert!(matches!(aside.run(|| 7).await, Ok(7)));
     }
 }

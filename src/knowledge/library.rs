@@ -43,8 +43,6 @@ struct Shared {
     sequence: AtomicU64,
     /// Whoever brings the indexes up to date.
     turn: Mutex<()>,
-    /// How many of the times that others were seen to have written are in the indexes.
-    followed: AtomicU64,
     /// Something is in no file yet.
     unsaved: AtomicBool,
     /// Since when files have words of documents that are removed.
@@ -81,7 +79,6 @@ impl Library {
             bases: ArcSwap::default(),
             sequence: AtomicU64::new(0),
             turn: Mutex::default(),
-            followed: AtomicU64::new(0),
             unsaved: AtomicBool::new(false),
             owed: std::sync::Mutex::default(),
             foreign: std::sync::Mutex::default(),
@@ -97,15 +94,15 @@ impl Library {
         Ok(library)
     }
 
-    /// A base as it is now; none where nothing was ever added to it. What other processes have written is in it.
+    /// A base as it is now; none where nothing was ever added to it. What was written before this call is in it, whoever
+    /// did it: another process may already tell of what this one has written and not yet indexed.
     pub async fn base(&self, name: &BaseName) -> Result<Option<Arc<Snapshot>>, Error> {
-        let noticed = self.0.store.changed_elsewhere()?;
-        if noticed > self.0.followed.load(Ordering::Acquire) {
+        let last = self.0.store.last_change()?;
+        if last > self.0.sequence.load(Ordering::Acquire) {
             let _turn = self.0.turn.lock().await;
-            // Whoever had the turn before has it all, where he noticed as much.
-            if noticed > self.0.followed.load(Ordering::Acquire) {
+            // Whoever had the turn before may have brought it.
+            if last > self.0.sequence.load(Ordering::Acquire) {
                 self.follow().await?;
-                self.0.followed.fetch_max(noticed, Ordering::AcqRel);
             }
         }
         Ok(self.0.bases.load().get(name).map(|index| index.snapshot()))

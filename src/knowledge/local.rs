@@ -21,8 +21,11 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
     let folder = storage.join(SOCKETS);
     let path = folder.join(format!("{}.socket", std::process::id()));
     let bound = private_folder(&folder).and_then(|()| {
-        let _ = std::fs::remove_file(&path);
-        tokio::net::UnixListener::bind(&path)
+        // It has its name once it listens: whoever finds nobody behind a socket removes it.
+        let unnamed = folder.join(format!("{}.starting", std::process::id()));
+        let _ = std::fs::remove_file(&unnamed);
+        let listener = tokio::net::UnixListener::bind(&unnamed)?;
+        std::fs::rename(&unnamed, &path).map(|()| listener)
     });
     match bound {
         Ok(listener) => {
@@ -59,7 +62,8 @@ pub async fn connect(storage: &Path) -> Option<LineClient> {
 #[cfg(unix)]
 fn sockets(storage: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(storage.join(SOCKETS)).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    let is_named = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "socket");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_named).collect();
     paths.sort();
     paths
 }

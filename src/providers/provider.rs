@@ -393,8 +393,7 @@ impl Decoder {
         match self {
             Decoder::OpenAi(decoder) => decoder.is_over(),
             Decoder::Anthropic(decoder) => decoder.is_complete(),
-            // It has no event for the end.
-            Decoder::Google(_) => false,
+            Decoder::Google(decoder) => decoder.is_over(),
         }
     }
 

@@ -256,6 +256,7 @@ impl Stream {
                 // Some say that all is said and keep the connection open.
                 self.ended = decoder.is_over();
                 if self.ended {
+                    self.ready.extend(last_piece(decoder).map(Ok));
                     self.let_go();
                 }
                 Ok(())
@@ -266,10 +267,7 @@ impl Stream {
                 if !decoder.is_complete() {
                     return Err(Error::BrokenOff);
                 }
-                let deltas = decoder.end();
-                if !deltas.is_empty() {
-                    self.ready.push_back(Ok(Piece::Event { deltas, data: None, counts: false }));
-                }
+                self.ready.extend(last_piece(decoder).map(Ok));
                 Ok(())
             }
             Err(error) => Err(error),
@@ -292,6 +290,12 @@ impl Stream {
         self.failed = Some(error.clone());
         self.ready.push_back(Err(error));
     }
+}
+
+/// What is told once nothing more comes.
+fn last_piece(decoder: &mut Decoder) -> Option<Piece> {
+    let deltas = decoder.end();
+    (!deltas.is_empty()).then_some(Piece::Event { deltas, data: None, counts: false })
 }
 
 fn says_something(delta: &Delta) -> bool {

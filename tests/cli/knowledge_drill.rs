@@ -139,6 +139,7 @@ fn what_a_drill_left_that_was_killed_is_removed_by_the_next() {
     let left = Path::new(&place.storage()).join("corbie-drill-killed").join("knowledge");
     std::fs::create_dir_all(&left).unwrap();
     std::fs::write(left.join("knowledge.db"), "half").unwrap();
+    std::fs::write(left.with_file_name("in-use.lock"), "").unwrap();
     // And one that runs still.
     let running = Path::new(&place.storage()).join("corbie-drill-running");
     std::fs::create_dir(&running).unwrap();
@@ -183,6 +184,7 @@ fn a_drill_happens_in_the_folder_that_is_named() {
     let place = Place::filled();
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::create_dir(elsewhere.path().join("corbie-drill-killed")).unwrap();
+    std::fs::write(elsewhere.path().join("corbie-drill-killed/in-use.lock"), "").unwrap();
     let drilled = place.json(&format!("knowledge drill --json --into {}", elsewhere.path().display()));
     assert_eq!(drilled["success"], true, "{drilled}");
     assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0, "what another left there is gone as well");

@@ -48,10 +48,10 @@ impl Store {
         self.read(move |transaction| since(transaction, sequence)).await
     }
 
-    /// How often was noticed that another process has written to documents: more than before if one has. A few
-    /// microseconds if not, so it may be asked before every search.
-    pub fn changed_elsewhere(&self) -> Result<u64, Error> {
-        self.watch().look(self.instance())
+    /// The number of the last change, whoever made it. A few microseconds if there was none since the last call, so it
+    /// may be asked before every search.
+    pub fn last_change(&self) -> Result<u64, Error> {
+        self.watch().look()
     }
 }
 
@@ -63,36 +63,25 @@ pub(super) struct Watch {
     mark: i64,
     /// The last change that was seen.
     seen: u64,
-    /// How often others were seen to have written. Counted here, so that nobody hears that nothing is new while the one
-    /// who noticed has yet to tell.
-    noticed: u64,
 }
 
 impl Watch {
     pub(super) fn new(connection: Connection) -> Result<Watch, Error> {
         let mark = mark(&connection)?;
         let seen = last(&connection)?;
-        Ok(Watch { connection, mark, seen, noticed: 0 })
+        Ok(Watch { connection, mark, seen })
     }
 
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Commits of our own connections, and of tasks alone, move the mark too; they are told by their rows.
-    fn look(&mut self, instance: &str) -> Result<u64, Error> {
+    fn look(&mut self) -> Result<u64, Error> {
         let mark = mark(&self.connection)?;
-        if mark == self.mark {
-            return Ok(self.noticed);
+        if mark != self.mark {
+            (self.mark, self.seen) = (mark, last(&self.connection)?);
         }
-        let mut statement = self.connection.prepare_cached(
-            "SELECT ifnull(max(sequence), 0), ifnull(max(writer <> ?2), 0) FROM changes WHERE sequence > ?1",
-        )?;
-        let (last, others): (u64, bool) =
-            statement.query_row((self.seen, instance), |row| Ok((row.get(0)?, row.get(1)?)))?;
-        (self.mark, self.seen) = (mark, last.max(self.seen));
-        self.noticed += u64::from(others);
-        Ok(self.noticed)
+        Ok(self.seen)
     }
 }
 

@@ -91,10 +91,6 @@ async fn status(knowledge: &Knowledge, context: &Context, id: &str) -> Result<Ma
         // Of a base that is not shown, nothing is.
         .filter(|task| context.caller().may_see(task.base.as_str()))
         .ok_or_else(|| Error::TaskNotFound(id.to_string()))?;
-    // The store says so a moment before the one who did it has told the index; what is completed is found.
-    if job.is_some() && ended.is_none() && task.state.is_finished() {
-        open.library.catch_up().await?;
-    }
     Ok(members(&task, job.as_deref(), ended))
 }
 

@@ -110,11 +110,6 @@ async fn list(knowledge: &Knowledge, context: &Context, input: &Input) -> Result
     let ended: Vec<_> = jobs.values().filter_map(|job| Some((job.id, job.ended().borrow().clone()?))).collect();
     let wanted = TaskList { bases, active: input.active_only, limit: input.limit };
     let tasks = open.store.latest_tasks(wanted).await?;
-    // As knowledge-task-status does.
-    let is_ahead = |task: &Task| jobs.contains_key(&task.id) && !ended.iter().any(|(id, _)| *id == task.id);
-    if tasks.iter().any(|task| task.state.is_finished() && is_ahead(task)) {
-        open.library.catch_up().await?;
-    }
     let tasks: Vec<Value> = tasks
         .iter()
         .map(|task| {

@@ -22,6 +22,7 @@ pub struct Decoder {
     /// What the last piece says of the end.
     stopped: Option<Stop>,
     used: Option<Usage>,
+    is_over: bool,
 }
 
 impl Decoder {
@@ -29,6 +30,7 @@ impl Decoder {
     pub fn event(&mut self, event: &Event) -> Result<Vec<Delta>, Error> {
         // Some gateways in between end every stream as OpenAI does.
         if matches!(event.data.trim(), "" | "[DONE]") {
+            self.is_over |= !event.data.trim().is_empty();
             return Ok(Vec::new());
         }
         let Ok(Value::Object(chunk)) = serde_json::from_str(&event.data) else {
@@ -52,6 +54,11 @@ impl Decoder {
             self.used = usage(&chunk).or(self.used);
         }
         Ok(deltas)
+    }
+
+    /// Whether nothing more will come, where somebody says so.
+    pub fn is_over(&self) -> bool {
+        self.is_over && self.is_complete()
     }
 
     /// Whether the last piece was the end.

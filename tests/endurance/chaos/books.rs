@@ -13,8 +13,6 @@ pub(crate) struct Entry {
     pub(crate) id: Option<String>,
     /// A task that was promised and whose end was not seen.
     pub(crate) task: Option<String>,
-    /// Over which face it was last acknowledged.
-    pub(crate) over: &'static str,
 }
 
 impl Entry {

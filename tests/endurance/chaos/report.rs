@@ -85,7 +85,6 @@ impl Report {
             "faces": faces,
             "done": self.calls.table(),
             "documents_compared": self.calls.compared,
-            "documents_found_late": self.calls.found_late,
             "words_searched_in_vain": self.calls.in_vain,
             "recovery_seconds": { "count": recoveries.len(), "median": at(50), "p99": at(99), "most": at(100) },
             "memory_mib_first_most_last": self.soak.memory(),

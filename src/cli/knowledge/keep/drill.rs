@@ -106,7 +106,7 @@ async fn try_out(drill: &Drill, loaded: &Loaded, storage: PathBuf, folder: &Path
         }
         None => {
             progress.tell("copying …");
-            let (file, begun) = (folder.join("backup.db"), Instant::now());
+            let (file, begun) = (folder.join(folder::BACKUP), Instant::now());
             let to = file.clone();
             let contents = tokio::task::spawn_blocking(move || Store::copy_and_tell(&storage, &to)).await??;
             outcome.backup = Some(begun.elapsed());
@@ -117,7 +117,7 @@ async fn try_out(drill: &Drill, loaded: &Loaded, storage: PathBuf, folder: &Path
     outcome.digest = contents.digest();
 
     progress.tell("bringing it back …");
-    let restored = folder.join("knowledge");
+    let restored = folder.join(folder::RESTORED);
     let (into, begun) = (restored.clone(), Instant::now());
     tokio::task::spawn_blocking(move || Store::restore(&into, &backup)).await??;
     outcome.restore = begun.elapsed();

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use super::{Broken, Call, Came, Client, Hand, PATIENCE, Seen};
 use crate::chaos::books::{Books, Version};
 use crate::chaos::texts;
-use crate::faces::Kind;
 use crate::files::replace;
 use crate::http::{Line, Place, Request};
 use crate::outcome::Outcome;
@@ -22,8 +21,6 @@ use crate::program::Program;
 const DOCUMENTS: usize = 8;
 /// From this one on they are uploaded. What was uploaded has no path by which it could be replaced: it is removed first.
 const FIRST_UPLOADED: usize = 6;
-/// After this much another process has what was acknowledged by one.
-const LATE: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct Librarian {
@@ -93,7 +90,6 @@ impl Librarian {
             }
             Came::Said(said) if said["success"] == true => {
                 self.books.is(document, Some(version), said["document_id"].as_str().map(str::to_owned));
-                self.books.entry(document).over = hand.last;
             }
             Came::Said(said) if is_of_the_disk(&said) => {}
             // What is refused has changed nothing, and the document is what it was.
@@ -130,7 +126,6 @@ impl Librarian {
                 Came::Said(said) => match said["status"].as_str() {
                     Some("completed") => {
                         self.books.is(document, Some(version), said["document_id"].as_str().map(str::to_owned));
-                        self.books.entry(document).over = hand.last;
                         return Ok(());
                     }
                     // Another process may take it up again, as it never read that it has failed.
@@ -177,18 +172,7 @@ impl Librarian {
         let word = texts::word(self.number, document, version);
         let arguments = self.arguments(json!({ "query": word, "top_k": 5 }));
         let Came::Said(said) = hand.call("knowledge-search", &arguments)? else { return Ok(()) };
-        let judged = self.judge(document, version, &word, &said);
-        // What one process says is done, another one may have written down and not yet taken into its index.
-        let is_of_two = is_beside(self.books.entry(document).over) != is_beside(hand.last);
-        if judged.is_ok() || !is_of_two {
-            return judged;
-        }
-        std::thread::sleep(LATE);
-        hand.tally.found_late += 1;
-        match hand.call("knowledge-search", &arguments)? {
-            Came::Said(said) => self.judge(document, version, &word, &said),
-            Came::Refused | Came::Lost => Ok(()),
-        }
+        self.judge(document, version, &word, &said)
     }
 
     fn judge(&self, document: usize, version: u64, word: &str, said: &Value) -> Seen {
@@ -287,11 +271,6 @@ impl Client for Librarian {
         self.compare_all(hand)?;
         self.search_in_vain(hand)
     }
-}
-
-/// Whether a face leads to a process beside the server.
-fn is_beside(face: &str) -> bool {
-    face == Kind::Stdio.name()
 }
 
 /// Whether something failed for the disk: then even that could not be written down, and what was begun may be taken up

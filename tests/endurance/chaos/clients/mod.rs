@@ -53,8 +53,6 @@ pub(crate) struct Hand {
     pub(crate) tally: Tally,
     /// What the program is being put through.
     pub(crate) times: Times,
-    /// Over which face the last call went.
-    pub(crate) last: &'static str,
     /// Whether it is a fault that may have reached the provider.
     pub(crate) may_reach_provider: bool,
 }
@@ -80,8 +78,6 @@ pub(crate) struct Tally {
     pub(crate) compared: u64,
     /// Words of versions that are no more and were searched for in vain.
     pub(crate) in_vain: u64,
-    /// Documents that were found only after a moment by another process than the one that acknowledged them.
-    pub(crate) found_late: u64,
     /// Why calls were refused or lost, and how often.
     pub(crate) refusals: BTreeMap<String, u64>,
     /// How often each tool did what was wanted of it, over each face.
@@ -95,7 +91,6 @@ impl Tally {
         self.lost += other.lost;
         self.compared += other.compared;
         self.in_vain += other.in_vain;
-        self.found_late += other.found_late;
         for (why, times) in &other.refusals {
             *self.refusals.entry(why.clone()).or_default() += times;
         }
@@ -155,7 +150,6 @@ impl Hand {
     /// Calls a tool over one of all faces; now and then as a client that is cut off.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Seen<Came> {
         let kind = Kind::chosen(&mut self.chance);
-        self.last = kind.name();
         let is_cut_off = self.chance.once_in(25);
         let outcome = self.faces.call(kind, tool, arguments, if is_cut_off { CUT_OFF } else { PATIENCE });
         self.count(Call { tool, face: kind.name(), is_cut_off }, outcome)
@@ -263,7 +257,6 @@ pub(crate) fn all(
         faces: Faces::new(number, program, processes.clone()),
         tally: Tally::default(),
         times: Times::Good,
-        last: "",
         may_reach_provider: false,
     };
     (0..count).map(|number| (client(number), hand(number))).collect()

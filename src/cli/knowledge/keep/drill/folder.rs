@@ -24,6 +24,10 @@ pub(super) struct Folder {
 const BEGINNING: &str = "corbie-drill-";
 /// The file in it that is locked.
 const IN_USE: &str = "in-use.lock";
+/// The backup in it; SQLite may have put files beside it.
+pub(super) const BACKUP: &str = "backup.db";
+/// What the backup is brought back to.
+pub(super) const RESTORED: &str = "knowledge";
 /// How often a folder is made: another drill may take one that is not locked yet for one that was left.
 const TRIES: u32 = 10;
 
@@ -65,11 +69,22 @@ pub(super) fn sweep(within: &Path) {
         // Its metadata are those of a link, not of what that leads to.
         if is_of_a_drill
             && entry.metadata().is_ok_and(|found| found.is_dir() && is_ours(&found))
+            && holds_nothing_else(&entry.path())
             && let Ok(_in_use) = lock(&entry.path())
         {
             let _ = place::remove(&entry.path());
         }
     }
+}
+
+/// Whether a folder has what drills make, and nothing that anybody else may have put there.
+fn holds_nothing_else(folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    let names: Option<Vec<String>> = entries.map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.is_some_and(|names| {
+        let is_known = |name: &String| name == IN_USE || name == RESTORED || name.starts_with(BACKUP);
+        names.iter().any(|name| name == IN_USE) && names.iter().all(is_known)
+    })
 }
 
 /// Fails where there is less room in a folder than is needed, before anything is written.
@@ -117,13 +132,17 @@ mod tests {
         std::fs::create_dir_all(at("corbie-drill-killed/knowledge")).unwrap();
         std::fs::write(at("corbie-drill-killed/knowledge/knowledge.db"), "half").unwrap();
         std::fs::write(at("corbie-drill-killed/in-use.lock"), "").unwrap();
-        std::fs::create_dir(at("corbie-drill-older")).unwrap();
+        std::fs::create_dir_all(at("corbie-drill-mine/knowledge")).unwrap();
+        std::fs::create_dir(at("corbie-drill-minutes")).unwrap();
+        std::fs::write(at("corbie-drill-minutes/in-use.lock"), "").unwrap();
+        std::fs::write(at("corbie-drill-minutes/minutes.txt"), "of somebody").unwrap();
         std::fs::write(at("corbie-drill-notes.txt"), "of somebody").unwrap();
         std::fs::create_dir(at("documents")).unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink(at("documents"), at("corbie-drill-link")).unwrap();
         sweep(within.path());
-        assert!(!at("corbie-drill-killed").exists() && !at("corbie-drill-older").exists());
+        assert!(!at("corbie-drill-killed").exists());
+        assert!(at("corbie-drill-mine/knowledge").exists() && at("corbie-drill-minutes/minutes.txt").exists());
         assert!(running.path().join(IN_USE).exists() && at("corbie-drill-notes.txt").exists());
         assert!(std::fs::read_dir(at("documents")).unwrap().next().is_none(), "nothing is made where a link leads");
         let path = running.path().to_owned();

@@ -47,7 +47,6 @@ impl Librarian {
             for (document, version) in sent {
                 let id = self.books.entry(document).id.clone();
                 self.books.is(document, Some(version), id);
-                self.books.entry(document).over = hand.last;
             }
         }
         Ok(())
