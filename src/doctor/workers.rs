@@ -30,13 +30,17 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
             return findings.check("documents");
         }
     }
-    let confined = tokio::task::spawn_blocking(has_landlock).await.unwrap_or(false);
+    let confined = tokio::task::spawn_blocking(has_landlock).await.unwrap_or_else(|error| Err(error.into()));
     match confined {
-        true => findings.ok("a process reads them, without files, network or other programs"),
+        Ok(true) => findings.ok("a process reads them, without files, network or other programs"),
         // A worker that cannot limit its system calls does not start at all.
-        false => findings.note(
+        Ok(false) => findings.note(
             "a process reads them with few system calls; this system has no Landlock, which would take files from it as well",
             "use Linux 5.13 or later with Landlock, if documents come from strangers",
+        ),
+        Err(error) => findings.problem(
+            format!("a process reads them; whether it can be kept from files was not found out: {error}"),
+            "see how many threads this user may have (`ulimit -u`), and ask again",
         ),
     }
     findings.check("documents")

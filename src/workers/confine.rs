@@ -64,13 +64,14 @@ pub(super) fn files() -> Result<bool, Box<dyn std::error::Error>> {
 
 /// Whether files can be given up on this machine. Tried on a thread that ends with it, since there is no way back.
 #[cfg(target_os = "linux")]
-pub fn has_landlock() -> bool {
-    std::thread::spawn(|| files().unwrap_or(false)).join().unwrap_or(false)
+pub fn has_landlock() -> std::io::Result<bool> {
+    let tried = std::thread::Builder::new().name("landlock".into()).spawn(|| files().unwrap_or(false))?;
+    Ok(tried.join().unwrap_or(false))
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn has_landlock() -> bool {
-    false
+pub fn has_landlock() -> std::io::Result<bool> {
+    Ok(false)
 }
 
 /// Of all system calls only those that a program needs which computes, reads its input and writes its output, in all
