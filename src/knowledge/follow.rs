@@ -68,7 +68,7 @@ pub(super) fn tell(knowledge: &Knowledge, context: &Context, job: Arc<Job>) {
             }
         }
         if let Some(server) = knowledge.server() {
-            server.task_changed(&token);
+            server.task_changed(&token).await;
         }
     });
 }

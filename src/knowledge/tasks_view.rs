@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use corbie_mcp::{CallResult, Error as Refusal, MemoryTasks, Task, TaskState, TaskStore};
+use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::task::{self, TaskId};
 use super::{Error, Knowledge, date};
@@ -24,9 +24,9 @@ impl Tasks {
         Tasks { knowledge, others: MemoryTasks::new(most) }
     }
 
-    fn own(&self, id: &str) -> Result<Option<task::Task>, Refusal> {
+    async fn own(&self, id: &str) -> Result<Option<task::Task>, Refusal> {
         let (Ok(id), Some(open)) = (id.parse::<TaskId>(), self.knowledge.opened()) else { return Ok(None) };
-        Ok(open.store.task_now(id).map_err(Error::from)?)
+        Ok(open.store.task(id).await.map_err(Error::from)?)
     }
 
     fn shown(&self, own: task::Task) -> Task {
@@ -49,30 +49,26 @@ impl Tasks {
 }
 
 impl TaskStore for Tasks {
-    fn put(&self, task: &Task) -> Result<(), Refusal> {
-        let Some(own) = self.own(&task.id)? else { return self.others.put(task) };
-        // One that has ended meanwhile stays what it is, and is told to be so: the server reads it anew.
-        if let (TaskState::Cancelled, Some(open)) = (&task.state, self.knowledge.opened())
-            && waiting(|| open.store.cancel_task_now(own.id)).map_err(Error::from)?
-        {
-            open.work.drop_task(own.id);
-        }
-        Ok(())
+    fn put<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<(), Refusal>> {
+        Box::pin(async move {
+            let Some(own) = self.own(&task.id).await? else { return self.others.put(task).await };
+            // One that has ended meanwhile stays what it is, and is told to be so: the server reads it anew.
+            if let (TaskState::Cancelled, Some(open)) = (&task.state, self.knowledge.opened())
+                && open.store.cancel_task(own.id).await.map_err(Error::from)?
+            {
+                open.work.drop_task(own.id);
+            }
+            Ok(())
+        })
     }
 
-    fn get(&self, id: &str) -> Result<Option<Task>, Refusal> {
-        match self.own(id)? {
-            Some(own) => Ok(Some(self.shown(own))),
-            None => self.others.get(id),
-        }
-    }
-}
-
-/// Does what waits for a disk without keeping other calls from this thread, where there are others.
-fn waiting<T>(run: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(run),
-        _ => run(),
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Task>, Refusal>> {
+        Box::pin(async move {
+            match self.own(id).await? {
+                Some(own) => Ok(Some(self.shown(own))),
+                None => self.others.get(id).await,
+            }
+        })
     }
 }
 

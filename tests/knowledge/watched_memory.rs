@@ -245,7 +245,8 @@ fn a_task_that_was_cancelled_is_tried_again_and_one_that_a_user_removed_is_not()
     let first = going(&mut corbie);
     // Another process cancels it.
     let other = Store::open(place.storage.path(), Options::default()).unwrap();
-    assert!(other.cancel_task_now(first["task_id"].as_str().unwrap().parse().unwrap()).unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    assert!(runtime.block_on(other.cancel_task(first["task_id"].as_str().unwrap().parse().unwrap())).unwrap());
     drop(other);
     let second = wait_for("another task", || Some(going(&mut corbie)).filter(|shown| shown["id"] != first["id"]));
     remove(&mut corbie, &second);

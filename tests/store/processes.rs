@@ -82,7 +82,6 @@ async fn a_task_whose_process_is_gone_does_not_run() {
     ends.start_task(dead.id).await.unwrap();
     let told = async |task: &NewTask| {
         let told = looks.task(task.id).await.unwrap().unwrap();
-        assert_eq!(looks.task_now(task.id).unwrap().unwrap(), told);
         assert!(looks.tasks(None, 9).await.unwrap().contains(&told));
         (told.state.name(), told.interrupted)
     };

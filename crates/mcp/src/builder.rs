@@ -17,7 +17,7 @@ use crate::resource::{Resource, ResourceTemplate};
 use crate::resource_lister::ResourceLister;
 use crate::seal::StateKey;
 use crate::server::{Health, HealthCheck, Inner, Inspection, Method, MethodHandler, Server};
-use crate::tasks::{MemoryTasks, TaskStore};
+use crate::tasks::{MemoryTasks, TaskStore, Turns};
 use crate::tool::{DEFAULT_CACHE_TTL, Tool};
 use crate::transport::BodyMemory;
 use crate::trust::Effect;
@@ -258,8 +258,8 @@ impl ServerBuilder {
             expected: Mutex::default(),
             tasks: self.tasks.unwrap_or_else(|| Arc::new(MemoryTasks::new(self.limits.max_tasks))),
             running_tasks: Mutex::default(),
-            task_turn: Mutex::default(),
-            task_news: Mutex::default(),
+            task_turns: Turns::default(),
+            task_news: Turns::default(),
             admission: Admission::new(&self.limits, &metrics),
             body_memory: BodyMemory::new(self.limits.max_body_memory),
             metrics,

@@ -167,7 +167,7 @@ impl Server {
             ("prompts/list", _) => ready(lists::prompts(&call)),
             ("resources/read", _) => Box::pin(resources_read::read(call)),
             ("prompts/get", _) => Box::pin(prompts_get::get(call)),
-            ("tools/cancel", _) => ready(tasks::cancel_tool(&call)),
+            ("tools/cancel", _) => Box::pin(tasks::cancel_tool(call)),
             ("completion/complete", _) => match (complete::form(&call)?, self.inner().methods.get(method).cloned()) {
                 (complete::Form::Standard, _) => ready(complete::complete(&call)),
                 (complete::Form::Generation, Some(run)) => Box::pin(extra::run(method.to_owned(), run, call)),
@@ -186,9 +186,9 @@ impl Server {
                 return Err(Error::invalid_params(format!("`params._meta` needs `{META_VERSION}`")));
             }
             ("subscriptions/listen", Era::Modern) => Box::pin(subscriptions::listen(call)),
-            ("tasks/get", Era::Modern) => ready(tasks::get(&call)),
-            ("tasks/update", Era::Modern) => ready(tasks::update(&call)),
-            ("tasks/cancel", Era::Modern) => ready(tasks::cancel(&call)),
+            ("tasks/get", Era::Modern) => Box::pin(tasks::get(call)),
+            ("tasks/update", Era::Modern) => Box::pin(tasks::update(call)),
+            ("tasks/cancel", Era::Modern) => Box::pin(tasks::cancel(call)),
             (other, _) => match self.inner().methods.get(other).cloned() {
                 Some(run) => Box::pin(extra::run(other.to_owned(), run, call)),
                 None => {

@@ -30,7 +30,7 @@ use crate::registry::{Registered, Registry};
 use crate::resource::{Resource, ResourceTemplate};
 use crate::resource_lister::ResourceLister;
 use crate::seal::StateKey;
-use crate::tasks::{RunningTask, TaskStore};
+use crate::tasks::{RunningTask, TaskStore, Turns};
 use crate::tool::Tool;
 use crate::transport::BodyMemory;
 use crate::trust::{Caller, Effect};
@@ -67,9 +67,9 @@ pub(crate) struct Inner {
     pub(crate) tasks: Arc<dyn TaskStore>,
     pub(crate) running_tasks: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
     /// Changes of task states take turns, so that a final state stays final.
-    pub(crate) task_turn: Mutex<()>,
+    pub(crate) task_turns: Turns,
     /// News of tasks are read and told in one step.
-    pub(crate) task_news: Mutex<()>,
+    pub(crate) task_news: Turns,
     /// Every request being worked on, also those whose client is gone.
     pub(crate) admission: Admission,
     pub(crate) body_memory: BodyMemory,

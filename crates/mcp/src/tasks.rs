@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
+use futures_util::future::BoxFuture;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
@@ -41,7 +42,7 @@ pub enum TaskState {
     Cancelled,
 }
 
-/// Where tasks are kept. Calls are short and may block on a local disk, not on a network.
+/// Where tasks are kept: in memory, on a disk, or in a database that other servers share.
 ///
 /// A store may have tasks of its own, which handlers name with [`Outcome::Task`](crate::Outcome) and which go on without
 /// this library. It tells of their changes with [`Server::task_changed`], and hears in `put` that one is `Cancelled`.
@@ -50,8 +51,20 @@ pub trait TaskStore: Send + Sync + fmt::Debug {
     ///
     /// Between the `get` and the `put` of a change, a task of the store's own may end: the store then keeps that end and
     /// gives no error. What is told afterwards is read anew.
-    fn put(&self, task: &Task) -> Result<(), Error>;
-    fn get(&self, id: &str) -> Result<Option<Task>, Error>;
+    fn put<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<(), Error>>;
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Task>, Error>>;
+}
+
+/// Turns at tasks, so that each moves one step at a time. Few enough to be made beforehand; tasks that share one by chance
+/// wait for each other.
+#[derive(Debug, Default)]
+pub(crate) struct Turns([tokio::sync::Mutex<()>; 16]);
+
+impl Turns {
+    async fn take(&self, id: &str) -> tokio::sync::MutexGuard<'_, ()> {
+        let sum = id.bytes().fold(0usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        self.0[sum % self.0.len()].lock().await
+    }
 }
 
 /// Tasks in memory, bounded in number and age.
@@ -129,10 +142,8 @@ impl MemoryTasks {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Task>> {
         self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
-}
 
-impl TaskStore for MemoryTasks {
-    fn put(&self, task: &Task) -> Result<(), Error> {
+    fn keep(&self, task: &Task) -> Result<(), Error> {
         let mut tasks = self.lock();
         if !tasks.contains_key(&task.id) && tasks.len() >= self.max {
             let now = SystemTime::now();
@@ -155,14 +166,24 @@ impl TaskStore for MemoryTasks {
         Ok(())
     }
 
-    fn get(&self, id: &str) -> Result<Option<Task>, Error> {
+    fn find(&self, id: &str) -> Option<Task> {
         let mut tasks = self.lock();
         let expired =
             tasks.get(id).is_some_and(|task| task.state.is_final() && task.updated + task.ttl < SystemTime::now());
         if expired {
             tasks.remove(id);
         }
-        Ok(tasks.get(id).cloned())
+        tasks.get(id).cloned()
+    }
+}
+
+impl TaskStore for MemoryTasks {
+    fn put<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(std::future::ready(self.keep(task)))
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Task>, Error>> {
+        Box::pin(std::future::ready(Ok(self.find(id))))
     }
 }
 
@@ -175,7 +196,7 @@ impl RunningTask {
     pub(crate) async fn ask(&self, key: &str, request: Value) -> Option<Value> {
         let (answer, answered) = oneshot::channel();
         self.lock().insert(key.to_owned(), (request, answer));
-        self.show_waiting();
+        self.show_waiting().await;
         let limit = self.server.limits().ask_timeout;
         let answer = tokio::select! {
             answer = tokio::time::timeout(limit, answered) => answer.ok()?.ok(),
@@ -183,33 +204,34 @@ impl RunningTask {
         };
         if answer.is_none() {
             self.lock().shift_remove(key);
-            self.show_waiting();
+            self.show_waiting().await;
         }
         answer
     }
 
     /// Hands answers to those who wait; keys nobody asked for are ignored.
-    pub(crate) fn answer(&self, answers: Map<String, Value>) {
-        let mut waiting = self.lock();
+    pub(crate) async fn answer(&self, answers: Map<String, Value>) {
         let mut changed = false;
-        for (key, answer) in answers {
-            if let Some((_, waiter)) = waiting.shift_remove(&key) {
-                changed = true;
-                let _ = waiter.send(answer);
+        {
+            let mut waiting = self.lock();
+            for (key, answer) in answers {
+                if let Some((_, waiter)) = waiting.shift_remove(&key) {
+                    changed = true;
+                    let _ = waiter.send(answer);
+                }
             }
         }
-        drop(waiting);
         if changed {
-            self.show_waiting();
+            self.show_waiting().await;
         }
     }
 
     /// Writes the open questions, or that there are none, into the task.
-    fn show_waiting(&self) {
+    async fn show_waiting(&self) {
         let open: Map<String, Value> =
             self.lock().iter().map(|(key, (request, _))| (key.clone(), request.clone())).collect();
         let state = if open.is_empty() { TaskState::Working } else { TaskState::InputRequired(open) };
-        self.server.update_task(&self.id, state);
+        self.server.update_task(&self.id, state).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, IndexMap<String, (Value, oneshot::Sender<Value>)>> {
@@ -219,8 +241,8 @@ impl RunningTask {
 
 impl Server {
     /// Moves a task on; a task that has ended stays as it is.
-    pub fn update_task(&self, id: &str, state: TaskState) {
-        if let Err(error) = self.move_task(id, state) {
+    pub async fn update_task(&self, id: &str, state: TaskState) {
+        if let Err(error) = self.move_task(id, state).await {
             tracing::error!(task = id, %error, "task state could not be kept");
         }
     }
@@ -228,30 +250,46 @@ impl Server {
     /// Tells those who listen what has become of a task, for stores whose tasks move by themselves.
     ///
     /// Reads the store, so it is not to be called while a lock is held that `get` needs.
-    pub fn task_changed(&self, id: &str) {
-        match self.tell_task(id) {
+    pub async fn task_changed(&self, id: &str) {
+        match self.tell_task(id).await {
             Ok(_) => {}
             Err(error) => tracing::warn!(task = id, %error, "news of a task could not be read"),
         }
     }
 
+    /// A task once nothing is about to move it: whoever asked for a change before, on the same line, finds it made.
+    pub(crate) async fn task(&self, id: &str) -> Result<Option<Task>, Error> {
+        let _turn = self.inner().task_turns.take(id).await;
+        self.task_store().get(id).await
+    }
+
     /// Gives the task as it is afterwards, if there is one.
-    pub(crate) fn move_task(&self, id: &str, state: TaskState) -> Result<Option<Task>, Error> {
-        let _turn = self.inner().task_turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Some(mut task) = self.task_store().get(id)? else { return Ok(None) };
+    pub(crate) async fn move_task(&self, id: &str, state: TaskState) -> Result<Option<Task>, Error> {
+        self.move_task_if(id, |_| true, state).await
+    }
+
+    /// The same for a task that something holds for; another one is as good as none.
+    pub(crate) async fn move_task_if(
+        &self,
+        id: &str,
+        is_meant: impl FnOnce(&Task) -> bool + Send,
+        state: TaskState,
+    ) -> Result<Option<Task>, Error> {
+        let _turn = self.inner().task_turns.take(id).await;
+        let Some(mut task) = self.task_store().get(id).await?.filter(is_meant) else { return Ok(None) };
         if task.state.is_final() {
             return Ok(Some(task));
         }
         task.state = state;
         task.updated = SystemTime::now();
-        self.task_store().put(&task)?;
-        self.tell_task(id)
+        self.task_store().put(&task).await?;
+        self.tell_task(id).await
     }
 
     /// Publishes a task as its store has it. One at a time, so that nobody is told `working` after `completed`.
-    fn tell_task(&self, id: &str) -> Result<Option<Task>, Error> {
-        let _turn = self.inner().task_news.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let task = self.task_store().get(id)?;
+    async fn tell_task(&self, id: &str) -> Result<Option<Task>, Error> {
+        let _turn = self.inner().task_news.take(id).await;
+        let task = self.task_store().get(id).await?;
         if let Some(task) = &task {
             let shown = Arc::new(Value::Object(task.detailed()));
             self.publish(Event::TaskChanged { id: task.id.clone(), owner: task.owner.clone(), task: shown });

@@ -12,6 +12,7 @@ use corbie_mcp::{
 };
 use fixture::peer::{self, BOTH, EventStream, JSON, Stdio, Way, ask, call, modern, request, text_of};
 use fixture::{Gate, Wiped};
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 /// A server with the tool `gate`, and the gate.
@@ -151,15 +152,15 @@ impl Told {
 }
 
 impl TaskStore for Told {
-    fn put(&self, task: &Task) -> Result<(), Error> {
+    fn put<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<(), Error>> {
         if self.refuses {
-            return Err(Error::internal("the disk is full", "ENOSPC"));
+            return Box::pin(async { Err(Error::internal("the disk is full", "ENOSPC")) });
         }
         self.put.lock().expect("unpoisoned").push(task.state.word().to_owned());
         self.inner.put(task)
     }
 
-    fn get(&self, id: &str) -> Result<Option<Task>, Error> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Task>, Error>> {
         self.inner.get(id)
     }
 }
@@ -189,20 +190,20 @@ fn task(id: &str, state: TaskState, ended_ago: Duration) -> Task {
     Task { id: id.into(), owner: "me".into(), state, created: at, updated: at, ttl: Duration::from_secs(60) }
 }
 
-#[test]
-fn m21_the_store_is_bounded_and_forgets_first_what_ended_longest_ago() {
+#[tokio::test]
+async fn m21_the_store_is_bounded_and_forgets_first_what_ended_longest_ago() {
     let store = MemoryTasks::new(2);
     let (recently, long_ago) = (Duration::ZERO, Duration::from_secs(30));
     for id in ["a", "b"] {
-        store.put(&task(id, TaskState::Working, long_ago)).expect("room for two");
+        store.put(&task(id, TaskState::Working, long_ago)).await.expect("room for two");
     }
-    let refused = store.put(&task("c", TaskState::Working, recently)).expect_err("work goes on, however old");
+    let refused = store.put(&task("c", TaskState::Working, recently)).await.expect_err("work goes on, however old");
     assert_eq!(refused.error_type(), "RateLimited");
-    store.put(&task("a", TaskState::Cancelled, recently)).expect("a change is always taken");
-    store.put(&task("b", TaskState::Cancelled, long_ago)).expect("a change is always taken");
-    store.put(&task("c", TaskState::Working, recently)).expect("room was made");
-    let known = |id: &str| store.get(id).expect("readable").is_some();
-    assert!(known("a") && !known("b") && known("c"));
+    store.put(&task("a", TaskState::Cancelled, recently)).await.expect("a change is always taken");
+    store.put(&task("b", TaskState::Cancelled, long_ago)).await.expect("a change is always taken");
+    store.put(&task("c", TaskState::Working, recently)).await.expect("room was made");
+    let known = async |id: &str| store.get(id).await.expect("readable").is_some();
+    assert!(known("a").await && !known("b").await && known("c").await);
 }
 
 #[tokio::test]

@@ -28,19 +28,6 @@ impl Store {
         self.read(move |transaction| Ok(find(transaction, id)?.map(|task| told(&living, task)))).await
     }
 
-    /// The same for callers who cannot wait in another way; some microseconds.
-    pub fn task_now(&self, id: TaskId) -> Result<Option<Task>, Error> {
-        let living = self.living();
-        Ok(find(self.watch().connection(), id)?.map(|task| told(&living, task)))
-    }
-
-    /// Cancels a task for callers who cannot wait in another way. False if it has ended already, or is not there.
-    pub fn cancel_task_now(&self, id: TaskId) -> Result<bool, Error> {
-        let pen = self.pen();
-        let cancelled = TaskEnd::cancelled(id);
-        self.0.writer.transact_now(move |transaction| end_one(transaction, &pen, &cancelled, rows::now()))
-    }
-
     /// The latest tasks, of one base or of all, the last one first.
     pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<Task>, Error> {
         let (base, living) = (base.cloned(), self.living());

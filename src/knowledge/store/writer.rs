@@ -5,18 +5,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::mpsc::RecvTimeoutError;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::Error;
 use crate::locked::locked;
-
-/// How long somebody waits who cannot wait in another way. What was asked for may be done later all the same.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 type Command = Box<dyn FnOnce(&mut Connection) + Send>;
 
@@ -49,26 +44,6 @@ impl Writer {
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         self.run(move |connection| transact(connection, work)).await
-    }
-
-    /// The same for callers who cannot wait in another way; only for what is short.
-    pub(super) fn transact_now<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let (answer, answered) = std::sync::mpsc::channel();
-        let command = Box::new(move |connection: &mut Connection| {
-            let _ = answer.send(transact(connection, work));
-        });
-        let queue = self.queue.as_ref().ok_or(Error::Closed)?;
-        queue.try_send(command).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => Error::Busy,
-            mpsc::error::TrySendError::Closed(_) => Error::Closed,
-        })?;
-        answered.recv_timeout(PATIENCE).map_err(|error| match error {
-            RecvTimeoutError::Timeout => Error::Busy,
-            RecvTimeoutError::Disconnected => Error::Internal("a write panicked; it was rolled back".to_owned()),
-        })?
     }
 
     /// Does something with the connection.

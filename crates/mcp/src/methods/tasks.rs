@@ -1,5 +1,6 @@
 //! `tasks/get`, `tasks/update`, `tasks/cancel` (extension) and `tools/cancel`, over one registry of tasks.
 
+use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -26,46 +27,46 @@ struct Update {
     input_responses: Map<String, Value>,
 }
 
-pub(crate) fn get(call: &Call) -> Result<Reply, Error> {
+pub(crate) async fn get(call: Call) -> Result<Reply, Error> {
     call.client.require(ClientFeature::Tasks)?;
     let Named { task_id } = call.params.parse()?;
-    let task = find(&call.server, &task_id, &call.exchange.caller)?;
+    let task = find(&call.server, &task_id, &call.exchange.caller).await?;
     Ok(Body::Members(task.detailed()).into())
 }
 
-pub(crate) fn update(call: &Call) -> Result<Reply, Error> {
+pub(crate) async fn update(call: Call) -> Result<Reply, Error> {
     call.client.require(ClientFeature::Tasks)?;
     let Update { task_id, input_responses } = call.params.parse()?;
-    find(&call.server, &task_id, &call.exchange.caller)?;
+    find(&call.server, &task_id, &call.exchange.caller).await?;
     let running = call.server.running_tasks().get(task_id.as_str()).cloned();
     if let Some(running) = running {
-        running.answer(input_responses);
+        running.answer(input_responses).await;
     }
     Ok(Reply::default())
 }
 
 /// Asks a task to stop; one that has ended already is left as it is.
-pub(crate) fn cancel(call: &Call) -> Result<Reply, Error> {
+pub(crate) async fn cancel(call: Call) -> Result<Reply, Error> {
     call.client.require(ClientFeature::Tasks)?;
     let Named { task_id } = call.params.parse()?;
-    find(&call.server, &task_id, &call.exchange.caller)?;
-    stop(&call.server, &task_id)?;
+    find(&call.server, &task_id, &call.exchange.caller).await?;
+    stop(&call.server, &task_id).await?;
     Ok(Reply::default())
 }
 
 /// `tools/cancel` as a request: says what became of it.
-pub(crate) fn cancel_tool(call: &Call) -> Result<Reply, Error> {
+pub(crate) async fn cancel_tool(call: Call) -> Result<Reply, Error> {
     let Named { task_id } = call.params.parse()?;
     let ended = |task: &Task| {
         let word = task.state.word();
         Err(Error::invalid_params(format!("task `{task_id}` has ended ({word}) and cannot be cancelled")))
     };
-    let task = find(&call.server, &task_id, &call.exchange.caller)?;
+    let task = find(&call.server, &task_id, &call.exchange.caller).await?;
     if task.state.is_final() {
         return ended(&task);
     }
     // It may have ended between the two looks at it.
-    match stop(&call.server, &task_id)? {
+    match stop(&call.server, &task_id).await? {
         Some(task) if task.state.is_final() && !matches!(task.state, TaskState::Cancelled) => return ended(&task),
         _ => {}
     }
@@ -74,30 +75,42 @@ pub(crate) fn cancel_tool(call: &Call) -> Result<Reply, Error> {
 
 /// `tools/cancel` as a notification: never answered.
 pub(crate) fn cancel_tool_silently(server: &Server, params: &Params, caller: &Caller) {
-    if let Ok(Named { task_id }) = params.parse()
-        && find(server, &task_id, caller).is_ok()
-        && let Err(error) = stop(server, &task_id)
-    {
-        tracing::error!(task = task_id, %error, "task could not be cancelled");
+    let Ok(Named { task_id }) = params.parse() else { return };
+    let (owner, caller) = (server.clone(), caller.clone());
+    let mut stopping = Box::pin(async move {
+        let is_own = |task: &Task| task.owner == caller.identity;
+        match owner.move_task_if(&task_id, is_own, TaskState::Cancelled).await {
+            Ok(Some(_)) => interrupt(&owner, &task_id),
+            Ok(None) => {}
+            Err(error) => tracing::error!(task = task_id, %error, "task could not be cancelled"),
+        }
+    });
+    // The turn at the task is taken now: whoever asks next on the same line is told `cancelled`.
+    if (&mut stopping).now_or_never().is_none() {
+        server.spawn(stopping);
     }
 }
 
 /// Gives the task as it is afterwards. A task that is no work of this process is stopped by its store.
-fn stop(server: &Server, id: &str) -> Result<Option<Task>, Error> {
+async fn stop(server: &Server, id: &str) -> Result<Option<Task>, Error> {
     // The state first: whoever asks next is told `cancelled`, however long the work takes to notice.
-    let stopped = server.move_task(id, TaskState::Cancelled);
+    let stopped = server.move_task(id, TaskState::Cancelled).await;
+    interrupt(server, id);
+    stopped
+}
+
+fn interrupt(server: &Server, id: &str) {
     let running = server.running_tasks().get(id).cloned();
     if let Some(running) = running {
         running.cancel.cancel();
     }
-    stopped
 }
 
 /// A task of another caller does not exist.
-pub(super) fn find(server: &Server, id: &str, caller: &Caller) -> Result<Task, Error> {
+pub(super) async fn find(server: &Server, id: &str, caller: &Caller) -> Result<Task, Error> {
     server
-        .task_store()
-        .get(id)?
+        .task(id)
+        .await?
         .filter(|task| task.owner == caller.identity)
         .ok_or_else(|| Error::TaskNotFound { id: crate::dispatch::clip(id) })
 }

@@ -82,7 +82,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
         measure.goes_on();
         let of_tool = tool.clone();
         let work = move |context| permission::run(&of_tool, denied, context, arguments);
-        return tools_call_task::start(&call, tool.clone(), sent, work);
+        return tools_call_task::start(&call, tool.clone(), sent, work).await;
     }
 
     let brought = Brought { responses, state };
@@ -95,13 +95,13 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     if let Ok(Stopped::Finished(Outcome::Background(work))) = stopped {
         if call.version.era() == Era::Modern && call.client.supports(ClientFeature::Tasks) {
             measure.goes_on();
-            return tools_call_task::start(&call, tool.clone(), sent, work);
+            return tools_call_task::start(&call, tool.clone(), sent, work).await;
         }
         // A client without tasks waits for the whole.
         stopped = round.run(&context, tool.name(), limit, work(context.clone())).await;
     }
     if let Ok(Stopped::Finished(Outcome::Task { id, .. })) = &stopped
-        && let Some(handle) = own_task(&tool, &call, id)
+        && let Some(handle) = own_task(&tool, &call, id).await
     {
         measure.succeeded();
         return Ok(handle);
@@ -184,12 +184,12 @@ fn becomes_task(tool: &Tool, call: &Call) -> Result<bool, Error> {
 /// The handle of a task that the handler began itself, for clients that know tasks.
 ///
 /// A handle that cannot be looked up is worth less than the plain answer, and the work has begun either way.
-fn own_task(tool: &Tool, call: &Call, id: &str) -> Option<Reply> {
+async fn own_task(tool: &Tool, call: &Call, id: &str) -> Option<Reply> {
     let knows = call.version.era() == Era::Modern && call.client.supports(ClientFeature::Tasks);
     if tool.meta().tasks != TaskSupport::Own || !knows {
         return None;
     }
-    match tasks::find(&call.server, id, &call.exchange.caller) {
+    match tasks::find(&call.server, id, &call.exchange.caller).await {
         Ok(task) => Some(Reply::from(Body::Members(task.handle())).of_kind(ResultType::Task)),
         Err(error) => {
             tracing::warn!(tool = tool.name(), task = id, %error, "its task cannot be looked up; answered without it");

@@ -23,18 +23,18 @@ use crate::tool::Tool;
 use crate::trace;
 
 /// Keeps a task, answers with its handle, and lets the work go on.
-pub(crate) fn start(
+pub(crate) async fn start(
     call: &Call,
     tool: Arc<Tool>,
     sent: &str,
-    work: impl FnOnce(Context) -> BoxFuture<'static, Outcome>,
+    work: impl FnOnce(Context) -> BoxFuture<'static, Outcome> + Send,
 ) -> Result<Reply, Error> {
     let server = call.server.clone();
     let (id, now, ttl): (Arc<str>, _, _) = (random_id().into(), SystemTime::now(), server.limits().task_ttl);
     let owner = call.exchange.caller.identity.clone();
     let task = Task { id: id.clone(), owner, state: TaskState::Working, created: now, updated: now, ttl };
     // Durable before the handle is given away.
-    server.task_store().put(&task)?;
+    server.task_store().put(&task).await?;
     let running = Arc::new(RunningTask::new(id.clone(), server.clone()));
     server.running_tasks().insert(id.clone(), running.clone());
 
@@ -63,7 +63,7 @@ pub(crate) fn start(
             Err(Error::Cancelled) => TaskState::Cancelled,
             Err(error) => TaskState::Failed(error.to_object(era)),
         };
-        server.update_task(&id, state);
+        server.update_task(&id, state).await;
         server.running_tasks().remove(&id);
     };
     call.server.spawn(trace::scope(trace, going_on).instrument(Span::current()));
