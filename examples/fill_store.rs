@@ -9,7 +9,8 @@ use std::io::{BufRead, BufReader, Lines, Read};
 use std::path::Path;
 
 use corbie::knowledge::document::{BaseName, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status};
-use corbie::knowledge::store::{Options, Store};
+use corbie::knowledge::store::Options;
+use corbie::knowledge::store::sqlite::Store;
 use corbie::knowledge::task::Work;
 use serde_json::{Map, Value, json};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Check, Findings, Subject};
 use crate::free_space::free_bytes;
-use crate::knowledge::store::{self, Glance, Store};
+use crate::knowledge::store::sqlite::{self, Glance, Store};
 
 /// With less than this, adding documents soon fails.
 const LITTLE: u64 = 1 << 30;
@@ -59,7 +59,7 @@ fn look(storage: &Path, limit: Duration) -> Findings {
         findings.ok("there are no documents yet");
         return findings;
     }
-    match store::glance(storage, limit) {
+    match sqlite::glance(storage, limit) {
         Ok(Glance::Whole) => findings.ok("the database opens and is whole"),
         Ok(Glance::Unfinished) => findings.note(
             format!("the database opens; looking whether it is whole was not finished within {} s", limit.as_secs()),

@@ -104,9 +104,9 @@ impl Error {
         }
     }
 
-    /// Whether the store is only busy, so that the same may succeed in a moment.
-    pub fn is_busy(&self) -> bool {
-        matches!(self, Error::Storage { code: "storage_busy", .. })
+    /// Whether the store only cannot be had just now, so that the same may succeed in a moment.
+    pub fn passes(&self) -> bool {
+        matches!(self, Error::Storage { code: "storage_busy" | "storage_away", .. })
     }
 
     /// Whether the document itself is at fault: the same file would fail in the same way again. A disk that could not be

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Knowledge;
 use super::document::BaseName;
-use super::store::Store;
+use super::store::Trouble;
 
 /// How it is doing, with everything that can be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +36,11 @@ impl Knowledge {
         if let Some(error) = self.failure() {
             return Some(error.to_string());
         }
-        let health = self.opened()?.store.health();
+        let health = self.opened()?.store.known_health();
         match (health.accessible, health.connected) {
             (Err(why), _) => Some(why),
-            (Ok(()), false) => Some("the database does not answer, or is not the file it was".into()),
-            (Ok(()), true) => None,
+            (Ok(()), Err(Trouble { what, .. })) => Some(format!("the database {what}")),
+            (Ok(()), Ok(())) => None,
         }
     }
 
@@ -48,27 +48,21 @@ impl Knowledge {
     pub async fn health(&self, base: &BaseName) -> Health {
         let mut issues = Vec::new();
         let (connected, accessible) = match self.open().await {
-            Ok(open) => {
-                let store: Store = open.store.clone();
-                let health = tokio::task::spawn_blocking(move || store.health()).await;
-                match health {
-                    Ok(health) => {
-                        if let Err(why) = &health.accessible {
-                            issues.push(why.clone());
-                        }
-                        if !health.connected {
-                            issues.push(
-                                "Database does not answer, or is not the file it was; start the program again".into(),
-                            );
-                        }
-                        (health.connected, health.accessible.is_ok())
+            Ok(open) => match open.store.health().await {
+                Ok(health) => {
+                    if let Err(why) = &health.accessible {
+                        issues.push(why.clone());
                     }
-                    Err(error) => {
-                        issues.push(error.to_string());
-                        (false, false)
+                    if let Err(Trouble { what, next }) = &health.connected {
+                        issues.push(format!("Database {what}; {next}"));
                     }
+                    (health.connected.is_ok(), health.accessible.is_ok())
                 }
-            }
+                Err(error) => {
+                    issues.push(error.to_string());
+                    (false, false)
+                }
+            },
             Err(error) => {
                 issues.push(format!("Storage directory not accessible: {error}"));
                 (false, false)

@@ -22,7 +22,7 @@ use tokio::sync::Mutex;
 
 use super::document::BaseName;
 use super::filter;
-use super::store::{self, ChangeKind, Changes, LoadedDocument, Store};
+use super::store::sqlite::{self, ChangeKind, Changes, LoadedDocument, Store};
 use super::{Error, blocking};
 use crate::locked::locked;
 
@@ -206,7 +206,7 @@ impl Library {
     /// Makes all indexes, as far as possible from files.
     async fn build(&self) -> Result<(), Error> {
         let shared = &*self.0;
-        let store::Live { sequence, documents } = shared.store.live().await?;
+        let sqlite::Live { sequence, documents } = shared.store.live().await?;
         let mut by_base: HashMap<BaseName, Vec<LiveDocument>> = HashMap::new();
         let mut foreign = HashMap::new();
         for document in documents {
@@ -214,7 +214,7 @@ impl Library {
                 foreign.insert(document.key, document.base.clone());
             }
             let facets = filter::facets(format_of(&document.format), &document.metadata);
-            let store::LiveDocument { base, key, date_added, chunks, .. } = document;
+            let sqlite::LiveDocument { base, key, date_added, chunks, .. } = document;
             by_base.entry(base).or_default().push(LiveDocument { key, added: date_added, facets, chunks });
         }
         *locked(&shared.foreign) = foreign;

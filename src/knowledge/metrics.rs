@@ -28,7 +28,7 @@ impl Knowledge {
         gauges::register(registry, "base_documents", "Documents of a base", of_bases(|held| held.documents));
         gauges::register(registry, "base_chunks", "Chunks of a base", of_bases(|held| held.chunks));
         let knowledge = self.clone();
-        let bytes = move || vec![(Vec::new(), knowledge.opened().map_or(0, |open| open.store.size_on_disk()))];
+        let bytes = move || vec![(Vec::new(), knowledge.opened().map_or(0, |open| open.store.known_size()))];
         gauges::register(registry, "store_bytes", "Size of the database on the disk", bytes);
         let knowledge = self.clone();
         let tasks = move || {

@@ -61,7 +61,7 @@ use ingest::Reader;
 use library::Library;
 use source::{Checks, Facts, Rules};
 use steady::Steady;
-use store::Store;
+use store::{Store, sqlite};
 use work::Work;
 
 /// The knowledge base of one process. Cheap to clone; all clones are the same.
@@ -201,7 +201,7 @@ impl Knowledge {
 
     /// Opens a store that is there, so that what was left behind goes on; one that is not there can wait.
     pub async fn resume(self) {
-        let there = self.storage().is_ok_and(|storage| Store::exists(&storage));
+        let there = self.storage().is_ok_and(|storage| sqlite::Store::exists(&storage));
         if (there || !self.0.settings.watch.is_empty())
             && let Err(error) = self.open().await
         {
@@ -229,7 +229,7 @@ impl Knowledge {
             store::Options { max_tasks: shared.settings.max_waiting_tasks as u64, ..store::Options::default() };
         let folder = storage.clone();
         let store = blocking(move || {
-            let store = Store::open(&folder, options)?;
+            let store = sqlite::Store::open(&folder, options)?;
             private_folder(&folder.join(UPLOADS)).map_err(|error| Error::Storage {
                 code: "storage_unavailable",
                 message: format!("no folder for uploads can be made: {error}"),
@@ -263,20 +263,21 @@ impl Knowledge {
             folders: Rules::new(&shared.settings.allowed_roots, shared.settings.max_file_bytes()),
         };
         let together = shared.settings.max_concurrent_tasks;
-        let work = Work::new(reader, store.clone(), library.clone(), together, shared.stop.clone());
+        let store = Store::from(store);
+        let work = Work::new(reader, store.clone(), library.clone(), storage.clone(), together, shared.stop.clone());
         if !shared.leaves_tasks.load(Ordering::Relaxed) {
             work.adopt().await?;
         }
         let running = work.clone();
         shared.going.spawn(supervised_until(shared.stop.clone(), Name("tasks"), move || running.clone().run()));
-        let (knowledge, care) = (self.clone(), (store.clone(), library.clone(), work.clone()));
+        let (knowledge, care) = (self.clone(), (store.clone(), library.clone(), work.clone(), storage.clone()));
         let look_after = move || knowledge.clone().look_after(care.clone());
         shared.going.spawn(supervised_until(shared.stop.clone(), Name("looking after"), look_after));
         Ok(Open { store, library, work, storage })
     }
 
     /// What is done now and then for as long as the process lives.
-    async fn look_after(self, (store, library, work): (Store, Library, Work)) {
+    async fn look_after(self, (store, library, work, storage): (Store, Library, Work, PathBuf)) {
         let keep = self.0.settings.keep_tasks.get().max(Duration::from_secs(3600));
         let mut clock = Steady::new();
         for look in 1u32.. {
@@ -286,6 +287,7 @@ impl Knowledge {
             }
             clock.look();
             let looked = async {
+                store.look_after().await?;
                 work.look_after().await?;
                 if look.is_multiple_of(ADOPT_EVERY) {
                     if !self.0.leaves_tasks.load(Ordering::Relaxed) {
@@ -300,7 +302,7 @@ impl Knowledge {
                         false => (Duration::MAX, Duration::MAX),
                     };
                     store.prune_tasks(date::now(), keep).await?;
-                    let folder = store.folder().to_owned();
+                    let folder = storage.clone();
                     let named = store.uploads().await?;
                     blocking(move || upload::sweep(&folder, uploads, &named)).await?;
                 }

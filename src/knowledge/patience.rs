@@ -1,7 +1,8 @@
-//! Waiting for a store that another process keeps busy.
+//! Waiting for a store that another process keeps busy, or that cannot be reached.
 //!
-//! A task that was acknowledged does not fail because somebody else writes for long: it is tried again until it can be
-//! written, or until the process is to end and the task waits for the next start.
+//! A task that was acknowledged does not fail because somebody else writes for long, or because a database is being
+//! started again: it is tried again until it can be written, or until the process is to end and the task waits for the
+//! next start.
 
 use std::time::Duration;
 
@@ -26,14 +27,14 @@ const STEP: &str = "Waiting for the storage";
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Patience<'_> {
-    /// Does something as often as it takes. It is busy still only if there is no more time.
+    /// Does something as often as it takes. It cannot be had still only if there is no more time.
     pub async fn persistently<T, F>(self, mut attempt: impl FnMut() -> F) -> Result<T, store::Error>
     where
         F: Future<Output = Result<T, store::Error>>,
     {
         loop {
             let done = attempt().await;
-            if !matches!(done, Err(store::Error::Busy)) || !self.pause().await {
+            if !done.as_ref().is_err_and(store::Error::passes) || !self.pause().await {
                 return done;
             }
         }
@@ -53,7 +54,8 @@ impl Patience<'_> {
 mod tests {
     use super::*;
     use crate::knowledge::document::BaseName;
-    use crate::knowledge::store::{Options, Store};
+    use crate::knowledge::store::Options;
+    use crate::knowledge::store::sqlite::Store;
     use crate::knowledge::task::{NewTask, TaskId, TaskKind, TaskState};
 
     /// A store with a task, and another connection that keeps everybody from writing.

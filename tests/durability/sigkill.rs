@@ -287,7 +287,7 @@ fn check(storage: &Path, round: usize) {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = corbie::knowledge::store::Store::open(storage, Default::default()).unwrap();
+        let store = corbie::knowledge::store::sqlite::Store::open(storage, Default::default()).unwrap();
         let report = store.check().await.unwrap();
         assert!(report.is_sound(), "round {round}: {report:?}");
     });

@@ -188,7 +188,7 @@ fn k38_a09_an_upload_outlives_its_process_as_long_as_its_task_does() {
 
 /// Cancels a task as another process does.
 fn cancel_elsewhere(storage: &std::path::Path, task: &str) {
-    let store = corbie::knowledge::store::Store::open(storage, Default::default()).unwrap();
+    let store = corbie::knowledge::store::sqlite::Store::open(storage, Default::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     assert!(runtime.block_on(store.cancel_task(task.parse().unwrap())).unwrap());
 }

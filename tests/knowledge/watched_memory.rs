@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use corbie::knowledge::store::{Options, Store};
+use corbie::knowledge::store::Options;
+use corbie::knowledge::store::sqlite::Store;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;

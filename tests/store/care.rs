@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corbie::knowledge::document::Status;
-use corbie::knowledge::store::{Changes, Error, Glance, Listing, Loss, Options, Store, glance};
+use corbie::knowledge::store::sqlite::{Changes, Glance, Loss, Store, glance};
+use corbie::knowledge::store::{Error, Listing, Options};
 use rusqlite::Connection;
 
 use crate::fixture::{base, document, folder, open, put};

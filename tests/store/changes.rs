@@ -1,6 +1,7 @@
 //! What was written, for those who follow.
 
-use corbie::knowledge::store::{ChangeKind, Changes, Options, Store};
+use corbie::knowledge::store::Options;
+use corbie::knowledge::store::sqlite::{ChangeKind, Changes, Store};
 use corbie::knowledge::task::Work;
 use serde_json::Map;
 

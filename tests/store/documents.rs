@@ -1,7 +1,8 @@
 //! Documents: put, replaced, described, removed.
 
 use corbie::knowledge::document::{BaseName, DocumentId, FoundChunk, Origin, Put, Status, Totals};
-use corbie::knowledge::store::{ChangeKind, Changes, Error, Wanted};
+use corbie::knowledge::store::sqlite::{ChangeKind, Changes};
+use corbie::knowledge::store::{Error, Wanted};
 use corbie::knowledge::task::Work;
 use serde_json::json;
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use corbie::knowledge::store::{Error, Options, Store};
+use corbie::knowledge::store::sqlite::Store;
+use corbie::knowledge::store::{Error, Options};
 
 use crate::fixture::{base, document, folder, open, put};
 
@@ -48,14 +49,14 @@ async fn k105_health_is_measured() {
     let folder = folder();
     let data = folder.path().join("data");
     let store = open(&data);
-    let health = store.health();
-    assert_eq!((health.connected, health.accessible), (true, Ok(())));
+    let health = store.known_health();
+    assert_eq!((health.connected, health.accessible), (Ok(()), Ok(())));
     fs::rename(&data, folder.path().join("elsewhere")).unwrap();
-    let health = store.health();
-    assert!(!health.connected);
+    let health = store.known_health();
+    assert!(health.connected.is_err());
     assert_eq!(health.accessible.unwrap_err(), "Storage directory not accessible: No such file or directory");
     fs::rename(folder.path().join("elsewhere"), &data).unwrap();
-    assert!(store.health().connected);
+    assert!(store.known_health().connected.is_ok());
     assert_eq!(store.totals(&base()).await.unwrap().documents, 0);
 }
 
@@ -64,7 +65,7 @@ fn k102_a_folder_that_cannot_be_written_is_told() {
     let folder = folder();
     let store = open(folder.path());
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o500)).unwrap();
-    let health = store.health();
+    let health = store.known_health();
     let root = fs::write(folder.path().join("probe"), "").is_ok();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     // Nothing is forbidden to root.

@@ -5,7 +5,8 @@ use std::path::Path;
 use corbie::knowledge::document::{
     BaseName, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status, Stretch, Written,
 };
-use corbie::knowledge::store::{Options, Store};
+use corbie::knowledge::store::Options;
+use corbie::knowledge::store::sqlite::Store;
 use corbie::knowledge::task::{NewTask, TaskId, TaskKind, Work};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;

@@ -1,7 +1,8 @@
 //! Lists of documents, and of those that are to come.
 
 use corbie::knowledge::document::{NewDocument, Status};
-use corbie::knowledge::store::{Listing, Only, Order, ProcessingStatus, Sort, Store};
+use corbie::knowledge::store::sqlite::Store;
+use corbie::knowledge::store::{Listing, Only, Order, ProcessingStatus, Sort};
 use corbie::knowledge::task::{TaskEnd, Work};
 use serde_json::json;
 

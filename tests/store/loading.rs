@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use corbie::knowledge::document::BaseName;
-use corbie::knowledge::store::{FAITHFUL, LoadedDocument, Store};
+use corbie::knowledge::store::sqlite::{FAITHFUL, LoadedDocument, Store};
 
 use crate::fixture::{base, document, folder, named, open, put, vector};
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use corbie::knowledge::store::{Error, Options, Store};
+use corbie::knowledge::store::sqlite::Store;
+use corbie::knowledge::store::{Error, Options};
 use corbie::knowledge::task::{NewTask, TaskEnd, TaskState, Unfinished, Work};
 
 use crate::fixture::{base, document, folder, open, put, task};

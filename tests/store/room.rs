@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use corbie::knowledge::store::{Error, Options, Store};
+use corbie::knowledge::store::sqlite::Store;
+use corbie::knowledge::store::{Error, Options};
 use corbie::knowledge::task::Work;
 
 use crate::fixture::{base, document, folder, open, put};
@@ -16,7 +17,7 @@ async fn k74_the_space_of_a_removed_document_is_given_back() {
     put(&store, large.clone()).await;
     put(&store, document("after.pdf", 5)).await;
     let size = || fs::metadata(folder.path().join("knowledge.db")).unwrap().len();
-    let before = store.size_on_disk();
+    let before = store.known_size();
     store.remove_document(&base(), large.id).await.unwrap();
     assert!(size() < 300_000, "{} of {before}", size());
     assert!(store.check().await.unwrap().is_sound());
@@ -30,7 +31,7 @@ async fn k91_a_clear_tells_by_how_much_the_files_shrank() {
         put(&store, document(&format!("{number}.pdf"), 80)).await;
     }
     let cleared = store.clear(&base()).await.unwrap();
-    let after = store.size_on_disk();
+    let after = store.known_size();
     assert!(cleared.freed_bytes > 1_000_000, "{cleared:?}");
     assert!(after < 300_000, "{after}");
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use corbie::knowledge::document::{NewDocument, Put};
-use corbie::knowledge::store::{Error, Options, Store};
+use corbie::knowledge::store::sqlite::Store;
+use corbie::knowledge::store::{Error, Options};
 use corbie::knowledge::task::{Outcome, Progress, TaskEnd, TaskId, TaskKind, TaskState, Work};
 use serde_json::json;
 

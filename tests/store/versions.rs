@@ -1,12 +1,13 @@
 //! Files of older versions, and of newer ones.
 
-use corbie::knowledge::store::{Error, Options, Store, VERSION};
+use corbie::knowledge::store::sqlite::{Store, VERSION};
+use corbie::knowledge::store::{Error, Options};
 use corbie::knowledge::task::TaskState;
 use rusqlite::Connection;
 
 use crate::fixture::{base, document, folder, open, put};
 
-const FIRST: &str = include_str!("../../src/knowledge/store/migrations/0001_first.sql");
+const FIRST: &str = include_str!("../../src/knowledge/store/sqlite/migrations/0001_first.sql");
 
 /// A file as the first version wrote it, with a document and a running task in it.
 fn write_first_version(path: &std::path::Path) {

@@ -1,7 +1,8 @@
 //! What is remembered of the files of watched folders.
 
 use corbie::knowledge::document::{Claim, DocumentId, Origin};
-use corbie::knowledge::store::{Listing, Look, Place, Standing, Store, Turn, Watched};
+use corbie::knowledge::store::sqlite::Store;
+use corbie::knowledge::store::{Listing, Look, Place, Standing, Turn, Watched};
 use corbie::knowledge::task::{TaskEnd, TaskId, TaskState, Work};
 use serde_json::json;
 

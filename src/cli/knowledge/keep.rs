@@ -17,7 +17,8 @@ use crate::cli::interrupt::Unfinished;
 use crate::cli::progress::Progress;
 use crate::cli::{End, one_line};
 use crate::config::Loaded;
-use crate::knowledge::store::{self, Options, Report, Store};
+use crate::knowledge::store::sqlite::Store;
+use crate::knowledge::store::{self, Options, Report};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\

@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::knowledge::document::{DocumentId, NewChunk, NewDocument, Origin, Put, Status};
+use crate::knowledge::store;
 use crate::knowledge::task::Work;
 
 const MODEL: &str = "minilm";

@@ -1,31 +1,48 @@
-//! One document: what is known of it, its pages, what is said about it, and its end.
+//! Documents: which there are, and how they come, change and go.
 
-use std::path::Path;
-
-use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde_json::{Map, Value};
 
-use super::changes::{self, ChangeKind};
-use super::error::Error;
-use super::{Pen, Store, chunks, clear, rows, tasks, watched};
-use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed, Totals};
-use crate::knowledge::task::Work;
+use super::{Error, Listed, Listing, Store};
+use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, NewDocument, Put, Removed, Totals};
+use crate::knowledge::task::{TaskId, Work};
+
+/// What is gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cleared {
+    pub documents: u64,
+    pub chunks: u64,
+    pub vectors: u64,
+    /// By how much the files have become smaller.
+    pub freed_bytes: u64,
+    /// Those that waited or were running. Their processes find that they can write nothing.
+    pub cancelled_tasks: Vec<TaskId>,
+}
 
 impl Store {
     pub async fn document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Document>, Error> {
-        let base = base.clone();
-        self.read(move |transaction| find(transaction, "d.id = ?2", (base, id))).await
+        each!(self, store => store.document(base, id).await)
     }
 
     /// The document that says the same, byte for byte. The first of them if there are several.
     pub async fn document_by_content(&self, base: &BaseName, sha256: [u8; 32]) -> Result<Option<Document>, Error> {
-        let base = base.clone();
-        self.read(move |transaction| find(transaction, "d.sha256 = ?2 ORDER BY d.key", (base, sha256))).await
+        each!(self, store => store.document_by_content(base, sha256).await)
     }
 
     pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<Document>, Error> {
-        let (base, path) = (base.clone(), path.to_owned());
-        self.read(move |transaction| find(transaction, "d.path = ?2", (base, path))).await
+        each!(self, store => store.document_by_path(base, path).await)
+    }
+
+    /// A part of the list of documents. Tasks that wait, run or have failed are in it until their document is.
+    pub async fn documents(&self, base: &BaseName, listing: Listing) -> Result<Listed, Error> {
+        each!(self, store => store.documents(base, listing).await)
+    }
+
+    /// Writes a document, its pages, chunks and vectors, the change, and the end of its task in one transaction. One that
+    /// [replaces](NewDocument::replaces) another keeps that one's id and date; everything else is swapped.
+    ///
+    /// Where another document is in the way, nothing is written, and the task goes on.
+    pub async fn put_document(&self, new: NewDocument, work: Work) -> Result<Put, Error> {
+        each!(self, store => store.put_document(new, work).await)
     }
 
     /// Changes what is said about a document, and where it stands if there is a path. None if there is no such document;
@@ -38,9 +55,7 @@ impl Store {
         path: Option<String>,
         work: Work,
     ) -> Result<Option<Document>, Error> {
-        let base = base.clone();
-        self.write(move |transaction, pen| describe(transaction, pen, &base, id, &metadata, path.as_deref(), &work))
-            .await
+        each!(self, store => store.describe_document(base, id, metadata, path, work).await)
     }
 
     /// Makes a document of a watched folder the user's, who has added the same: it does not go with the watched file. None if
@@ -52,13 +67,12 @@ impl Store {
         claim: Claim,
         work: Work,
     ) -> Result<Option<Document>, Error> {
-        let base = base.clone();
-        self.write(move |transaction, pen| self::claim(transaction, pen, &base, id, &claim, &work)).await
+        each!(self, store => store.claim_document(base, id, claim, work).await)
     }
 
     /// Removes a document with everything that belongs to it, and gives its space back. None if there is none.
     pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removed>, Error> {
-        self.remove_where(base, id, None).await
+        each!(self, store => store.remove_document(base, id).await)
     }
 
     /// The same for one of a watched folder, if it still stands at a path: its file may have been found elsewhere meanwhile,
@@ -69,176 +83,32 @@ impl Store {
         id: DocumentId,
         path: &str,
     ) -> Result<Option<Removed>, Error> {
-        self.remove_where(base, id, Some(path.to_owned())).await
+        each!(self, store => store.remove_watched_document(base, id, path).await)
     }
 
-    async fn remove_where(
-        &self,
-        base: &BaseName,
-        id: DocumentId,
-        path: Option<String>,
-    ) -> Result<Option<Removed>, Error> {
-        let (base, pen, patience) = (base.clone(), self.pen(), self.0.options.busy_timeout);
-        let work = move |connection: &mut Connection| {
-            let removed = super::writer::transact(connection, |transaction| {
-                remove(transaction, &pen, &base, id, path.as_deref())
-            })?;
-            if removed.is_some() {
-                clear::give_back(connection, patience);
-            }
-            Ok(removed)
-        };
-        self.0.writer.run(work).await
+    /// Notes that a document is also that of the file at a path, or of an upload. A document that is gone has none.
+    pub async fn note_copy(&self, id: DocumentId, path: Option<String>) -> Result<(), Error> {
+        each!(self, store => store.note_copy(id, path).await)
+    }
+
+    /// The other paths of a document, and none for an upload.
+    pub async fn copies(&self, id: DocumentId) -> Result<Vec<Option<String>>, Error> {
+        each!(self, store => store.copies(id).await)
+    }
+
+    /// Removes all documents of a base and cancels its tasks, in one transaction, and gives the space back. Failed tasks
+    /// are no longer listed among its documents, and files of watched folders wait until they change.
+    pub async fn clear(&self, base: &BaseName) -> Result<Cleared, Error> {
+        each!(self, store => store.clear(base).await)
     }
 
     /// What a base holds in all.
     pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
-        let base = base.clone();
-        self.read(move |transaction| {
-            let Some(key) = rows::base(transaction, &base)? else { return Ok(Totals::default()) };
-            let mut statement = transaction.prepare_cached(
-                "SELECT count(*), ifnull(sum(chunk_count), 0), ifnull(sum(vector_count), 0), ifnull(sum(size_bytes), 0), \
-                 (SELECT updated FROM bases WHERE key = ?1) FROM documents WHERE base = ?1",
-            )?;
-            let totals = statement.query_row([key], |row| {
-                Ok(Totals {
-                    documents: row.get(0)?,
-                    chunks: row.get(1)?,
-                    vectors: row.get(2)?,
-                    size_bytes: row.get(3)?,
-                    last_updated: row.get(4)?,
-                })
-            })?;
-            Ok(totals)
-        })
-        .await
+        each!(self, store => store.totals(base).await)
     }
 
     /// All bases that anything was ever written to, by name.
     pub async fn bases(&self) -> Result<Vec<BaseName>, Error> {
-        self.read(|transaction| {
-            let mut statement = transaction.prepare_cached("SELECT name FROM bases ORDER BY name")?;
-            let rows = statement.query_map([], |row| row.get(0))?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
-        .await
+        each!(self, store => store.bases().await)
     }
-}
-
-/// The first document of the base `?1` that a condition holds for.
-pub(super) fn find(
-    connection: &Connection,
-    condition: &str,
-    parameters: impl Params,
-) -> Result<Option<Document>, Error> {
-    let columns = rows::DOCUMENT;
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {columns} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE b.name = ?1 AND {condition} LIMIT 1"
-    ))?;
-    Ok(statement.query_row(parameters, rows::document).optional()?)
-}
-
-fn describe(
-    connection: &Connection,
-    pen: &Pen,
-    base: &BaseName,
-    id: DocumentId,
-    metadata: &Map<String, Value>,
-    path: Option<&str>,
-    work: &Work,
-) -> Result<Option<Document>, Error> {
-    tasks::must_go_on(connection, pen, work)?;
-    let Some(before) = find(connection, "d.id = ?2", (base, id))? else { return Ok(None) };
-    let now = rows::now();
-    let base_key = rows::written_base(connection, base, now)?;
-    let mut statement = connection.prepare_cached(
-        "UPDATE documents SET metadata = ?2, updated = ?3, path = ifnull(?4, path), filename = ifnull(?5, filename) \
-         WHERE key = ?1",
-    )?;
-    let path = free_path(connection, base_key, before.key, path)?;
-    let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
-    statement.execute(params![before.key, rows::to_json(metadata)?, now, path, filename])?;
-    note_described(connection, pen, base_key, &before, filename.as_deref())?;
-    tasks::end_with(connection, pen, work, now)?;
-    find(connection, "d.id = ?2", (base, id))
-}
-
-fn claim(
-    connection: &Connection,
-    pen: &Pen,
-    base: &BaseName,
-    id: DocumentId,
-    claim: &Claim,
-    work: &Work,
-) -> Result<Option<Document>, Error> {
-    tasks::must_go_on(connection, pen, work)?;
-    let Some(before) = find(connection, "d.id = ?2", (base, id))? else { return Ok(None) };
-    let now = rows::now();
-    let base_key = rows::written_base(connection, base, now)?;
-    let path = free_path(connection, base_key, before.key, claim.path.as_deref())?;
-    let mut statement = connection.prepare_cached(
-        "UPDATE documents SET metadata = ?2, updated = ?3, origin = ?4, path = ?5, filename = ?6 WHERE key = ?1",
-    )?;
-    let metadata = rows::to_json(&claim.metadata)?;
-    statement.execute(params![before.key, metadata, now, claim.origin, path, claim.filename])?;
-    note_described(connection, pen, base_key, &before, Some(&claim.filename))?;
-    tasks::end_with(connection, pen, work, now)?;
-    find(connection, "d.id = ?2", (base, id))
-}
-
-/// Notes that other things are said about a document. Its chunks are found by the name of their file, so under another
-/// name they are other chunks.
-fn note_described(
-    connection: &Connection,
-    pen: &Pen,
-    base: i64,
-    before: &Document,
-    filename: Option<&str>,
-) -> Result<(), Error> {
-    let kind = match filename.is_some_and(|filename| filename != before.filename) {
-        true => {
-            chunks::renew(connection, before.key)?;
-            ChangeKind::Put
-        }
-        false => ChangeKind::Described,
-    };
-    changes::note(connection, pen, base, Some(before.key), kind)?;
-    Ok(())
-}
-
-/// A path, unless another document of the base has it.
-fn free_path<'p>(
-    connection: &Connection,
-    base: i64,
-    own: u64,
-    path: Option<&'p str>,
-) -> Result<Option<&'p str>, Error> {
-    let taken = "SELECT 1 FROM documents WHERE base = ?1 AND path = ?2 AND key <> ?3";
-    let is_taken = connection.prepare_cached(taken)?.exists(params![base, path, own])?;
-    Ok(path.filter(|_| !is_taken))
-}
-
-fn remove(
-    connection: &Connection,
-    pen: &Pen,
-    base: &BaseName,
-    id: DocumentId,
-    path: Option<&str>,
-) -> Result<Option<Removed>, Error> {
-    let document = find(connection, "d.id = ?2", (base, id))?;
-    let is_meant = |document: &Document| {
-        path.is_none() || (document.path.as_deref() == path && document.origin == Origin::Watched)
-    };
-    let Some(document) = document.filter(is_meant) else { return Ok(None) };
-    let base = rows::written_base(connection, base, rows::now())?;
-    connection.prepare_cached("DELETE FROM documents WHERE key = ?1")?.execute([document.key])?;
-    watched::leave_document(connection, id)?;
-    let sequence = changes::note(connection, pen, base, Some(document.key), ChangeKind::Removed)?;
-    Ok(Some(Removed {
-        key: document.key,
-        filename: document.filename,
-        chunks: document.chunk_count.into(),
-        vectors: document.vector_count.into(),
-        sequence,
-    }))
 }

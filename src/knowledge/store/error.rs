@@ -5,9 +5,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
-use rusqlite::ffi;
-
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -26,6 +23,12 @@ pub enum Error {
     Foreign,
     #[error("another process keeps the knowledge base busy; try again in a moment")]
     Busy,
+    /// The database is another program, perhaps on another machine, and does not answer. Where that was asked to write, its
+    /// answer may be what was lost: whoever asks again may find it done.
+    #[error(
+        "the database of the knowledge base cannot be reached ({0}); check that it runs, and try again in a moment"
+    )]
+    Away(String),
     #[error("the knowledge base is open in another process; stop it first")]
     InUse,
     #[error("the task was cancelled, and nothing was written")]
@@ -55,6 +58,7 @@ impl Error {
             Error::Newer { .. } => "storage_newer",
             Error::Foreign => "storage_foreign",
             Error::Busy => "storage_busy",
+            Error::Away(_) => "storage_away",
             Error::InUse => "storage_in_use",
             Error::Cancelled => "cancelled",
             Error::DocumentGone => "document_gone",
@@ -68,7 +72,12 @@ impl Error {
 
     /// Whether the same call may succeed in a moment.
     pub fn retryable(&self) -> bool {
-        matches!(self, Error::Busy | Error::TooManyTasks { .. })
+        self.passes() || matches!(self, Error::TooManyTasks { .. })
+    }
+
+    /// Whether nothing is wrong but that the store cannot be had just now, so that waiting is all it takes.
+    pub fn passes(&self) -> bool {
+        matches!(self, Error::Busy | Error::Away(_))
     }
 
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error {
@@ -83,25 +92,5 @@ impl Error {
     /// A value in a row that nobody has written so.
     pub(super) fn unreadable(what: &str) -> Error {
         Error::Corrupt(format!("`{what}` cannot be read"))
-    }
-}
-
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Error {
-        use rusqlite::Error as Sqlite;
-        match &error {
-            Sqlite::SqliteFailure(failure, _) => match (failure.code, failure.extended_code) {
-                (ErrorCode::DiskFull, _) | (_, ffi::SQLITE_IOERR_SHMSIZE) => Error::Full,
-                (ErrorCode::ReadOnly, _) => Error::ReadOnly,
-                (ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _) => Error::Corrupt(error.to_string()),
-                (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => Error::Busy,
-                _ => Error::Internal(error.to_string()),
-            },
-            Sqlite::FromSqlConversionFailure(..)
-            | Sqlite::InvalidColumnType(..)
-            | Sqlite::IntegralValueOutOfRange(..)
-            | Sqlite::Utf8Error(..) => Error::Corrupt(error.to_string()),
-            _ => Error::Internal(error.to_string()),
-        }
     }
 }

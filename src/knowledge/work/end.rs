@@ -40,10 +40,10 @@ impl Work {
     /// task waits for stays.
     pub(super) fn discard_upload(&self, job: &Job) {
         let Some(path) = job.request.upload().map(Path::to_owned) else { return };
-        let store = self.0.store.clone();
+        let (store, folder) = (self.0.store.clone(), self.0.storage.clone());
         self.0.going.spawn(async move {
             let discarded = async {
-                let (folder, named) = (store.folder().to_owned(), store.uploads().await?);
+                let named = store.uploads().await?;
                 blocking(move || upload::discard(&folder, &path, &named)).await
             };
             // Whoever looks for uploads that are left over finds it later.

@@ -11,7 +11,7 @@ mod queue;
 mod unit;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ struct Shared {
     reader: Reader,
     store: Store,
     library: Library,
+    /// Where uploads lie.
+    storage: PathBuf,
     queue: Mutex<Queue>,
     /// There is something new in the queue.
     news: Notify,
@@ -58,11 +60,19 @@ const ATTEMPTS: u32 = 3;
 const NOTED: Duration = Duration::from_secs(1);
 
 impl Work {
-    pub fn new(reader: Reader, store: Store, library: Library, together: usize, stop: CancellationToken) -> Work {
+    pub fn new(
+        reader: Reader,
+        store: Store,
+        library: Library,
+        storage: PathBuf,
+        together: usize,
+        stop: CancellationToken,
+    ) -> Work {
         Work(Arc::new(Shared {
             reader,
             store,
             library,
+            storage,
             queue: Mutex::default(),
             news: Notify::new(),
             room: Arc::new(Semaphore::new(together)),

@@ -71,7 +71,7 @@ impl Work {
         match self.patience(job).persistently(|| self.0.store.start_task(job.id)).await.map_err(Error::from) {
             Ok(true) => None,
             Ok(false) => Some(After::Refused),
-            Err(error) if error.is_busy() => Some(After::Nothing),
+            Err(error) if error.passes() => Some(After::Nothing),
             Err(error) => Some(After::Ends(failed(&error))),
         }
     }
@@ -93,7 +93,7 @@ impl Work {
         };
         let brought = match self.brought(job).await {
             Ok(brought) => brought,
-            Err(error) if error.is_busy() => return After::Nothing,
+            Err(error) if error.passes() => return After::Nothing,
             Err(error) => return After::Ends(failed(&error)),
         };
         let more = {
@@ -144,7 +144,7 @@ impl Work {
         let added = loop {
             let added = self.0.reader.add(&wish, target, |far| job.tell(&path, far)).await;
             // What it writes waits by itself. What it reads first comes before anything that takes long.
-            if !added.as_ref().is_err_and(Error::is_busy) {
+            if !added.as_ref().is_err_and(Error::passes) {
                 break added;
             }
             if !target.patience.pause().await {

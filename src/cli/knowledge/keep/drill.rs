@@ -23,7 +23,8 @@ use crate::config::{Config, Loaded};
 use crate::knowledge::Knowledge;
 use crate::knowledge::document::FoundChunk;
 use crate::knowledge::search::Question;
-use crate::knowledge::store::{self, Contents, Options, Store};
+use crate::knowledge::store::sqlite::{Contents, Store};
+use crate::knowledge::store::{self, Options};
 use folder::Folder;
 use outcome::Outcome;
 

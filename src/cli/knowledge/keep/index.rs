@@ -3,7 +3,7 @@
 use crate::app;
 use crate::config::Config;
 use crate::knowledge::document::BaseName;
-use crate::knowledge::store::Store;
+use crate::knowledge::store::sqlite::Store;
 
 /// What a comparison has found.
 pub(super) enum Compared {

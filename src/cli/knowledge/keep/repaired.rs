@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::counted;
 use crate::cli::one_line;
-use crate::knowledge::store::{Loss, LostDocument, Repaired};
+use crate::knowledge::store::sqlite::{Loss, LostDocument, Repaired};
 
 /// What to do where nothing could be read.
 const UNREADABLE: &str = "nothing of the file could be read, and the knowledge base is empty now; restore a backup with \

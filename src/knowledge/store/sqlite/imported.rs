@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use rusqlite::{Connection, params};
 
 use super::Store;
-use super::error::Error;
 use crate::knowledge::document::DocumentId;
+use crate::knowledge::store::Error;
 use crate::knowledge::task::{TaskId, Work};
 
 impl Store {

@@ -6,7 +6,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
+use crate::knowledge::store::Error;
 
 /// Where everything stands.
 #[derive(Debug, Clone)]

@@ -10,10 +10,10 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction};
 
 use super::check::{self, MISCOUNTED};
-use super::error::Error;
 use super::files::{self, Files};
 use super::loss::{self, Loss, Paths, SHORT};
 use super::{Store, backup, connection, salvage, schema, writer};
+use crate::knowledge::store::Error;
 
 /// What a repair has done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

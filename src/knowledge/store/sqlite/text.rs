@@ -2,19 +2,9 @@
 
 use rusqlite::{Connection, params};
 
-use super::error::Error;
 use super::{Store, documents, rows};
 use crate::knowledge::document::{BaseName, Document, DocumentId, Page, PlacedChunk};
-
-/// Which pages are wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
-    /// The number of the first.
-    pub from: u32,
-    pub pages: u32,
-    /// After so many bytes no further page begins.
-    pub bytes: usize,
-}
+use crate::knowledge::store::{Error, Wanted};
 
 /// How much of a chunk is told where nobody knows where it stands; enough to find it on its page.
 const BEGINNING: u32 = 200;

@@ -2,20 +2,9 @@
 
 use rusqlite::params;
 
-use super::error::Error;
 use super::{Store, rows, tasks};
-use crate::knowledge::document::BaseName;
+use crate::knowledge::store::{Error, TaskList};
 use crate::knowledge::task::Task;
-
-/// Which tasks are wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskList {
-    /// The bases whose tasks are.
-    pub bases: Vec<BaseName>,
-    /// Only those that have not ended.
-    pub active: bool,
-    pub limit: u32,
-}
 
 /// An import tells of ten thousand files, and a list may have two hundred imports.
 const RESULT: &str = "json_remove(t.result, '$.files')";

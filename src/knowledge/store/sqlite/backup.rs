@@ -6,12 +6,12 @@ use std::time::Duration;
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::check::{self, Report};
-use super::error::Error;
+use super::check;
 use super::files::{self, Files};
 use super::{Store, connection, schema};
 use crate::knowledge::date;
 use crate::knowledge::document::DocumentId;
+use crate::knowledge::store::{Error, Report};
 
 /// Pages that are copied at a time; writers get their turn in between.
 const STEP: i32 = 256;

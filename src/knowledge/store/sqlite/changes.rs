@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, params};
 
-use super::error::Error;
 use super::{Pen, Store};
 use crate::knowledge::document::BaseName;
+use crate::knowledge::store::Error;
 
 /// One committed write.
 #[derive(Debug, Clone, PartialEq, Eq)]

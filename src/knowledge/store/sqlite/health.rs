@@ -5,29 +5,38 @@ use std::io::Write;
 use std::path::Path;
 
 use super::Store;
-
-/// How the store is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Health {
-    /// The database answers, and is still the file it was.
-    pub connected: bool,
-    /// Files can be made in its folder; a sentence that says why not.
-    pub accessible: Result<(), String>,
-}
+use crate::knowledge::store::{Error, Health, Trouble};
 
 /// Which file it is, whatever its name. One that was deleted answers as long as it is open, and is lost all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity(Option<(u64, u64)>);
 
 impl Store {
+    pub async fn health(&self) -> Result<Health, Error> {
+        let store = self.clone();
+        let measured = tokio::task::spawn_blocking(move || store.known_health()).await;
+        measured.map_err(|error| Error::Internal(error.to_string()))
+    }
+
     /// Touches the disk for some microseconds.
-    pub fn health(&self) -> Health {
+    pub fn known_health(&self) -> Health {
         let answers = |connection: &rusqlite::Connection| {
             connection.query_row("SELECT count(*) FROM bases", [], |row| row.get::<_, i64>(0)).is_ok()
         };
         let same = Identity::of(&self.0.files.database) == self.0.file;
-        let connected = same && answers(self.watch().connection());
+        let connected = match same && answers(self.watch().connection()) {
+            true => Ok(()),
+            false => Err(Trouble {
+                what: "does not answer, or is not the file it was".to_owned(),
+                next: "start the program again".to_owned(),
+            }),
+        };
         Health { connected, accessible: accessible(&self.0.files.folder) }
+    }
+
+    /// A file needs nothing.
+    pub async fn look_after(&self) -> Result<(), Error> {
+        Ok(())
     }
 }
 

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use rusqlite::{Connection, Row};
 use serde_json::{Map, Value};
 
-use super::error::Error;
 use super::{Store, changes, rows, vectors};
 use crate::knowledge::document::{BaseName, DocumentId, Millis};
+use crate::knowledge::store::Error;
 
 /// A document with all that is searched.
 #[derive(Debug, Clone, PartialEq)]

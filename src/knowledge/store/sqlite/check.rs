@@ -5,21 +5,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::error::Error;
 use super::files::Files;
 use super::{Store, connection, schema, vectors};
-
-/// What a check has found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    pub documents: u64,
-    pub pages: u64,
-    pub chunks: u64,
-    pub vectors: u64,
-    pub tasks: u64,
-    /// A sentence for each problem; the first hundred.
-    pub problems: Vec<String>,
-}
+use crate::knowledge::store::{Error, Report};
 
 /// What a glance came to, where nothing was found wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +25,6 @@ const STEPS: i32 = 100;
 const PROBLEMS: usize = 100;
 
 type Look = fn(&Connection, &mut Report) -> Result<(), Error>;
-
-impl Report {
-    pub fn is_sound(&self) -> bool {
-        self.problems.is_empty()
-    }
-}
 
 impl Store {
     /// Reads the whole file and says what is wrong with it. Others may go on meanwhile.

@@ -3,16 +3,7 @@
 use std::collections::HashSet;
 
 use super::Store;
-use super::error::Error;
-
-/// Paths of uploads, as their tasks have them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Uploads {
-    /// Those of tasks that are not finished.
-    pub wanted: HashSet<String>,
-    /// Those of tasks that were completed or cancelled.
-    pub done: HashSet<String>,
-}
+use crate::knowledge::store::{Error, Uploads};
 
 impl Store {
     /// The uploads that tasks name.

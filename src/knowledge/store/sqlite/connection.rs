@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::error::Error;
 use super::listing;
+use crate::knowledge::store::Error;
 
 /// Tells our files from those of other programs: "corb".
 pub(super) const APPLICATION: i32 = 0x636f_7262;

@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, Transaction};
 
 use super::check::MISCOUNTED;
-use super::error::Error;
+use crate::knowledge::store::Error;
 
 /// What is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use super::error::Error;
+use crate::knowledge::store::Error;
 use crate::locked::locked;
 
 type Command = Box<dyn FnOnce(&mut Connection) + Send>;

@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use uuid::Uuid;
 
 use super::connection::APPLICATION;
-use super::error::Error;
+use crate::knowledge::store::Error;
 
 /// What brings a file from each version to the next, beginning with an empty one. Only ever added to.
 const MIGRATIONS: &[&str] = &[

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::error::Error;
 use super::files::Files;
+use crate::knowledge::store::Error;
 
 /// This process, for the others.
 #[derive(Debug)]

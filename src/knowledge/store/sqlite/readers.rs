@@ -10,8 +10,8 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::Semaphore;
 
-use super::error::Error;
-use super::{Options, connection};
+use super::connection;
+use crate::knowledge::store::{Error, Options};
 use crate::locked::locked;
 
 /// The connections. Made when they are needed, and used again.

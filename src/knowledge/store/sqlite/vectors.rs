@@ -4,7 +4,7 @@
 //! scale. One byte a code is enough for most vectors (a quarter of what floats take); one that would turn too far by it
 //! gets two. The scale keeps the length exact, so only the direction is rounded.
 
-use super::error::Error;
+use crate::knowledge::store::Error;
 
 /// What rounding may cost: no vector is kept at a lower cosine to what it was.
 pub const FAITHFUL: f32 = 0.9999;

@@ -8,9 +8,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::changes::ChangeKind;
-use super::error::Error;
-use super::listing::ProcessingStatus;
 use crate::knowledge::document::{BaseName, ChunkId, Document, DocumentId, Origin, Status};
+use crate::knowledge::store::{Error, ProcessingStatus};
 use crate::knowledge::task::{TaskId, TaskKind};
 
 /// Enums stand as words, so that a file can be read by people.

@@ -6,7 +6,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, Statement, params_from_iter};
 
-use super::error::Error;
+use crate::knowledge::store::Error;
 
 /// The tables with their keys, parents first.
 const TABLES: [(&str, &str); 11] = [

@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::changes::{self, ChangeKind};
-use super::error::Error;
 use super::{Pen, Store, imported, rows, tasks, vectors};
 use crate::knowledge::document::{ChunkId, DocumentId, NewChunk, NewDocument, Origin, Put, Written};
+use crate::knowledge::store::Error;
 use crate::knowledge::task::Work;
 
 impl Store {

@@ -5,22 +5,10 @@ use std::time::Duration;
 use rusqlite::{Connection, ToSql, Transaction};
 
 use super::changes::{self, ChangeKind};
-use super::error::Error;
 use super::{Pen, Store, rows, tasks, watched, writer};
 use crate::knowledge::document::BaseName;
+use crate::knowledge::store::{Cleared, Error};
 use crate::knowledge::task::TaskId;
-
-/// What is gone.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Cleared {
-    pub documents: u64,
-    pub chunks: u64,
-    pub vectors: u64,
-    /// By how much the files have become smaller.
-    pub freed_bytes: u64,
-    /// Those that waited or were running. Their processes find that they can write nothing.
-    pub cancelled_tasks: Vec<TaskId>,
-}
 
 /// How long the log waits for readers before it is left to shrink later.
 const READERS: Duration = Duration::from_secs(1);

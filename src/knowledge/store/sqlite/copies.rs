@@ -6,8 +6,8 @@
 use rusqlite::params;
 
 use super::Store;
-use super::error::Error;
 use crate::knowledge::document::DocumentId;
+use crate::knowledge::store::Error;
 
 /// So many are remembered of one document.
 const MOST: u32 = 100;

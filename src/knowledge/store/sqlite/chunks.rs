@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::error::Error;
 use super::{Store, rows};
 use crate::knowledge::document::{ChunkId, FoundChunk};
+use crate::knowledge::store::Error;
 
 impl Store {
     /// Chunks by their keys, in that order, as they all were at one moment. Those that are gone are left out.

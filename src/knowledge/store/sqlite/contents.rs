@@ -6,9 +6,9 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sha2::{Digest, Sha256};
 
-use super::error::Error;
 use super::files::Files;
 use super::{Store, backup, connection, schema, share};
+use crate::knowledge::store::Error;
 
 /// Everything in a store at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,244 @@
+//! One document: what is known of it, its pages, what is said about it, and its end.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Params, params};
+use serde_json::{Map, Value};
+
+use super::changes::{self, ChangeKind};
+use super::{Pen, Store, chunks, clear, rows, tasks, watched};
+use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed, Totals};
+use crate::knowledge::store::Error;
+use crate::knowledge::task::Work;
+
+impl Store {
+    pub async fn document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Document>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| find(transaction, "d.id = ?2", (base, id))).await
+    }
+
+    /// The document that says the same, byte for byte. The first of them if there are several.
+    pub async fn document_by_content(&self, base: &BaseName, sha256: [u8; 32]) -> Result<Option<Document>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| find(transaction, "d.sha256 = ?2 ORDER BY d.key", (base, sha256))).await
+    }
+
+    pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<Document>, Error> {
+        let (base, path) = (base.clone(), path.to_owned());
+        self.read(move |transaction| find(transaction, "d.path = ?2", (base, path))).await
+    }
+
+    /// Changes what is said about a document, and where it stands if there is a path. None if there is no such document;
+    /// then the task goes on. A path that another document has is not taken from it.
+    pub async fn describe_document(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        metadata: Map<String, Value>,
+        path: Option<String>,
+        work: Work,
+    ) -> Result<Option<Document>, Error> {
+        let base = base.clone();
+        self.write(move |transaction, pen| describe(transaction, pen, &base, id, &metadata, path.as_deref(), &work))
+            .await
+    }
+
+    /// Makes a document of a watched folder the user's, who has added the same: it does not go with the watched file. None if
+    /// there is no such document; then the task goes on. A path that another document has is not taken from it.
+    pub async fn claim_document(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        claim: Claim,
+        work: Work,
+    ) -> Result<Option<Document>, Error> {
+        let base = base.clone();
+        self.write(move |transaction, pen| self::claim(transaction, pen, &base, id, &claim, &work)).await
+    }
+
+    /// Removes a document with everything that belongs to it, and gives its space back. None if there is none.
+    pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removed>, Error> {
+        self.remove_where(base, id, None).await
+    }
+
+    /// The same for one of a watched folder, if it still stands at a path: its file may have been found elsewhere meanwhile,
+    /// or a user may have added it.
+    pub async fn remove_watched_document(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        path: &str,
+    ) -> Result<Option<Removed>, Error> {
+        self.remove_where(base, id, Some(path.to_owned())).await
+    }
+
+    async fn remove_where(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        path: Option<String>,
+    ) -> Result<Option<Removed>, Error> {
+        let (base, pen, patience) = (base.clone(), self.pen(), self.0.options.busy_timeout);
+        let work = move |connection: &mut Connection| {
+            let removed = super::writer::transact(connection, |transaction| {
+                remove(transaction, &pen, &base, id, path.as_deref())
+            })?;
+            if removed.is_some() {
+                clear::give_back(connection, patience);
+            }
+            Ok(removed)
+        };
+        self.0.writer.run(work).await
+    }
+
+    /// What a base holds in all.
+    pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
+        let base = base.clone();
+        self.read(move |transaction| {
+            let Some(key) = rows::base(transaction, &base)? else { return Ok(Totals::default()) };
+            let mut statement = transaction.prepare_cached(
+                "SELECT count(*), ifnull(sum(chunk_count), 0), ifnull(sum(vector_count), 0), ifnull(sum(size_bytes), 0), \
+                 (SELECT updated FROM bases WHERE key = ?1) FROM documents WHERE base = ?1",
+            )?;
+            let totals = statement.query_row([key], |row| {
+                Ok(Totals {
+                    documents: row.get(0)?,
+                    chunks: row.get(1)?,
+                    vectors: row.get(2)?,
+                    size_bytes: row.get(3)?,
+                    last_updated: row.get(4)?,
+                })
+            })?;
+            Ok(totals)
+        })
+        .await
+    }
+
+    /// All bases that anything was ever written to, by name.
+    pub async fn bases(&self) -> Result<Vec<BaseName>, Error> {
+        self.read(|transaction| {
+            let mut statement = transaction.prepare_cached("SELECT name FROM bases ORDER BY name")?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+}
+
+/// The first document of the base `?1` that a condition holds for.
+pub(super) fn find(
+    connection: &Connection,
+    condition: &str,
+    parameters: impl Params,
+) -> Result<Option<Document>, Error> {
+    let columns = rows::DOCUMENT;
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {columns} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE b.name = ?1 AND {condition} LIMIT 1"
+    ))?;
+    Ok(statement.query_row(parameters, rows::document).optional()?)
+}
+
+fn describe(
+    connection: &Connection,
+    pen: &Pen,
+    base: &BaseName,
+    id: DocumentId,
+    metadata: &Map<String, Value>,
+    path: Option<&str>,
+    work: &Work,
+) -> Result<Option<Document>, Error> {
+    tasks::must_go_on(connection, pen, work)?;
+    let Some(before) = find(connection, "d.id = ?2", (base, id))? else { return Ok(None) };
+    let now = rows::now();
+    let base_key = rows::written_base(connection, base, now)?;
+    let mut statement = connection.prepare_cached(
+        "UPDATE documents SET metadata = ?2, updated = ?3, path = ifnull(?4, path), filename = ifnull(?5, filename) \
+         WHERE key = ?1",
+    )?;
+    let path = free_path(connection, base_key, before.key, path)?;
+    let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
+    statement.execute(params![before.key, rows::to_json(metadata)?, now, path, filename])?;
+    note_described(connection, pen, base_key, &before, filename.as_deref())?;
+    tasks::end_with(connection, pen, work, now)?;
+    find(connection, "d.id = ?2", (base, id))
+}
+
+fn claim(
+    connection: &Connection,
+    pen: &Pen,
+    base: &BaseName,
+    id: DocumentId,
+    claim: &Claim,
+    work: &Work,
+) -> Result<Option<Document>, Error> {
+    tasks::must_go_on(connection, pen, work)?;
+    let Some(before) = find(connection, "d.id = ?2", (base, id))? else { return Ok(None) };
+    let now = rows::now();
+    let base_key = rows::written_base(connection, base, now)?;
+    let path = free_path(connection, base_key, before.key, claim.path.as_deref())?;
+    let mut statement = connection.prepare_cached(
+        "UPDATE documents SET metadata = ?2, updated = ?3, origin = ?4, path = ?5, filename = ?6 WHERE key = ?1",
+    )?;
+    let metadata = rows::to_json(&claim.metadata)?;
+    statement.execute(params![before.key, metadata, now, claim.origin, path, claim.filename])?;
+    note_described(connection, pen, base_key, &before, Some(&claim.filename))?;
+    tasks::end_with(connection, pen, work, now)?;
+    find(connection, "d.id = ?2", (base, id))
+}
+
+/// Notes that other things are said about a document. Its chunks are found by the name of their file, so under another
+/// name they are other chunks.
+fn note_described(
+    connection: &Connection,
+    pen: &Pen,
+    base: i64,
+    before: &Document,
+    filename: Option<&str>,
+) -> Result<(), Error> {
+    let kind = match filename.is_some_and(|filename| filename != before.filename) {
+        true => {
+            chunks::renew(connection, before.key)?;
+            ChangeKind::Put
+        }
+        false => ChangeKind::Described,
+    };
+    changes::note(connection, pen, base, Some(before.key), kind)?;
+    Ok(())
+}
+
+/// A path, unless another document of the base has it.
+fn free_path<'p>(
+    connection: &Connection,
+    base: i64,
+    own: u64,
+    path: Option<&'p str>,
+) -> Result<Option<&'p str>, Error> {
+    let taken = "SELECT 1 FROM documents WHERE base = ?1 AND path = ?2 AND key <> ?3";
+    let is_taken = connection.prepare_cached(taken)?.exists(params![base, path, own])?;
+    Ok(path.filter(|_| !is_taken))
+}
+
+fn remove(
+    connection: &Connection,
+    pen: &Pen,
+    base: &BaseName,
+    id: DocumentId,
+    path: Option<&str>,
+) -> Result<Option<Removed>, Error> {
+    let document = find(connection, "d.id = ?2", (base, id))?;
+    let is_meant = |document: &Document| {
+        path.is_none() || (document.path.as_deref() == path && document.origin == Origin::Watched)
+    };
+    let Some(document) = document.filter(is_meant) else { return Ok(None) };
+    let base = rows::written_base(connection, base, rows::now())?;
+    connection.prepare_cached("DELETE FROM documents WHERE key = ?1")?.execute([document.key])?;
+    watched::leave_document(connection, id)?;
+    let sequence = changes::note(connection, pen, base, Some(document.key), ChangeKind::Removed)?;
+    Ok(Some(Removed {
+        key: document.key,
+        filename: document.filename,
+        chunks: document.chunk_count.into(),
+        vectors: document.vector_count.into(),
+        sequence,
+    }))
+}

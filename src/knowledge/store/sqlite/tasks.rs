@@ -1,0 +1,341 @@
+//! Tasks, and whose they are.
+//!
+//! A task belongs to the process that took it on. When that process has ended, whatever the reason, another one may
+//! adopt it; which processes live, the operating system knows (see `instance`).
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::instance::Living;
+use super::{Pen, Store, imported, rows, watched};
+use crate::knowledge::document::{BaseName, DocumentId, Millis};
+use crate::knowledge::store::{Error, Options};
+use crate::knowledge::task::{NewTask, Outcome, Progress, Task, TaskEnd, TaskId, TaskState, Unfinished, Work};
+
+/// The least that finished tasks stay.
+const LEAST_KEPT: Duration = Duration::from_secs(60 * 60);
+
+impl Store {
+    /// Takes on a task; this process is to do it.
+    pub async fn add_task(&self, task: &NewTask) -> Result<(), Error> {
+        let (task, options) = (task.clone(), self.0.options.clone());
+        self.write(move |transaction, pen| add(transaction, pen, &task, &options)).await
+    }
+
+    pub async fn task(&self, id: TaskId) -> Result<Option<Task>, Error> {
+        let living = self.living();
+        self.read(move |transaction| Ok(find(transaction, id)?.map(|task| told(&living, task)))).await
+    }
+
+    /// The latest tasks, of one base or of all, the last one first.
+    pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<Task>, Error> {
+        let (base, living) = (base.cloned(), self.living());
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(&format!(
+                "SELECT {} WHERE ?1 IS NULL OR b.name = ?1 ORDER BY t.key DESC LIMIT ?2",
+                whole()
+            ))?;
+            let rows = statement.query_map((base, limit), read)?;
+            rows.map(|task| Ok(told(&living, task?))).collect()
+        })
+        .await
+    }
+
+    /// How many tasks are being worked on, by whatever process, and how many wait.
+    pub async fn unfinished_tasks(&self) -> Result<Unfinished, Error> {
+        let living = self.living();
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(
+                "SELECT runner, state = 'running', count(*) FROM tasks WHERE state IN ('queued', 'running') GROUP BY 1, 2",
+            )?;
+            let mut rows = statement.query([])?;
+            let mut unfinished = Unfinished::default();
+            while let Some(row) = rows.next()? {
+                let (runner, is_running, count): (Option<String>, bool, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                match is_running && living.has(runner.as_deref()) {
+                    true => unfinished.running += count,
+                    false => unfinished.queued += count,
+                }
+            }
+            Ok(unfinished)
+        })
+        .await
+    }
+
+    /// The last task that was to bring a document, if it is not forgotten; one that did, or was cancelled, is not meant.
+    pub async fn task_of_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Task>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(&format!(
+                "SELECT {} WHERE t.document = ?1 AND b.name = ?2 AND t.state IN ('queued', 'running', 'failed') \
+                 ORDER BY t.key DESC LIMIT 1",
+                whole()
+            ))?;
+            Ok(statement.query_row((id, base), read).optional()?)
+        })
+        .await
+    }
+
+    /// Cancels a task; where it has failed, its document is not listed any more.
+    pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
+        self.write(move |transaction, pen| {
+            end_one(transaction, pen, &TaskEnd::cancelled(id), rows::now())?;
+            watched::settle_task(transaction, id)?;
+            let sql = "UPDATE tasks SET document = NULL WHERE id = ?1 AND state = 'failed'";
+            transaction.prepare_cached(sql)?.execute([id])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Begins a task of this process. False if it is not there to be begun: cancelled, or with somebody else.
+    pub async fn start_task(&self, id: TaskId) -> Result<bool, Error> {
+        self.write(move |transaction, pen| {
+            let mut statement = transaction.prepare_cached(
+                "UPDATE tasks SET state = 'running', started = ?3, updated = ?3, attempts = attempts + 1, step = '', \
+                 done = 0, total = 0, share = 0 WHERE id = ?1 AND state = 'queued' AND runner = ?2",
+            )?;
+            Ok(statement.execute(params![id, pen.instance, rows::now()])? > 0)
+        })
+        .await
+    }
+
+    /// Tells how far a running task of this process is. Each call is a write; now and then is enough.
+    pub async fn note_progress(&self, id: TaskId, progress: Progress) -> Result<bool, Error> {
+        self.write(move |transaction, pen| {
+            let mut statement = transaction.prepare_cached(
+                "UPDATE tasks SET step = ?3, done = ?4, total = ?5, updated = ?6, share = ?7 \
+                 WHERE id = ?1 AND state = 'running' AND runner = ?2",
+            )?;
+            let Progress { step, done, total, share } = progress;
+            Ok(statement.execute(params![id, pen.instance, step, done, total, rows::now(), share])? > 0)
+        })
+        .await
+    }
+
+    /// Ends a task of this process; everybody may cancel one. False if it has ended already, is not there, or is with
+    /// somebody else.
+    pub async fn end_task(&self, end: TaskEnd) -> Result<bool, Error> {
+        self.write(move |transaction, pen| end_one(transaction, pen, &end, rows::now())).await
+    }
+
+    /// Cancels a task, whoever runs it. False if it has ended already, or is not there.
+    pub async fn cancel_task(&self, id: TaskId) -> Result<bool, Error> {
+        self.end_task(TaskEnd::cancelled(id)).await
+    }
+
+    /// Adopts the unfinished tasks of processes that have ended; they wait again, now for this process. In one transaction,
+    /// so that no two processes get the same one. The oldest first.
+    pub async fn orphaned_tasks(&self) -> Result<Vec<Task>, Error> {
+        let living = self.living();
+        self.write(move |transaction, pen| adopt(transaction, pen, &living)).await
+    }
+
+    /// Hands the unfinished tasks of this process back, for others to adopt: it ends in order, so the task is not to blame
+    /// for not being done.
+    pub async fn hand_back_tasks(&self) -> Result<u64, Error> {
+        self.write(move |transaction, pen| {
+            let mut statement = transaction.prepare_cached(
+                "UPDATE tasks SET runner = NULL, attempts = max(attempts - (state = 'running'), 0), state = 'queued', \
+                 updated = ?2 WHERE runner = ?1 AND state IN ('queued', 'running')",
+            )?;
+            Ok(statement.execute(params![pen.instance, rows::now()])? as u64)
+        })
+        .await
+    }
+
+    /// Forgets tasks that ended longer ago than `keep`, and at least an hour; younger ones only if there are too many. Tells
+    /// how many.
+    pub async fn prune_tasks(&self, now: Millis, keep: Duration) -> Result<u64, Error> {
+        let keep = i64::try_from(keep.max(LEAST_KEPT).as_millis()).unwrap_or(i64::MAX);
+        let most = self.0.options.max_finished;
+        self.write(move |transaction, _| {
+            let mut statement = transaction.prepare_cached(
+                "DELETE FROM tasks WHERE state IN ('completed', 'failed', 'cancelled') AND ended < ?1",
+            )?;
+            let old = statement.execute([now.saturating_sub(keep)])? as u64;
+            Ok(old + forget_beyond(transaction, most)?)
+        })
+        .await
+    }
+}
+
+/// A write for a task must not happen if that was cancelled or taken over meanwhile.
+pub(super) fn must_go_on(connection: &Connection, pen: &Pen, work: &Work) -> Result<(), Error> {
+    let id = match work {
+        Work::Alone => return Ok(()),
+        Work::PartOf(id) => *id,
+        Work::Ends(end) => end.task,
+    };
+    let mut statement = connection
+        .prepare_cached("SELECT 1 FROM tasks WHERE id = ?1 AND state IN ('queued', 'running') AND runner = ?2")?;
+    statement.exists(params![id, pen.instance])?.then_some(()).ok_or(Error::Cancelled)
+}
+
+/// Ends the task that a write ends.
+pub(super) fn end_with(connection: &Connection, pen: &Pen, work: &Work, now: Millis) -> Result<(), Error> {
+    if let Work::Ends(end) = work {
+        end_one(connection, pen, end, now)?;
+    }
+    Ok(())
+}
+
+fn add(connection: &Connection, pen: &Pen, task: &NewTask, options: &Options) -> Result<(), Error> {
+    let bound = options.max_tasks;
+    let unfinished: u64 = connection
+        .prepare_cached("SELECT count(*) FROM tasks WHERE state IN ('queued', 'running')")?
+        .query_row([], |row| row.get(0))?;
+    if unfinished >= bound {
+        return Err(Error::TooManyTasks { bound });
+    }
+    let now = rows::now();
+    // A task alone changes nothing about a base, but it must be there.
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO bases (name, created, updated) VALUES (?1, ?2, ?2)")?
+        .execute((&task.base, now))?;
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO tasks (id, base, owner, kind, request, document, filename, format, size_bytes, state, created, updated, \
+         attempts, runner) SELECT ?1, key, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'queued', ?10, ?10, 0, ?11 FROM bases WHERE name = ?2",
+    )?;
+    statement.execute(params![
+        task.id,
+        task.base,
+        task.owner,
+        task.kind,
+        rows::to_json(&task.request)?,
+        task.document,
+        task.filename,
+        task.format,
+        task.size_bytes,
+        now,
+        pen.instance,
+    ])?;
+    // The bound is passed by a hundredth at most.
+    let often = i64::try_from(options.max_finished / 100).unwrap_or(i64::MAX).max(1);
+    if connection.last_insert_rowid() % often == 0 {
+        forget_beyond(connection, options.max_finished)?;
+    }
+    Ok(())
+}
+
+/// Forgets finished tasks beyond a bound, those first that ended first. Tells how many.
+fn forget_beyond(connection: &Connection, most: u64) -> Result<u64, Error> {
+    let mut statement = connection.prepare_cached(
+        "DELETE FROM tasks WHERE key IN (SELECT key FROM tasks WHERE state IN ('completed', 'failed', 'cancelled') \
+         ORDER BY ended DESC, key DESC LIMIT -1 OFFSET ?1)",
+    )?;
+    Ok(statement.execute([most])? as u64)
+}
+
+/// A task as it is told. What stands in its row was written by a process that may have ended since.
+pub(super) fn told(living: &Living, task: Task) -> Task {
+    match task.state.is_finished() || living.has(task.runner.as_deref()) {
+        true => task,
+        false => Task { state: TaskState::Queued, interrupted: true, ..task },
+    }
+}
+
+fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, Error> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {} WHERE t.id = ?1", whole()))?;
+    Ok(statement.query_row([id], read).optional()?)
+}
+
+/// What is kept of the request of a task that has ended. Nobody needs it any more, and it may be large; only where an upload
+/// lies is kept, which goes with its task.
+pub(super) const REQUEST_LEFT: &str = "CASE json_valid(request) WHEN 1 THEN \
+     CASE json_extract(request, '$.add.origin') WHEN 'uploaded' \
+     THEN json_object('upload', json_extract(request, '$.add.file_path')) ELSE '{}' END ELSE '{}' END";
+
+/// Ends a task. One that somebody else has taken over is his to end; only cancelling it is anybody's.
+fn end_one(connection: &Connection, pen: &Pen, end: &TaskEnd, now: Millis) -> Result<bool, Error> {
+    let runner = match end.outcome {
+        Outcome::Cancelled => None,
+        Outcome::Completed(_) | Outcome::Failed { .. } => Some(&pen.instance),
+    };
+    let (state, result, error) = match &end.outcome {
+        Outcome::Completed(result) => ("completed", Some(rows::to_json(result)?), None),
+        Outcome::Failed { code, message } => ("failed", None, Some((code, message))),
+        Outcome::Cancelled => ("cancelled", None, None),
+    };
+    let mut statement = connection.prepare_cached(&format!(
+        "UPDATE tasks SET state = ?2, result = ?3, error_code = ?4, error_message = ?5, ended = ?6, updated = ?6, \
+         request = {REQUEST_LEFT} WHERE id = ?1 AND state IN ('queued', 'running') AND (?7 IS NULL OR runner = ?7)"
+    ))?;
+    let (code, message) = error.unzip();
+    let is_ended = statement.execute(params![end.task, state, result, code, message, now, runner])? > 0;
+    if is_ended {
+        imported::forget(connection, end.task)?;
+    }
+    Ok(is_ended)
+}
+
+fn adopt(connection: &Connection, pen: &Pen, living: &Living) -> Result<Vec<Task>, Error> {
+    let runners = connection
+        .prepare_cached("SELECT DISTINCT runner FROM tasks WHERE state IN ('queued', 'running') AND runner IS NOT ?1")?
+        .query_map([&pen.instance], |row| row.get(0))?
+        .collect::<Result<Vec<Option<String>>, _>>()?;
+    let mut update = connection.prepare_cached(
+        "UPDATE tasks SET state = 'queued', runner = ?2, updated = ?3 \
+         WHERE state IN ('queued', 'running') AND runner IS ?1 RETURNING key, id",
+    )?;
+    let mut adopted = Vec::new();
+    for dead in runners.iter().filter(|runner| !living.has(runner.as_deref())) {
+        let rows = update.query_map(params![dead, pen.instance, rows::now()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for row in rows {
+            adopted.push(row?);
+        }
+    }
+    adopted.sort_unstable();
+    let tasks = adopted.into_iter().map(|(_, id): (u64, TaskId)| find(connection, id));
+    tasks.filter_map(Result::transpose).collect()
+}
+
+/// The columns of [`read`], and where they are.
+fn whole() -> String {
+    columns("t.request", "t.result")
+}
+
+/// The same with something else in the place of what may be large.
+pub(super) fn columns(request: &str, result: &str) -> String {
+    format!(
+        "t.id, b.name, t.owner, t.kind, {request}, t.document, t.filename, t.format, t.size_bytes, t.state, t.step, t.done, \
+         t.total, {result}, t.error_code, t.error_message, t.created, t.started, t.ended, t.updated, t.attempts, t.runner, \
+         t.share FROM tasks AS t JOIN bases AS b ON b.key = t.base"
+    )
+}
+
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
+    let state = match row.get_ref(9)?.as_str()? {
+        "queued" => TaskState::Queued,
+        "running" => TaskState::Running(Progress {
+            step: row.get(10)?,
+            done: row.get(11)?,
+            total: row.get(12)?,
+            share: row.get(22)?,
+        }),
+        "completed" => TaskState::Completed(rows::json(row, 13)?),
+        "failed" => TaskState::Failed { code: row.get(14)?, message: row.get(15)? },
+        "cancelled" => TaskState::Cancelled,
+        other => return Err(rusqlite::Error::InvalidColumnType(9, other.to_owned(), rusqlite::types::Type::Text)),
+    };
+    Ok(Task {
+        id: row.get(0)?,
+        base: row.get(1)?,
+        owner: row.get(2)?,
+        kind: row.get(3)?,
+        request: rows::json(row, 4)?,
+        document: row.get(5)?,
+        filename: row.get(6)?,
+        format: row.get(7)?,
+        size_bytes: row.get(8)?,
+        state,
+        created: row.get(16)?,
+        started: row.get(17)?,
+        ended: row.get(18)?,
+        updated: row.get(19)?,
+        attempts: row.get(20)?,
+        runner: row.get(21)?,
+        interrupted: false,
+    })
+}

@@ -1,0 +1,191 @@
+//! What is remembered of the files of watched folders.
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::{Store, rows};
+use crate::knowledge::document::{BaseName, DocumentId, Origin};
+use crate::knowledge::store::{Error, Look, Place, Standing, Turn, Watched};
+use crate::knowledge::task::TaskId;
+
+impl Store {
+    /// The files of watched folders that are remembered for a base.
+    pub async fn watched(&self, base: &BaseName) -> Result<Vec<Watched>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| {
+            let mut statement = transaction
+                .prepare_cached(&format!("SELECT {WATCHED} JOIN bases AS b ON b.key = w.base WHERE b.name = ?1"))?;
+            let rows = statement.query_map([base], read)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// Documents of watched folders whose files nobody remembers, as after a repair or from an older version: as files that
+    /// are settled. How those looked is not known, nor the device, which is 0.
+    pub async fn unremembered(&self, base: &BaseName) -> Result<Vec<Watched>, Error> {
+        let base = base.clone();
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(
+                "SELECT d.path, d.size_bytes, d.id FROM documents AS d JOIN bases AS b ON b.key = d.base \
+                 WHERE b.name = ?1 AND d.origin = ?2 AND d.path IS NOT NULL \
+                 AND NOT EXISTS (SELECT 1 FROM watched AS w WHERE w.base = d.base AND w.path = d.path)",
+            )?;
+            let rows = statement.query_map((base, Origin::Watched), |row| {
+                Ok(Watched {
+                    path: row.get(0)?,
+                    look: Look { modified: None, size: row.get(1)? },
+                    device: 0,
+                    inode: 0,
+                    changed: None,
+                    standing: Standing::Settled(Some(row.get(2)?)),
+                })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// Changes rows. Tells which: the others were changed by somebody else, and are left so.
+    pub async fn turn_watched(&self, base: &BaseName, turns: Vec<Turn>) -> Result<Vec<bool>, Error> {
+        let base = base.clone();
+        self.write(move |transaction, _| {
+            let base = rows::known_base(transaction, &base, rows::now())?;
+            turns.iter().map(|one| turn(transaction, base, one)).collect()
+        })
+        .await
+    }
+
+    /// Forgets files that are gone.
+    pub async fn forget_watched(&self, base: &BaseName, paths: Vec<String>) -> Result<(), Error> {
+        let base = base.clone();
+        self.write(move |transaction, _| {
+            let Some(base) = rows::base(transaction, &base)? else { return Ok(()) };
+            let mut statement = transaction.prepare_cached("DELETE FROM watched WHERE base = ?1 AND path = ?2")?;
+            for path in paths {
+                statement.execute((base, path))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Has tasks that failed listed no more among the documents: their files are tried again, by other tasks.
+    pub async fn forget_attempts(&self, tasks: Vec<TaskId>) -> Result<(), Error> {
+        self.write(move |transaction, _| {
+            let mut statement =
+                transaction.prepare_cached("UPDATE tasks SET document = NULL WHERE id = ?1 AND state = 'failed'")?;
+            for task in tasks {
+                statement.execute([task])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Which folder a path was, when it last had files in it.
+    pub async fn watched_folder(&self, path: &str) -> Result<Option<Place>, Error> {
+        let path = path.to_owned();
+        self.read(move |transaction| {
+            let mut statement =
+                transaction.prepare_cached("SELECT device, inode FROM watched_folders WHERE path = ?1")?;
+            let read = |row: &Row<'_>| Ok(Place { device: unsigned(row, 0)?, inode: unsigned(row, 1)? });
+            Ok(statement.query_row([path], read).optional()?)
+        })
+        .await
+    }
+
+    pub async fn note_watched_folder(&self, path: &str, place: Place) -> Result<(), Error> {
+        let path = path.to_owned();
+        self.write(move |transaction, _| {
+            let mut statement = transaction
+                .prepare_cached("INSERT OR REPLACE INTO watched_folders (path, device, inode) VALUES (?1, ?2, ?3)")?;
+            statement.execute((path, place.device.cast_signed(), place.inode.cast_signed()))?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// A user wants a base to be empty: what waits does not come before it changes.
+pub(super) fn settle_base(connection: &Connection, base: i64) -> Result<(), Error> {
+    connection
+        .prepare_cached("UPDATE watched SET state = 'settled', task = NULL, document = NULL WHERE base = ?1")?
+        .execute([base])?;
+    Ok(())
+}
+
+/// A user does not want what a task would have brought.
+pub(super) fn settle_task(connection: &Connection, task: TaskId) -> Result<(), Error> {
+    connection
+        .prepare_cached("UPDATE watched SET state = 'settled', task = NULL, document = NULL WHERE task = ?1")?
+        .execute([task])?;
+    Ok(())
+}
+
+/// A document is removed: its files have none any more, and that is no damage.
+pub(super) fn leave_document(connection: &Connection, document: DocumentId) -> Result<(), Error> {
+    connection.prepare_cached("UPDATE watched SET document = NULL WHERE document = ?1")?.execute([document])?;
+    Ok(())
+}
+
+fn turn(connection: &Connection, base: i64, turn: &Turn) -> Result<bool, Error> {
+    let Turn { before, after } = turn;
+    let mut statement = connection.prepare_cached(&format!("SELECT {WATCHED} WHERE w.base = ?1 AND w.path = ?2"))?;
+    let now = statement.query_row((base, &after.path), read).optional()?;
+    if now != *before {
+        return Ok(false);
+    }
+    let (state, task, document) = match after.standing {
+        Standing::Waiting => ("waiting", None, None),
+        Standing::Going(task) => ("going", Some(task), None),
+        Standing::Settled(document) => ("settled", None, document),
+    };
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO watched (base, path, modified, size_bytes, device, inode, changed, state, task, document) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (base, path) DO UPDATE SET \
+         modified = excluded.modified, size_bytes = excluded.size_bytes, device = excluded.device, inode = excluded.inode, \
+         changed = excluded.changed, state = excluded.state, task = excluded.task, document = excluded.document",
+    )?;
+    let Look { modified, size } = after.look;
+    let (device, inode) = (after.device.cast_signed(), after.inode.cast_signed());
+    statement.execute(params![
+        base,
+        after.path,
+        modified,
+        size,
+        device,
+        inode,
+        after.changed,
+        state,
+        task,
+        document
+    ])?;
+    Ok(true)
+}
+
+/// The columns of [`read`], and where they are.
+const WATCHED: &str = "w.path, w.modified, w.size_bytes, w.device, w.inode, w.changed, w.state, w.task, w.document \
+     FROM watched AS w";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Watched> {
+    let standing = match row.get_ref(6)?.as_str()? {
+        "waiting" => Standing::Waiting,
+        "going" => Standing::Going(row.get(7)?),
+        "settled" => Standing::Settled(row.get(8)?),
+        other => return Err(rusqlite::Error::InvalidColumnType(6, other.to_owned(), Type::Text)),
+    };
+    Ok(Watched {
+        path: row.get(0)?,
+        look: Look { modified: row.get(1)?, size: row.get(2)? },
+        device: unsigned(row, 3)?,
+        inode: unsigned(row, 4)?,
+        changed: row.get(5)?,
+        standing,
+    })
+}
+
+/// SQLite has signed numbers only, and these may take all their bits.
+fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(i64::cast_unsigned)
+}
