@@ -198,4 +198,12 @@ mod tests {
         assert!(!unread.is_of_the_document());
         assert!(Error::EmptyFile("a.txt".into()).is_of_the_document());
     }
+
+    #[test]
+    fn a_store_that_cannot_be_had_just_now_says_so_and_may_be_asked_again() {
+        let away = Error::from(store::Error::Away("connection refused".into()));
+        assert_eq!(away.code(), "storage_away");
+        assert!(away.passes() && Error::from(store::Error::Busy).passes());
+        assert!(!Error::from(store::Error::Full).passes());
+    }
 }

@@ -106,4 +106,15 @@ mod tests {
         let started = patience.persistently(|| store.start_task(task)).await;
         assert!(matches!(started, Err(store::Error::Busy)), "{started:?}");
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_waits_for_a_database_that_is_away_and_not_for_a_full_one() {
+        let (stop, far) = (CancellationToken::new(), watch::Sender::new(Far::default()));
+        let patience = Patience { stop: &stop, far: &far };
+        let mut answers = vec![Ok(7), Err(store::Error::Away("connection refused".into())), Err(store::Error::Busy)];
+        let answered = patience.persistently(|| std::future::ready(answers.pop().unwrap())).await;
+        assert_eq!(answered.unwrap(), 7);
+        let refused = patience.persistently(|| std::future::ready(Err::<(), _>(store::Error::Full))).await;
+        assert!(matches!(refused, Err(store::Error::Full)), "{refused:?}");
+    }
 }
