@@ -41,7 +41,7 @@ impl Knowledge {
             Some(removed) => Some(Removal { filename: removed.filename, chunks: removed.chunks }),
             None => task.map(|task| Removal { filename: task.filename.unwrap_or_default(), chunks: 0 }),
         };
-        open.library.catch_up().await?;
+        open.finder.catch_up().await?;
         if removal.is_some() {
             self.documents_changed();
         }
@@ -52,7 +52,7 @@ impl Knowledge {
     pub async fn remove_at(&self, base: &BaseName, id: DocumentId, path: &str) -> Result<(), Error> {
         let open = self.open().await?;
         if open.store.remove_watched_document(base, id, path).await?.is_some() {
-            open.library.catch_up().await?;
+            open.finder.catch_up().await?;
             self.documents_changed();
         }
         Ok(())
@@ -65,7 +65,7 @@ impl Knowledge {
         for task in &cleared.cancelled_tasks {
             open.work.drop_task(*task);
         }
-        open.library.catch_up().await?;
+        open.finder.catch_up().await?;
         self.documents_changed();
         Ok(cleared)
     }

@@ -40,8 +40,9 @@ pub(super) fn read(filters: &Map<String, Value>) -> Result<Option<Filter>, Error
     Ok((!is_empty).then_some(filter))
 }
 
-/// What of a document can be filtered for.
-pub(super) fn facets(format: Format, metadata: &Map<String, Value>) -> Vec<Facet> {
+/// What of a document can be filtered for. A format that nobody knows any more is text.
+pub(super) fn facets(format: &str, metadata: &Map<String, Value>) -> Vec<Facet> {
+    let format = Format::of_extension(format).unwrap_or(Format::Text);
     let mut facets = vec![Facet { key: FORMAT.into(), value: format.as_str().into() }];
     for (key, value) in metadata {
         let key = user_key(key);

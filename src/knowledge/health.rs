@@ -29,7 +29,7 @@ pub struct Part {
 
 impl Knowledge {
     pub fn part(&self) -> Part {
-        Part { documents: self.opened().map(|open| open.library.documents()), impaired: self.impaired() }
+        Part { documents: self.opened().map(|open| open.finder.documents()), impaired: self.impaired() }
     }
 
     fn impaired(&self) -> Option<String> {
@@ -76,7 +76,11 @@ impl Knowledge {
                 (inference.planned(), false)
             }
         };
-        let foreign = self.opened().map_or(0, |open| open.library.foreign(base));
+        let foreign = match self.opened() {
+            // A database that does not tell has been complained about above.
+            Some(open) => open.finder.foreign(base).await.unwrap_or(0),
+            None => 0,
+        };
         if foreign > 0 && model_loaded {
             issues.push(format!(
                 "{foreign} documents have vectors of another embedding model and are found by their words alone; \

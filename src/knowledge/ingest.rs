@@ -22,7 +22,7 @@ use made::{Made, cut};
 
 use super::document::{BaseName, Claim, Document, DocumentId, Origin, Put, Status};
 use super::far::{self, Far};
-use super::library::Library;
+use super::finder::Finder;
 use super::patience::Patience;
 use super::source::{Rules, Source};
 use super::store::Store;
@@ -61,7 +61,7 @@ pub struct Wish {
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'t> {
     pub store: &'t Store,
-    pub library: &'t Library,
+    pub finder: &'t Finder,
     pub base: &'t BaseName,
     /// The id it gets if it is new.
     pub id: DocumentId,
@@ -329,7 +329,7 @@ fn is_plain(format: &str) -> bool {
 impl Target<'_> {
     /// Lets what was stored be found. If that fails it is stored all the same, and every search tries again.
     async fn show(&self) {
-        if let Err(error) = self.library.catch_up().await {
+        if let Err(error) = self.finder.catch_up().await {
             tracing::warn!(%error, "the index could not follow the store; the next search tries again");
         }
     }

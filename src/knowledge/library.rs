@@ -5,6 +5,7 @@
 //! start reads it instead of making it anew; they are a convenience, and whatever is wrong with them is made anew.
 
 mod files;
+mod find;
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,12 +17,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use corbie_extract::Format;
 use corbie_index::{Change, Chunk, Document, Index, LiveDocument, Snapshot};
 use tokio::sync::Mutex;
 
 use super::document::BaseName;
-use super::filter;
+use super::filter::facets;
+use super::finder::Held;
+use super::named::Named;
 use super::store::sqlite::{self, ChangeKind, Changes, LoadedDocument, Store};
 use super::{Error, blocking};
 use crate::locked::locked;
@@ -55,18 +57,6 @@ struct Shared {
 const BATCH: usize = 32;
 /// How long words of a removed document may stay in a file that is too large to be written anew at once.
 const LONGEST_OWED: Duration = Duration::from_secs(300);
-/// The most bytes of a document's name and title that its chunks are found by: they are repeated with each.
-const LONGEST_NAME: usize = 1024;
-
-/// How much one base holds, as far as it can be found.
-#[derive(Debug, Clone)]
-pub struct Held {
-    pub base: BaseName,
-    pub documents: usize,
-    pub chunks: usize,
-    /// Bytes that its index takes.
-    pub memory: usize,
-}
 
 impl Library {
     /// Reads what was kept, and makes what is missing.
@@ -109,8 +99,8 @@ impl Library {
     }
 
     /// How many documents of a base have vectors of another model than the one in use.
-    pub fn foreign(&self, base: &BaseName) -> usize {
-        locked(&self.0.foreign).values().filter(|of| *of == base).count()
+    pub async fn foreign(&self, base: &BaseName) -> Result<usize, Error> {
+        Ok(locked(&self.0.foreign).values().filter(|of| *of == base).count())
     }
 
     /// How many documents all bases have together.
@@ -213,7 +203,7 @@ impl Library {
             if document.model != shared.model {
                 foreign.insert(document.key, document.base.clone());
             }
-            let facets = filter::facets(format_of(&document.format), &document.metadata);
+            let facets = facets(&document.format, &document.metadata);
             let sqlite::LiveDocument { base, key, date_added, chunks, .. } = document;
             by_base.entry(base).or_default().push(LiveDocument { key, added: date_added, facets, chunks });
         }
@@ -353,22 +343,16 @@ impl Step {
 fn indexed(loaded: LoadedDocument, model: &str) -> (BaseName, Document, bool) {
     let about = loaded.about;
     let is_foreign = about.model != model;
-    let facets = filter::facets(format_of(&about.format), &about.metadata);
-    let named =
-        [Some(about.filename.as_str()), about.title.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let named = &named[..named.floor_char_boundary(LONGEST_NAME)];
+    let facets = facets(&about.format, &about.metadata);
+    let named = Named::of(&about.filename, about.title.as_deref());
     let chunks = loaded.chunks.into_iter().map(|chunk| Chunk {
         key: chunk.key,
-        context: if chunk.path.is_empty() { named.to_owned() } else { format!("{named} {}", chunk.path.join(" ")) },
+        context: named.context(&chunk.path),
         text: chunk.text,
         vectors: if is_foreign { Vec::new() } else { chunk.vectors },
     });
     let document = Document { key: about.key, added: about.date_added, facets, chunks: chunks.collect() };
     (about.base, document, is_foreign)
-}
-
-fn format_of(name: &str) -> Format {
-    Format::of_extension(name).unwrap_or(Format::Text)
 }
 
 #[cfg(test)]

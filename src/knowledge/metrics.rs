@@ -1,9 +1,9 @@
-//! How much there is and how much waits, for operators. Read from memory: nothing is asked of the store.
+//! How much there is and how much waits, for operators. Read from memory: nobody waits for the store.
 
 use prometheus_client::registry::Registry;
 
 use super::Knowledge;
-use super::library::Held;
+use super::finder::Held;
 use crate::gauges::{self, Sample};
 
 /// Bases beyond these are in the totals alone: labels must not pile up.
@@ -46,6 +46,6 @@ impl Knowledge {
 
     /// What each base holds, largest first.
     fn held(&self) -> Vec<Held> {
-        self.opened().map(|open| open.library.held()).unwrap_or_default()
+        self.opened().map(|open| open.finder.held()).unwrap_or_default()
     }
 }

@@ -1,8 +1,8 @@
 //! The knowledge base: documents that are kept, searched and asked.
 //!
 //! [`Knowledge`] is the whole of it for one process. It is opened when it is first needed, and a store that cannot be
-//! opened fails the calls that need it and nothing else. `store` is the truth; `library` makes it searchable and
-//! follows it; `work` are the tasks that add to it, and `ingest` is what they do with one file.
+//! opened fails the calls that need it and nothing else. `store` is the truth; `finder` finds what is in it; `kept`
+//! opens both; `work` are the tasks that add to it, and `ingest` is what they do with one file.
 
 mod change;
 pub mod date;
@@ -11,14 +11,17 @@ mod error;
 mod estimate;
 pub mod far;
 mod filter;
+mod finder;
 mod folder;
 mod follow;
 pub mod grounding;
 mod health;
 pub mod ingest;
+pub(crate) mod kept;
 mod library;
 pub mod local;
 mod metrics;
+mod named;
 pub mod patience;
 pub mod resources;
 pub mod search;
@@ -42,7 +45,6 @@ use std::time::Duration;
 
 use corbie_mcp::{Event, Server};
 use futures_util::future::BoxFuture;
-use sha2::{Digest, Sha256};
 use tokio::sync::{OnceCell, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -57,11 +59,12 @@ use crate::locked::locked;
 use crate::supervised::{Name, supervised_until};
 use crate::workers::Pool;
 pub use error::{Error, more_formats};
+use finder::Finder;
 use ingest::Reader;
-use library::Library;
+use kept::Kept;
 use source::{Checks, Facts, Rules};
 use steady::Steady;
-use store::{Store, sqlite};
+use store::Store;
 use work::Work;
 
 /// The knowledge base of one process. Cheap to clone; all clones are the same.
@@ -91,10 +94,10 @@ struct Shared {
 }
 
 /// What there is once the store is open.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Open {
     pub store: Store,
-    pub library: Library,
+    pub finder: Finder,
     pub work: Work,
     pub storage: PathBuf,
 }
@@ -201,7 +204,7 @@ impl Knowledge {
 
     /// Opens a store that is there, so that what was left behind goes on; one that is not there can wait.
     pub async fn resume(self) {
-        let there = self.storage().is_ok_and(|storage| sqlite::Store::exists(&storage));
+        let there = kept::is_there(&self.0.settings);
         if (there || !self.0.settings.watch.is_empty())
             && let Err(error) = self.open().await
         {
@@ -224,32 +227,7 @@ impl Knowledge {
 
     async fn begin_unboxed(&self) -> Result<Open, Error> {
         let shared = &*self.0;
-        let storage = self.storage()?;
-        let options =
-            store::Options { max_tasks: shared.settings.max_waiting_tasks as u64, ..store::Options::default() };
-        let folder = storage.clone();
-        let store = blocking(move || {
-            let store = sqlite::Store::open(&folder, options)?;
-            private_folder(&folder.join(UPLOADS)).map_err(|error| Error::Storage {
-                code: "storage_unavailable",
-                message: format!("no folder for uploads can be made: {error}"),
-            })?;
-            Ok::<_, Error>(store)
-        })
-        .await??;
-        // Without a model, what is there is found by its words; what was made with one waits for it.
-        let (model, dimension) = match shared.inference.shape().await {
-            Ok((model, dimension)) => (model.to_string(), dimension),
-            Err(error) => {
-                tracing::error!(%error, "the embedding model cannot be used; documents are found by their words alone");
-                (format!("without {}", shared.inference.planned()), 0)
-            }
-        };
-        // A restored store numbers its chunks anew, and vectors of another model say nothing: what was derived from either is
-        // of no use.
-        let made_for = Sha256::digest(format!("{} {model}", store.history()));
-        let index = shared.settings.index(&storage).join(hex(&made_for[..8]));
-        let library = Library::open(store.clone(), index, model, dimension).await?;
+        let kept = Kept::open(&shared.settings, self.storage()?, &shared.inference).await?;
         let reader = Reader {
             pool: shared.pool.clone(),
             inference: shared.inference.clone(),
@@ -263,21 +241,23 @@ impl Knowledge {
             folders: Rules::new(&shared.settings.allowed_roots, shared.settings.max_file_bytes()),
         };
         let together = shared.settings.max_concurrent_tasks;
-        let store = Store::from(store);
-        let work = Work::new(reader, store.clone(), library.clone(), storage.clone(), together, shared.stop.clone());
+        let work = Work::new(reader, kept.clone(), together, shared.stop.clone());
         if !shared.leaves_tasks.load(Ordering::Relaxed) {
             work.adopt().await?;
         }
         let running = work.clone();
         shared.going.spawn(supervised_until(shared.stop.clone(), Name("tasks"), move || running.clone().run()));
-        let (knowledge, care) = (self.clone(), (store.clone(), library.clone(), work.clone(), storage.clone()));
+        let Kept { store, finder, storage } = kept;
+        let open = Open { store, finder, work, storage };
+        let (knowledge, care) = (self.clone(), open.clone());
         let look_after = move || knowledge.clone().look_after(care.clone());
         shared.going.spawn(supervised_until(shared.stop.clone(), Name("looking after"), look_after));
-        Ok(Open { store, library, work, storage })
+        Ok(open)
     }
 
     /// What is done now and then for as long as the process lives.
-    async fn look_after(self, (store, library, work, storage): (Store, Library, Work, PathBuf)) {
+    async fn look_after(self, open: Open) {
+        let Open { store, finder, work, storage } = open;
         let keep = self.0.settings.keep_tasks.get().max(Duration::from_secs(3600));
         let mut clock = Steady::new();
         for look in 1u32.. {
@@ -293,7 +273,7 @@ impl Knowledge {
                     if !self.0.leaves_tasks.load(Ordering::Relaxed) {
                         work.adopt().await?;
                     }
-                    library.catch_up().await?;
+                    finder.catch_up().await?;
                 }
                 if look % PRUNE_EVERY == 1 {
                     // Bounds of number hold whatever the clock says.
@@ -312,12 +292,12 @@ impl Knowledge {
                 tracing::debug!(%error, "the store could not be looked at");
             }
             if look.is_multiple_of(ADOPT_EVERY)
-                && let Err(error) = library.save().await
+                && let Err(error) = finder.save().await
             {
                 tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
             }
         }
-        if let Err(error) = library.save().await {
+        if let Err(error) = finder.save().await {
             tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
         }
     }
@@ -330,7 +310,7 @@ impl Knowledge {
         let done = async {
             if let Some(open) = self.opened() {
                 open.work.finished().await;
-                if let Err(error) = open.library.save().await {
+                if let Err(error) = open.finder.save().await {
                     tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
                 }
             }

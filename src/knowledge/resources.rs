@@ -28,7 +28,7 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder 
     let (counting, listing) = (knowledge.clone(), knowledge.clone());
     let (documents, chunks, prompting) = (knowledge.clone(), knowledge.clone(), knowledge.clone());
     let lister = ResourceLister::new(
-        move || counting.opened().map_or(0, |open| open.library.documents()),
+        move || counting.opened().map_or(0, |open| open.finder.documents()),
         move |context: Context, wanted| {
             let knowledge = listing.clone();
             async move {

@@ -1,15 +1,14 @@
 //! Finding passages (K-50 to K-60).
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use corbie_index::{Filter, Mode, Query, Snapshot};
+use corbie_index::Filter;
 use corbie_infer::Purpose;
 use tracing::Instrument;
 use tracing::field::Empty;
 
 use super::document::{BaseName, FoundChunk};
-use super::{Error, Knowledge, blocking};
+use super::{Error, Knowledge};
 use crate::telemetry::FOR_COLLECTORS;
 
 /// What is looked for.
@@ -30,9 +29,6 @@ pub struct Passage {
     /// From 0 to 1.
     pub relevance: f32,
 }
-
-/// More vectors than this are searched aside, so that nobody else waits.
-const QUICK: usize = 20_000;
 
 /// So often is looked where chunks change meanwhile.
 const LOOKS: usize = 2;
@@ -55,8 +51,9 @@ impl Knowledge {
 
     async fn passages(&self, question: Question) -> Result<Vec<Passage>, Error> {
         let open = self.open().await?;
-        let snapshot = open.library.base(&question.base).await?.filter(|snapshot| snapshot.documents() > 0);
-        let Some(snapshot) = snapshot else { return Err(Error::Empty) };
+        if open.finder.is_empty(&question.base).await? {
+            return Err(Error::Empty);
+        }
         // Without vectors, words still find something.
         let vector = match self.inference().embed(vec![question.query.clone()], Purpose::Query).await {
             Ok(embedded) => embedded.into_iter().next().map(|embedding| embedding.vector),
@@ -65,49 +62,20 @@ impl Knowledge {
                 None
             }
         };
-        let (mut snapshot, mut looked) = (snapshot, 0);
+        let mut looked = 0;
         let (relevances, chunks) = loop {
-            let relevances = self.find_in(&snapshot, &question, vector.as_deref()).await?;
+            let relevances = open.finder.find(&question, vector.as_deref()).await?;
             let keys: Vec<u64> = relevances.iter().map(|(key, _)| *key).collect();
             let chunks = open.store.chunks(&keys).await?;
             looked += 1;
-            // What is missing was removed meanwhile, or has other keys now, which the index has to hear of.
+            // What is missing was removed meanwhile, or has other keys now, which the finder has to hear of.
             if chunks.len() == keys.len() || looked == LOOKS {
                 break (relevances.into_iter().collect::<HashMap<u64, f32>>(), chunks);
             }
-            open.library.catch_up().await?;
-            let Some(newer) = open.library.base(&question.base).await? else { return Ok(Vec::new()) };
-            snapshot = newer;
+            open.finder.catch_up().await?;
         };
         let passage =
             |chunk: FoundChunk| Passage { relevance: relevances.get(&chunk.key).copied().unwrap_or(0.0), chunk };
         Ok(chunks.into_iter().map(passage).collect())
     }
-
-    async fn find_in(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        question: &Question,
-        vector: Option<&[f32]>,
-    ) -> Result<Vec<(u64, f32)>, Error> {
-        if snapshot.vectors() <= QUICK {
-            return Ok(find(snapshot, question, vector));
-        }
-        let (snapshot, question, vector) = (snapshot.clone(), question.clone(), vector.map(<[f32]>::to_vec));
-        blocking(move || find(&snapshot, &question, vector.as_deref())).await
-    }
-}
-
-/// Keys of chunks with their relevance.
-fn find(snapshot: &Arc<Snapshot>, question: &Question, vector: Option<&[f32]>) -> Vec<(u64, f32)> {
-    let hits = snapshot.search(&Query {
-        text: &question.query,
-        vector,
-        filter: question.filter.as_ref(),
-        top: question.top,
-        mode: Mode::Hybrid,
-    });
-    // Compared as it is shown: whoever asks for no less than what was shown gets that.
-    let shown = hits.into_iter().map(|hit| (hit.chunk, (hit.relevance * 1e4).round() / 1e4));
-    shown.filter(|(_, relevance)| *relevance > 0.0 && *relevance >= question.least).collect()
 }

@@ -146,12 +146,12 @@ pub(super) fn storage(loaded: &Loaded) -> Result<PathBuf, Failure> {
     }
 }
 
-pub(super) fn is_there(storage: &Path) -> bool {
+fn is_there(storage: &Path) -> bool {
     Store::exists(storage)
 }
 
 /// The store itself, without the work on it that others have left behind.
-pub(super) async fn open(loaded: &Loaded) -> Result<Store, Box<dyn std::error::Error>> {
+async fn open(loaded: &Loaded) -> Result<Store, Box<dyn std::error::Error>> {
     let folder = storage(loaded)?;
     Ok(tokio::task::spawn_blocking(move || Store::open(&folder, Options::default())).await??)
 }

@@ -17,6 +17,8 @@ use crate::cli::{End, one_line};
 use crate::config::Loaded;
 use crate::knowledge::date;
 use crate::knowledge::document::BaseName;
+use crate::knowledge::kept;
+use crate::knowledge::store::Store;
 use crate::knowledge::task::{Task, TaskState};
 
 #[derive(Debug, Args)]
@@ -60,8 +62,8 @@ pub(super) async fn run(command: &Tasks, loaded: &Loaded, out: &mut dyn Write) -
     match &command.command {
         Some(Command::Cancel { id, json }) => cancel(id, *json, loaded, out).await,
         None => {
-            let tasks = match keep::is_there(&storage) {
-                true => keep::open(loaded).await?.tasks(command.knowledge_base.as_ref(), command.limit).await?,
+            let tasks = match kept::is_there(&loaded.config.knowledge) {
+                true => store(loaded).await?.tasks(command.knowledge_base.as_ref(), command.limit).await?,
                 false => Vec::new(),
             };
             let server = peer::server(&storage).await;
@@ -78,11 +80,15 @@ pub(super) async fn run(command: &Tasks, loaded: &Loaded, out: &mut dyn Write) -
     }
 }
 
+/// The store itself, without the work on it that others have left behind.
+async fn store(loaded: &Loaded) -> Result<Store, Box<dyn std::error::Error>> {
+    Ok(kept::store(&loaded.config.knowledge, &keep::storage(loaded)?).await?)
+}
+
 /// Whoever runs it looks whether it still may, and nothing is written for a task that is cancelled.
 async fn cancel(beginning: &str, json: bool, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let storage = keep::storage(loaded)?;
-    let store = match keep::is_there(&storage) {
-        true => Some(keep::open(loaded).await?),
+    let store = match kept::is_there(&loaded.config.knowledge) {
+        true => Some(store(loaded).await?),
         false => None,
     };
     let tasks = match &store {

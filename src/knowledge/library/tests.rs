@@ -208,16 +208,16 @@ async fn documents_of_another_model_are_counted_in_their_own_base() {
     let (one, other): (BaseName, BaseName) = ("one".parse().unwrap(), "other".parse().unwrap());
     place.put("one", "a.txt", "the heron stays", "another").await;
     let library = place.library().await;
-    let counted = || (library.foreign(&one), library.foreign(&other));
-    assert_eq!(counted(), (1, 0));
+    let counted = async || (library.foreign(&one).await.unwrap(), library.foreign(&other).await.unwrap());
+    assert_eq!(counted().await, (1, 0));
     let id = place.put("other", "b.txt", "the quagga sleeps", "another").await;
     place.put("other", "c.txt", "the zyzzyva whispers", MODEL).await;
     library.catch_up().await.unwrap();
-    assert_eq!(counted(), (1, 1));
+    assert_eq!(counted().await, (1, 1));
     place.store.clear(&one).await.unwrap();
     library.catch_up().await.unwrap();
-    assert_eq!(counted(), (0, 1));
+    assert_eq!(counted().await, (0, 1));
     place.store.remove_document(&other, id).await.unwrap();
     library.catch_up().await.unwrap();
-    assert_eq!(counted(), (0, 0));
+    assert_eq!(counted().await, (0, 0));
 }

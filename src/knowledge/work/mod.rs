@@ -25,8 +25,9 @@ use queue::Queue;
 use super::document::{BaseName, DocumentId};
 use super::estimate::{Estimates, Guess};
 use super::far::Far;
+use super::finder::Finder;
 use super::ingest::Reader;
-use super::library::Library;
+use super::kept::Kept;
 use super::store::Store;
 use super::task::{NewTask, Progress, TaskEnd, TaskId, TaskState};
 use super::{Error, blocking, source};
@@ -40,7 +41,7 @@ pub struct Work(Arc<Shared>);
 struct Shared {
     reader: Reader,
     store: Store,
-    library: Library,
+    finder: Finder,
     /// Where uploads lie.
     storage: PathBuf,
     queue: Mutex<Queue>,
@@ -60,19 +61,12 @@ const ATTEMPTS: u32 = 3;
 const NOTED: Duration = Duration::from_secs(1);
 
 impl Work {
-    pub fn new(
-        reader: Reader,
-        store: Store,
-        library: Library,
-        storage: PathBuf,
-        together: usize,
-        stop: CancellationToken,
-    ) -> Work {
+    pub fn new(reader: Reader, kept: Kept, together: usize, stop: CancellationToken) -> Work {
         Work(Arc::new(Shared {
             reader,
-            store,
-            library,
-            storage,
+            store: kept.store,
+            finder: kept.finder,
+            storage: kept.storage,
             queue: Mutex::default(),
             news: Notify::new(),
             room: Arc::new(Semaphore::new(together)),

@@ -133,7 +133,7 @@ impl Work {
         let (wish, ends) = job.request.wish(&path);
         let target = Target {
             store: &self.0.store,
-            library: &self.0.library,
+            finder: &self.0.finder,
             base: &job.base,
             id: if ends { job.document } else { DocumentId::random() },
             task: job.id,

@@ -41,7 +41,7 @@ pub(super) async fn compare(config: &Config, store: &Store) -> Result<Compared, 
 async fn amounts(config: &Config, bases: &[BaseName]) -> Result<Vec<Amounts>, Box<dyn std::error::Error>> {
     let app = app::build(config)?;
     let Some(knowledge) = &app.knowledge else { return Ok(Vec::new()) };
-    let library = &knowledge.open().await?.library;
+    let Some(library) = knowledge.open().await?.finder.library() else { return Ok(Vec::new()) };
     let mut amounts = Vec::new();
     for base in bases {
         let snapshot = library.base(base).await?;
