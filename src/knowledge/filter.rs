@@ -148,7 +148,7 @@ mod tests {
     /// Whether a document with these metadata has every facet asked for.
     fn matches(asked: Value, metadata: Value) -> bool {
         let Some(filter) = filter(asked).expect("valid") else { return true };
-        let facets = facets(Format::Pdf, metadata.as_object().expect("an object"));
+        let facets = facets("pdf", metadata.as_object().expect("an object"));
         let has = |key: &String, value: &String| facets.iter().any(|facet| facet.key == *key && facet.value == *value);
         filter.all.iter().all(|(key, values)| values.iter().any(|value| has(key, value)))
     }
