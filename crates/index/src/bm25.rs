@@ -1,32 +1,20 @@
 //! Search by words: BM25 over packed lists.
 //!
-//! How rare a word is and how long chunks are on average is summed over all segments and without removed chunks: a
-//! document that was removed leaves no trace in the scores of others.
-//!
 //! Chunks are scored a window at a time, so that the sums stay in the nearest cache. Words that cannot lift a chunk
 //! above the bar by themselves are read only where others have come close to it. A query reads less than two bytes for
 //! each chunk that has one of its words, which is little beside what vectors take: memory is not what bounds it.
 
 use crate::bitmap::Bitmap;
-use crate::fuse;
 use crate::postings::{Cursor, List};
 use crate::terms::Term;
 use crate::top::{Found, Top};
-use crate::words::{TEXT, Words};
+use crate::weight::{K1, Norm, Weight, Weights};
+use crate::words::Words;
 
-/// How soon more of the same word stops to count.
-const K1: f32 = 1.2;
-/// How much long chunks count less.
-const B: f32 = 0.75;
 /// Chunks scored at once: their sums are 32 KiB.
 const WINDOW: usize = 4096;
-/// Words of a query that are told apart in [`Found::matched`].
-const TOLD_APART: usize = 32;
 /// Where fewer than one in this many chunks are allowed, they are looked up one by one.
 const SELECTIVE: usize = 32;
-
-/// What a word counts that was probably meant, beside one that was said.
-const GUESS: f32 = 0.9;
 
 /// A part of the index, as far as words go.
 #[derive(Debug, Clone, Copy)]
@@ -42,27 +30,10 @@ pub(crate) struct View<'a> {
 #[derive(Debug)]
 pub(crate) struct Weighed<'a> {
     views: &'a [View<'a>],
-    groups: Vec<Group<'a>>,
-    /// What all words of the query weigh together, apart from extra ones.
-    mass: f32,
+    /// Lists of each word's forms, in the order of `weights`: number of the part, list.
+    lists: Vec<Vec<(u32, List<'a>)>>,
+    pub(crate) weights: Weights,
     norm: Norm,
-}
-
-#[derive(Debug)]
-struct Group<'a> {
-    weight: f32,
-    /// How rare it is; 0 for extra words.
-    mass: f32,
-    /// What of that a chunk is given that has it.
-    worth: f32,
-    /// Lists of its forms: number of the part, list.
-    lists: Vec<(u32, List<'a>)>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Norm {
-    base: f32,
-    slope: f32,
 }
 
 struct Reader<'a> {
@@ -78,52 +49,21 @@ struct Reader<'a> {
 impl<'a> Weighed<'a> {
     /// `chunks` and `length` are those of all parts together, without removed chunks.
     pub(crate) fn new(views: &'a [View<'a>], terms: &[Term], chunks: usize, length: u64) -> Weighed<'a> {
-        let mut groups: Vec<Group> = terms
-            .iter()
-            .map(|term| {
-                let mut lists = Vec::new();
-                let mut having = 0;
-                for (part, view) in views.iter().enumerate() {
-                    for form in &term.forms {
-                        if let Some(list) = view.words.dictionary.find(form.as_bytes()) {
-                            having += list.len - count_among(list, view.dead);
-                            lists.push((part as u32, list));
-                        }
+        let words = terms.iter().map(|term| {
+            let mut lists = Vec::new();
+            let mut having = 0;
+            for (part, view) in views.iter().enumerate() {
+                for form in &term.forms {
+                    if let Some(list) = view.words.dictionary.find(form.as_bytes()) {
+                        having += list.len - count_among(list, view.dead);
+                        lists.push((part as u32, list));
                     }
                 }
-                let rarity = rarity(chunks, having);
-                let trust = if term.is_guess { GUESS } else { 1.0 };
-                let weight = rarity * (1.0 + (term.count as f32).ln()) * trust;
-                let mass = if term.is_extra { 0.0 } else { fuse::mass(chunks, having) };
-                Group { weight, mass, worth: mass * trust, lists }
-            })
-            .collect();
-        groups.sort_by(|a, b| b.mass.total_cmp(&a.mass));
-        let mass = groups.iter().take(TOLD_APART).map(|group| group.mass).sum();
-        let average = if chunks == 0 { 1.0 } else { (length as f32 / chunks as f32).max(1.0) };
-        // Counts are in halves, and so is what they are compared with.
-        let norm = Norm { base: TEXT as f32 * K1 * (1.0 - B), slope: TEXT as f32 * K1 * B / average };
-        Weighed { views, groups, mass, norm }
-    }
-
-    /// What a chunk would score that had nothing but the query's words, over and over.
-    pub(crate) fn most(&self) -> f32 {
-        let words = self.groups.iter().filter(|group| group.mass > 0.0);
-        words.map(|group| group.weight).sum::<f32>() * (K1 + 1.0)
-    }
-
-    /// How many words the query has.
-    pub(crate) fn count(&self) -> usize {
-        self.groups.len()
-    }
-
-    /// Which share of the query, weighed by rarity, these words are.
-    pub(crate) fn share(&self, matched: u32) -> f32 {
-        if self.mass <= 0.0 {
-            return 0.0;
-        }
-        let groups = self.groups.iter().take(TOLD_APART).enumerate();
-        groups.filter(|(at, _)| matched >> at & 1 == 1).map(|(_, group)| group.worth).sum::<f32>() / self.mass
+            }
+            (Weight::new(term, chunks, having), lists)
+        });
+        let (weights, lists) = Weights::sort(words.collect());
+        Weighed { views, lists, weights, norm: Norm::new(chunks, length) }
     }
 
     /// The `depth` best chunks, best first.
@@ -165,16 +105,16 @@ impl<'a> Weighed<'a> {
     }
 
     fn readers(&self, part: usize) -> Vec<Reader<'a>> {
-        let groups = self.groups.iter().enumerate();
-        groups
-            .flat_map(|(at, group)| {
-                let bit = if at < TOLD_APART { 1 << at } else { 0 };
-                group.lists.iter().filter(move |(of, _)| *of as usize == part).map(move |(_, list)| Reader {
+        let words = self.lists.iter().enumerate();
+        words
+            .flat_map(|(word, lists)| {
+                let (weight, bit) = (self.weights.weight(word), self.weights.bit(word));
+                lists.iter().filter(move |(of, _)| *of as usize == part).map(move |(_, list)| Reader {
                     cursor: Cursor::new(*list),
-                    weight: group.weight,
+                    weight,
                     bit,
                     // A little more than it is, for what rounding does to sums.
-                    bound: 1.0001 * group.weight * self.norm.bound(*list),
+                    bound: 1.0001 * weight * bound(self.norm, *list),
                 })
             })
             .collect()
@@ -265,27 +205,11 @@ fn count_among(list: List, chunks: &[u32]) -> usize {
     count
 }
 
-/// How much it says that a chunk has a word which `having` of all chunks have.
-fn rarity(chunks: usize, having: usize) -> f32 {
-    let (chunks, having) = (chunks as f32, having.min(chunks) as f32);
-    (1.0 + (chunks - having + 0.5) / (having + 0.5)).ln()
-}
-
-// === impl Norm ===
-
-impl Norm {
-    /// What a word counts that a chunk has this often.
-    fn count(self, count: u32, length: u16) -> f32 {
-        let count = count as f32;
-        count * (K1 + 1.0) / (count + self.base + self.slope * f32::from(length))
+/// The most that a list adds to any chunk, without its weight.
+fn bound(norm: Norm, list: List) -> f32 {
+    if list.blocks() < 2 {
+        return K1 + 1.0;
     }
-
-    /// The most that a list adds to any chunk, without its weight.
-    fn bound(self, list: List) -> f32 {
-        if list.blocks() < 2 {
-            return K1 + 1.0;
-        }
-        let headers = (0..list.blocks()).filter_map(|block| list.header(block));
-        headers.map(|header| self.count(u32::from(header.most), header.shortest)).fold(0.0, f32::max)
-    }
+    let headers = (0..list.blocks()).filter_map(|block| list.header(block));
+    headers.map(|header| norm.count(u32::from(header.most), header.shortest)).fold(0.0, f32::max)
 }

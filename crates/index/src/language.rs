@@ -79,6 +79,19 @@ impl Language {
         Language::known(whatlang::detect_lang(text)?)
     }
 
+    /// Languages and their shares, the most frequent first, of how many chunks are in the language of each number.
+    pub(crate) fn shares(counted: impl Iterator<Item = (u8, u64)>) -> Vec<(Language, f32)> {
+        let counted: Vec<(Language, u64)> = counted
+            .filter(|(_, count)| *count > 0)
+            .filter_map(|(number, count)| Some((Language::numbered(number)?, count)))
+            .collect();
+        let all: u64 = counted.iter().map(|(_, count)| count).sum();
+        let mut shares: Vec<(Language, f32)> =
+            counted.into_iter().map(|(language, count)| (language, count as f32 / all as f32)).collect();
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        shares
+    }
+
     pub(crate) fn stem(self, word: &str) -> Cow<'_, str> {
         Stemmer::new(TABLE[usize::from(self.0)].1).stem(word)
     }

@@ -8,6 +8,7 @@
 
 mod bitmap;
 mod bm25;
+mod candidate;
 mod change;
 mod dictionary;
 mod file;
@@ -33,6 +34,7 @@ mod tidy;
 mod tokens;
 mod top;
 mod vectors;
+mod weight;
 mod words;
 
 pub use change::{Change, Chunk, Document, Facet, LiveDocument};

@@ -2,7 +2,6 @@
 
 use crate::bitmap::Bitmap;
 use crate::change::Document;
-use crate::language::Language;
 use crate::vectors::Vectors;
 use crate::words::{self, Words};
 use std::fmt;
@@ -45,13 +44,8 @@ impl Segment {
         let mut chunks = Vec::new();
         let mut starts = vec![0];
         for document in documents {
-            let languages: Vec<Option<Language>> =
-                document.chunks.iter().map(|chunk| Language::of(&chunk.text)).collect();
-            let usual = most_frequent(&languages);
-            for (chunk, language) in document.chunks.iter().zip(languages) {
-                // A table or a heading is in the language of the text around it.
-                let language = language.or(usual).or_else(|| Language::fallback(&chunk.text));
-                words.push(&chunk.text, &chunk.context, language);
+            words.read(document);
+            for chunk in &document.chunks {
                 vectors.push(&chunk.vectors);
                 chunks.push(chunk.key);
             }
@@ -123,14 +117,6 @@ impl Segment {
         let keys = self.documents.len() * 12 + self.chunks.len() * 16;
         keys + self.words.bytes() + self.vectors.bytes()
     }
-}
-
-fn most_frequent(languages: &[Option<Language>]) -> Option<Language> {
-    let mut counts = [0_u32; crate::language::LANGUAGES];
-    languages.iter().flatten().for_each(|language| counts[usize::from(language.number())] += 1);
-    let (number, count) =
-        counts.iter().enumerate().max_by_key(|(number, count)| (**count, std::cmp::Reverse(*number)))?;
-    if *count > 0 { Language::numbered(number as u8) } else { None }
 }
 
 /// A hash that stays the same for ever: it names files.

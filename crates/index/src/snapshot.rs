@@ -2,16 +2,15 @@
 
 use crate::bitmap::Bitmap;
 use crate::bm25::Weighed;
-use crate::fuse::{depth, fuse, pool, promise};
+use crate::candidate::{self, Candidate};
+use crate::fuse::depth;
 use crate::language::Language;
 use crate::part::{Part, Sums};
 use crate::query::{Hit, Mode, Query};
-use crate::relevance::{Evidence, settle};
-use crate::top::Found;
+use crate::relevance::Evidence;
 use crate::vectors::Direction;
 use crate::words::Words;
 use crate::{bm25, spelling, terms, vectors};
-use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
@@ -21,15 +20,8 @@ pub struct Snapshot {
     dimension: usize,
 }
 
-/// A chunk that either search has found.
-struct Candidate {
-    part: u32,
-    chunk: u32,
-    key: u64,
-    /// What it is sorted by.
-    score: f32,
-    evidence: Evidence,
-}
+/// Where a chunk is: its part and its place there.
+type Place = (u32, u32);
 
 // === impl Snapshot ===
 
@@ -57,9 +49,10 @@ impl Snapshot {
                 allowed: allowed.as_ref(),
             })
             .collect();
+        let counted = self.sums.languages.iter().zip(0..).map(|(count, number)| (number, u64::from(*count)));
         let mut terms = match query.mode {
             Mode::Vectors => Vec::new(),
-            Mode::Hybrid | Mode::Words => terms::query(query.text, &self.languages()),
+            Mode::Hybrid | Mode::Words => terms::query(query.text, &Language::shares(counted)),
         };
         let words: Vec<&Words> = self.parts.iter().map(|part| &part.segment.words).collect();
         spelling::mend(&mut terms, &words);
@@ -78,15 +71,21 @@ impl Snapshot {
         let searched = searched.map(|(part, allowed)| allowed.as_ref().map_or(part.sums.chunks, Bitmap::count)).sum();
         let common = Evidence {
             mode: query.mode,
-            terms: weighed.count() as u32,
-            most_words: weighed.most(),
+            terms: weighed.weights.count() as u32,
+            most_words: weighed.weights.most(),
             searched,
             ..Evidence::default()
         };
-        let mut candidates = self.candidates(common, &weighed, &by_words, &by_vector);
-        candidates.truncate(pool(query.top));
+        let by_words = by_words.iter().map(|found| {
+            let evidence = Evidence { words: found.score, share: weighed.weights.share(found.matched), ..common };
+            ((found.part, found.chunk), evidence)
+        });
+        let by_vector = by_vector.iter().map(|found| ((found.part, found.chunk), found.score));
+        let key = |(part, chunk): Place| self.parts[part as usize].segment.chunks[chunk as usize];
+        let mut candidates = candidate::gather(common, by_words, by_vector, key, query.top);
         self.complete(&mut candidates, &weighed, direction.as_ref());
-        self.hits(candidates, query.top)
+        let shown = candidate::settle(candidates, query.top).into_iter();
+        shown.map(|(candidate, relevance)| self.hit(&candidate, relevance)).collect()
     }
 
     /// Keys of the chunks around a chunk in reading order, itself among them. Nothing for a chunk that is not there.
@@ -119,93 +118,39 @@ impl Snapshot {
         self.parts.iter().map(|part| part.bytes()).sum()
     }
 
-    /// Languages of the chunks and their shares, the most frequent first.
-    fn languages(&self) -> Vec<(Language, f32)> {
-        let all: u32 = self.sums.languages.iter().sum();
-        let counted = self.sums.languages.iter().enumerate().filter(|(_, count)| **count > 0);
-        let mut languages: Vec<(Language, f32)> = counted
-            .filter_map(|(number, count)| Some((Language::numbered(number as u8)?, *count as f32 / all as f32)))
-            .collect();
-        languages.sort_by(|a, b| b.1.total_cmp(&a.1));
-        languages
-    }
-
-    /// Brings both findings together, the most promising first.
-    fn candidates(
-        &self,
-        common: Evidence,
-        weighed: &Weighed,
-        by_words: &[Found],
-        by_vector: &[Found],
-    ) -> Vec<Candidate> {
-        let mut places = HashMap::with_capacity(by_words.len() + by_vector.len());
-        let mut candidates: Vec<Candidate> = Vec::with_capacity(by_words.len() + by_vector.len());
-        let candidate = |found: &Found, evidence| {
-            let key = self.parts[found.part as usize].segment.chunks[found.chunk as usize];
-            Candidate { part: found.part, chunk: found.chunk, key, score: 0.0, evidence }
-        };
-        for (rank, found) in by_words.iter().enumerate() {
-            let share = weighed.share(found.matched);
-            let evidence = Evidence { words: found.score, share, word_rank: Some(rank as u32), ..common };
-            places.insert((found.part, found.chunk), candidates.len());
-            candidates.push(candidate(found, evidence));
-        }
-        for (rank, found) in by_vector.iter().enumerate() {
-            let at = *places.entry((found.part, found.chunk)).or_insert_with(|| {
-                candidates.push(candidate(found, common));
-                candidates.len() - 1
-            });
-            candidates[at].evidence.vector_rank = Some(rank as u32);
-            candidates[at].evidence.similarity = Some(found.score);
-        }
-        best_first(&mut candidates, promise);
-        candidates
-    }
-
     /// Each candidate gets what the search that did not find it would say about it.
-    fn complete(&self, candidates: &mut [Candidate], weighed: &Weighed, direction: Option<&Direction>) {
+    fn complete(&self, candidates: &mut [Candidate<Place>], weighed: &Weighed, direction: Option<&Direction>) {
         if let Some(direction) = direction {
             for candidate in candidates.iter_mut().filter(|candidate| candidate.evidence.similarity.is_none()) {
-                let vectors = &self.parts[candidate.part as usize].segment.vectors;
-                candidate.evidence.similarity = direction.similarity(vectors, candidate.chunk as usize);
+                let (part, chunk) = candidate.place;
+                let vectors = &self.parts[part as usize].segment.vectors;
+                candidate.evidence.similarity = direction.similarity(vectors, chunk as usize);
             }
         }
         // Lists are read from front to back.
-        candidates.sort_unstable_by_key(|candidate| (candidate.part, candidate.chunk));
-        for same_part in candidates.chunk_by_mut(|a, b| a.part == b.part) {
-            let mut unknown: Vec<&mut Candidate> =
+        candidates.sort_unstable_by_key(|candidate| candidate.place);
+        for same_part in candidates.chunk_by_mut(|a, b| a.place.0 == b.place.0) {
+            let mut unknown: Vec<&mut Candidate<Place>> =
                 same_part.iter_mut().filter(|candidate| candidate.evidence.word_rank.is_none()).collect();
-            let chunks: Vec<u32> = unknown.iter().map(|candidate| candidate.chunk).collect();
+            let chunks: Vec<u32> = unknown.iter().map(|candidate| candidate.place.1).collect();
             let Some(first) = unknown.first() else { continue };
-            let scores = weighed.score(first.part as usize, &chunks);
+            let scores = weighed.score(first.place.0 as usize, &chunks);
             for (candidate, (score, matched)) in unknown.iter_mut().zip(scores) {
                 candidate.evidence.words = score;
-                candidate.evidence.share = weighed.share(matched);
+                candidate.evidence.share = weighed.weights.share(matched);
             }
         }
     }
 
-    /// The best of the candidates in their order, as far as they are worth showing.
-    fn hits(&self, mut candidates: Vec<Candidate>, top: usize) -> Vec<Hit> {
-        best_first(&mut candidates, fuse);
-        let ordered: Vec<Evidence> = candidates.iter().map(|candidate| candidate.evidence).collect();
-        let settled = candidates.into_iter().zip(settle(&ordered));
-        let hits = settled.filter_map(|(candidate, relevance)| {
-            let segment = &self.parts[candidate.part as usize].segment;
-            Some(Hit {
-                chunk: candidate.key,
-                document: segment.documents[segment.owners[candidate.chunk as usize] as usize],
-                relevance: relevance?,
-                words: candidate.evidence.words,
-                similarity: candidate.evidence.similarity.unwrap_or(0.0),
-            })
-        });
-        hits.take(top).collect()
+    fn hit(&self, candidate: &Candidate<Place>, relevance: f32) -> Hit {
+        let (part, chunk) = candidate.place;
+        let segment = &self.parts[part as usize].segment;
+        Hit {
+            chunk: candidate.key,
+            document: segment.documents[segment.owners[chunk as usize] as usize],
+            relevance,
+            words: candidate.evidence.words,
+            similarity: candidate.evidence.similarity.unwrap_or(0.0),
+        }
     }
-}
-
-/// Equal ones in the order of their keys.
-fn best_first(candidates: &mut [Candidate], score: fn(&Evidence) -> f32) {
-    candidates.iter_mut().for_each(|candidate| candidate.score = score(&candidate.evidence));
-    candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
 }

@@ -8,8 +8,9 @@
 //! `bench/run knowledge` shows that it is no faster.
 
 use crate::bitmap::Bitmap;
+use crate::change::Document;
 use crate::dictionary::Dictionary;
-use crate::language::Language;
+use crate::language::{LANGUAGES, Language};
 use crate::postings::{Cursor, Posting};
 use crate::tokens::{Kind, term, tokens};
 use foldhash::HashMap;
@@ -45,6 +46,17 @@ pub(crate) struct Builder {
 // === impl Builder ===
 
 impl Builder {
+    /// The chunks of a document, each in its language.
+    pub(crate) fn read(&mut self, document: &Document) {
+        let languages: Vec<Option<Language>> = document.chunks.iter().map(|chunk| Language::of(&chunk.text)).collect();
+        let usual = most_frequent(&languages);
+        for (chunk, language) in document.chunks.iter().zip(languages) {
+            // A table or a heading is in the language of the text around it.
+            let language = language.or(usual).or_else(|| Language::fallback(&chunk.text));
+            self.push(&chunk.text, &chunk.context, language);
+        }
+    }
+
     pub(crate) fn push(&mut self, text: &str, context: &str, language: Option<Language>) {
         let chunk = self.lengths.len() as u32;
         let mut counts: Vec<(u32, u32)> = Vec::new();
@@ -98,6 +110,14 @@ impl Builder {
         known.insert(token.to_owned(), number);
         number
     }
+}
+
+fn most_frequent(languages: &[Option<Language>]) -> Option<Language> {
+    let mut counts = [0_u32; LANGUAGES];
+    languages.iter().flatten().for_each(|language| counts[usize::from(language.number())] += 1);
+    let (number, count) =
+        counts.iter().enumerate().max_by_key(|(number, count)| (**count, std::cmp::Reverse(*number)))?;
+    if *count > 0 { Language::numbered(number as u8) } else { None }
 }
 
 // === impl Words ===

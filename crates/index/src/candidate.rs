@@ -1,0 +1,59 @@
+//! Chunks that either search has found, brought together and put in order.
+
+use crate::fuse::{fuse, pool, promise};
+use crate::relevance::{self, Evidence};
+use foldhash::{HashMap, HashMapExt};
+use std::hash::Hash;
+
+/// A chunk that either search has found.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Candidate<P> {
+    pub(crate) place: P,
+    pub(crate) key: u64,
+    pub(crate) evidence: Evidence,
+    /// What it is sorted by.
+    score: f32,
+}
+
+/// Brings both findings together, best first, with what words say of those that words have found. Those that are worth a
+/// closer look where `top` are wanted, the most promising first.
+pub(crate) fn gather<P: Copy + Eq + Hash>(
+    common: Evidence,
+    by_words: impl ExactSizeIterator<Item = (P, Evidence)>,
+    by_vector: impl ExactSizeIterator<Item = (P, f32)>,
+    key: impl Fn(P) -> u64,
+    top: usize,
+) -> Vec<Candidate<P>> {
+    let mut places = HashMap::with_capacity(by_words.len() + by_vector.len());
+    let mut candidates: Vec<Candidate<P>> = Vec::with_capacity(by_words.len() + by_vector.len());
+    let candidate = |place, evidence| Candidate { place, key: key(place), evidence, score: 0.0 };
+    for (rank, (place, evidence)) in by_words.enumerate() {
+        places.insert(place, candidates.len());
+        candidates.push(candidate(place, Evidence { word_rank: Some(rank as u32), ..evidence }));
+    }
+    for (rank, (place, similarity)) in by_vector.enumerate() {
+        let at = *places.entry(place).or_insert_with(|| {
+            candidates.push(candidate(place, common));
+            candidates.len() - 1
+        });
+        candidates[at].evidence.vector_rank = Some(rank as u32);
+        candidates[at].evidence.similarity = Some(similarity);
+    }
+    best_first(&mut candidates, promise);
+    candidates.truncate(pool(top));
+    candidates
+}
+
+/// The best `top` in their order with their relevance, as far as they are worth showing.
+pub(crate) fn settle<P>(mut candidates: Vec<Candidate<P>>, top: usize) -> Vec<(Candidate<P>, f32)> {
+    best_first(&mut candidates, fuse);
+    let ordered: Vec<Evidence> = candidates.iter().map(|candidate| candidate.evidence).collect();
+    let settled = candidates.into_iter().zip(relevance::settle(&ordered));
+    settled.filter_map(|(candidate, relevance)| Some((candidate, relevance?))).take(top).collect()
+}
+
+/// Equal ones in the order of their keys.
+fn best_first<P>(candidates: &mut [Candidate<P>], score: fn(&Evidence) -> f32) {
+    candidates.iter_mut().for_each(|candidate| candidate.score = score(&candidate.evidence));
+    candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
+}
