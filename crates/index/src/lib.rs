@@ -6,6 +6,7 @@
 //! An index is a list of immutable segments. A change adds a small one and marks what is gone; small ones are joined
 //! from time to time. Searches run on a [`Snapshot`], which stays as it is.
 
+pub mod apart;
 mod bitmap;
 mod bm25;
 mod candidate;

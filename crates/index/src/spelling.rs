@@ -20,39 +20,52 @@ const MOST_MEANT: usize = 3;
 
 /// Lets words that nobody has written stand for those that were probably meant.
 pub(crate) fn mend(terms: &mut [Term], parts: &[&Words]) {
-    let is_known = |form: &String| parts.iter().any(|words| words.dictionary.find(form.as_bytes()).is_some());
-    let unknown = terms.iter_mut().filter(|term| !term.is_extra && !term.forms.iter().any(is_known));
-    for term in unknown.filter(|term| term.forms.iter().all(|form| is_word(form))).take(MOST_MENDED) {
-        let meant = nearest(&term.forms, parts);
-        if !meant.is_empty() {
-            *term = Term { forms: meant, is_guess: true, ..term.clone() };
-        }
+    let is_known = |form: &str| parts.iter().any(|words| words.dictionary.find(form.as_bytes()).is_some());
+    for at in unknown(terms, is_known) {
+        let dictionaries = parts.iter().map(|words| &words.dictionary);
+        let known = dictionaries.flat_map(|dictionary| {
+            (0..dictionary.len()).map(|at| (dictionary.term(at), u64::from(dictionary.counts[at])))
+        });
+        let meant = nearest(&terms[at].forms, known);
+        terms[at].mean(meant);
     }
 }
 
-fn is_word(form: &str) -> bool {
+/// Places of the words that may be misspelt, as none of their forms is known.
+pub(crate) fn unknown(terms: &[Term], is_known: impl Fn(&str) -> bool) -> Vec<usize> {
+    let unknown =
+        terms.iter().enumerate().filter(|(_, term)| !term.is_extra && !term.forms.iter().any(|form| is_known(form)));
+    let words = unknown.filter(|(_, term)| term.forms.iter().all(|form| is_word(form)));
+    words.map(|(at, _)| at).take(MOST_MENDED).collect()
+}
+
+/// Whether it may be misspelt, or meant by what is.
+pub(crate) fn is_word(form: &str) -> bool {
     (SHORTEST..=LONGEST).contains(&form.chars().count()) && form.chars().all(char::is_alphabetic)
 }
 
+/// How many letters of a word may be wrong.
+pub(crate) fn most_wrong(form: &str) -> usize {
+    if form.chars().count() < LONG { 1 } else { 2 }
+}
+
 /// The nearest known words of any of the forms: those with the fewest wrong letters, and of these the most frequent.
-fn nearest(forms: &[String], parts: &[&Words]) -> Vec<String> {
+/// `known` has words and how many chunks have each; one that comes several times has all of them.
+pub(crate) fn nearest<'a>(forms: &[String], known: impl Iterator<Item = (&'a [u8], u64)>) -> Vec<String> {
     let wanted: Vec<Wanted> = forms.iter().map(|form| Wanted::new(form)).collect();
-    let mut found: HashMap<&str, (usize, u32)> = HashMap::default();
-    for words in parts {
-        for at in 0..words.dictionary.len() {
-            let term = words.dictionary.term(at);
-            let signs = signs(term);
-            let near = wanted.iter().filter(|wanted| wanted.may_be(term, signs));
-            let Some(wrong) = near.filter_map(|wanted| wanted.wrong_letters(term)).min() else { continue };
-            if let Ok(term) = std::str::from_utf8(term) {
-                let (fewest, count) = found.entry(term).or_insert((wrong, 0));
-                *fewest = wrong.min(*fewest);
-                *count += words.dictionary.counts[at];
-            }
+    let mut found: HashMap<&str, (usize, u64)> = HashMap::default();
+    for (term, having) in known {
+        let signs = signs(term);
+        let near = wanted.iter().filter(|wanted| wanted.may_be(term, signs));
+        let Some(wrong) = near.filter_map(|wanted| wanted.wrong_letters(term)).min() else { continue };
+        if let Ok(term) = std::str::from_utf8(term) {
+            let (fewest, count) = found.entry(term).or_insert((wrong, 0));
+            *fewest = wrong.min(*fewest);
+            *count += having;
         }
     }
     let fewest = found.values().map(|(wrong, _)| *wrong).min();
-    let mut found: Vec<(&str, u32)> = found
+    let mut found: Vec<(&str, u64)> = found
         .into_iter()
         .filter(|(_, (wrong, _))| Some(*wrong) == fewest)
         .map(|(term, (_, count))| (term, count))
@@ -71,8 +84,7 @@ struct Wanted<'a> {
 
 impl Wanted<'_> {
     fn new(form: &str) -> Wanted<'_> {
-        let most = if form.chars().count() < LONG { 1 } else { 2 };
-        Wanted { form, signs: signs(form.as_bytes()), most }
+        Wanted { form, signs: signs(form.as_bytes()), most: most_wrong(form) }
     }
 
     /// Whether it is worth to be compared letter by letter. One letter may take up to four bytes, and each that is missing,

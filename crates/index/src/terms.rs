@@ -92,6 +92,17 @@ pub(crate) fn query(text: &str, languages: &[(Language, f32)]) -> Vec<Term> {
     terms.into_iter().map(|(term, _)| term).collect()
 }
 
+// === impl Term ===
+
+impl Term {
+    /// Lets it stand for others, if there are any.
+    pub(crate) fn mean(&mut self, others: Vec<String>) {
+        if !others.is_empty() {
+            (self.forms, self.is_guess) = (others, true);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,228 @@
+//! Which chunks have a term, as bytes that a store keeps.
+//!
+//! For each chunk, by key: how far its key is from the one that could have come next; its length and, in the lowest three
+//! bits, its count; and the count itself, where it is more than seven and the bits are 0. Numbers take seven bits a byte,
+//! the lowest first, and go on where the eighth is set. Three bytes a chunk are usual.
+
+/// A chunk that has a term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Posting {
+    /// Of the chunk.
+    pub key: u64,
+    /// How often, in halves of words, at least 1.
+    pub count: u8,
+    /// Of the chunk, in halves of words.
+    pub length: u16,
+}
+
+/// The bytes are no list. The store reads the words of the documents again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the list of a word is damaged; the words of the documents have to be read again")]
+pub struct Damage;
+
+const COUNT_BITS: u32 = 3;
+const MOST_IN_BITS: u8 = (1 << COUNT_BITS) - 1;
+
+/// A list of chunks. Keys rise; where they do not, they are put in order, and the first of equal ones is kept.
+pub fn encode(postings: &[Posting]) -> Vec<u8> {
+    if !postings.is_sorted_by(|one, next| one.key < next.key) {
+        let mut sorted = postings.to_vec();
+        sorted.sort_by_key(|posting| posting.key);
+        sorted.dedup_by_key(|posting| posting.key);
+        return encode(&sorted);
+    }
+    let mut out = Vec::with_capacity(postings.len() * 4);
+    let mut next = 0;
+    for Posting { key, count, length } in postings {
+        put(&mut out, key - next);
+        next = key.wrapping_add(1);
+        let count = (*count).max(1);
+        let bits = if count <= MOST_IN_BITS { count } else { 0 };
+        put(&mut out, u64::from(*length) << COUNT_BITS | u64::from(bits));
+        if bits == 0 {
+            out.push(count);
+        }
+    }
+    out
+}
+
+/// Calls `with` for each chunk of a list, by key. Bytes may be anything: what is read before the damage is no use.
+pub fn each(list: &[u8], mut with: impl FnMut(Posting)) -> Result<(), Damage> {
+    let mut reader = Reader::new(list);
+    while let Some(posting) = reader.next()? {
+        with(posting);
+    }
+    Ok(())
+}
+
+/// One list of several, in the order of keys, without those that are not kept. Of equal keys the first is kept.
+pub fn join(lists: &[&[u8]], keep: impl Fn(u64) -> bool) -> Result<Vec<u8>, Damage> {
+    let mut postings = Vec::new();
+    for list in lists {
+        each(list, |posting| {
+            if keep(posting.key) {
+                postings.push(posting);
+            }
+        })?;
+    }
+    // Each list is a run that has its order, and this joins runs.
+    postings.sort_by_key(|posting| posting.key);
+    postings.dedup_by_key(|posting| posting.key);
+    Ok(encode(&postings))
+}
+
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+    /// The lowest key that may come; none behind the highest there is.
+    next: Option<u64>,
+}
+
+// === impl Reader ===
+
+impl<'a> Reader<'a> {
+    fn new(list: &'a [u8]) -> Reader<'a> {
+        Reader { rest: list, next: Some(0) }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<Option<Posting>, Damage> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let gap = self.number()?;
+        let key = self.next.and_then(|next| next.checked_add(gap)).ok_or(Damage)?;
+        self.next = key.checked_add(1);
+        let both = self.number()?;
+        let length = u16::try_from(both >> COUNT_BITS).map_err(|_| Damage)?;
+        let mut count = both as u8 & MOST_IN_BITS;
+        if count == 0 {
+            count = self.byte()?;
+        }
+        if count == 0 {
+            return Err(Damage);
+        }
+        Ok(Some(Posting { key, count, length }))
+    }
+
+    #[inline]
+    fn number(&mut self) -> Result<u64, Damage> {
+        match *self.rest {
+            [only, ref rest @ ..] if only < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(only))
+            }
+            [low, high, ref rest @ ..] if high < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
+            }
+            _ => self.long_number(),
+        }
+    }
+
+    fn long_number(&mut self) -> Result<u64, Damage> {
+        let mut number = 0_u64;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte has one bit left to give.
+            if bits << shift >> shift != bits {
+                return Err(Damage);
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(Damage)
+    }
+
+    fn byte(&mut self) -> Result<u8, Damage> {
+        let (first, rest) = self.rest.split_first().ok_or(Damage)?;
+        self.rest = rest;
+        Ok(*first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn read(list: &[u8]) -> Result<Vec<Posting>, Damage> {
+        let mut postings = Vec::new();
+        each(list, |posting| postings.push(posting)).map(|()| postings)
+    }
+
+    fn key() -> impl Strategy<Value = u64> {
+        prop_oneof![3 => 0_u64..500, 1 => any::<u64>(), 1 => u64::MAX - 3..]
+    }
+
+    fn postings() -> impl Strategy<Value = Vec<Posting>> {
+        let length = prop_oneof![0_u16..300, any::<u16>()];
+        prop::collection::btree_map(key(), (1_u8.., length), 0..100)
+            .prop_map(|all| all.into_iter().map(|(key, (count, length))| Posting { key, count, length }).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(postings in postings()) {
+            prop_assert_eq!(read(&encode(&postings)), Ok(postings.clone()));
+            let mut turned = postings.clone();
+            turned.reverse();
+            turned.extend(&postings);
+            prop_assert_eq!(encode(&turned), encode(&postings));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            if let Ok(postings) = read(&bytes) {
+                prop_assert!(postings.is_sorted_by(|one, next| one.key < next.key));
+                prop_assert_eq!(read(&encode(&postings)), Ok(postings));
+            }
+            let _ = join(&[&bytes, &bytes], |key| key % 2 == 0);
+        }
+
+        #[test]
+        fn a_list_that_ends_early_is_shorter_or_refused(postings in postings(), cut in 0_usize..400) {
+            let bytes = encode(&postings);
+            let cut = cut.min(bytes.len());
+            if let Ok(read) = read(&bytes[..cut]) {
+                prop_assert!(postings.starts_with(&read) && (cut == bytes.len() || read.len() < postings.len()));
+            }
+        }
+
+        #[test]
+        fn joined_lists_have_all_that_is_kept(lists in prop::collection::vec(postings(), 0..5), odd in any::<bool>()) {
+            let mut wanted = BTreeMap::new();
+            for posting in lists.iter().flatten().filter(|posting| posting.key % 2 == u64::from(odd)) {
+                wanted.entry(posting.key).or_insert(*posting);
+            }
+            let encoded: Vec<Vec<u8>> = lists.iter().map(|list| encode(list)).collect();
+            let encoded: Vec<&[u8]> = encoded.iter().map(Vec::as_slice).collect();
+            let joined = join(&encoded, |key| key % 2 == u64::from(odd));
+            prop_assert_eq!(joined.and_then(|joined| read(&joined)), Ok(wanted.into_values().collect::<Vec<_>>()));
+        }
+    }
+
+    #[test]
+    fn damage_is_told() {
+        assert_eq!(read(&[]), Ok(Vec::new()));
+        let too_long = [0xff; 11];
+        let beyond = [&[0xff; 9][..], &[0x01, 0x09, 0x00, 0x09]].concat();
+        let no_count = [0x00, 0x08, 0x00];
+        let no_length = [0x00];
+        let too_large = [0x00, 0xff, 0xff, 0x7f];
+        for bytes in [&too_long[..], &beyond, &no_count, &no_length, &too_large] {
+            assert_eq!(read(bytes), Err(Damage), "{bytes:?}");
+        }
+    }
+}

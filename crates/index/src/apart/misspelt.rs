@@ -1,0 +1,87 @@
+//! Which terms of a base are worth comparing with a word that nobody has written.
+
+use crate::spelling::{is_word, most_wrong};
+
+/// A form of a word that may be misspelt. Terms are near that have at most `most_wrong` letters wrong, missing, too many
+/// or exchanged with their neighbours. All of these have a length between `least_length` and `most_length`, and at most
+/// `most_differing` of their [`signs`] are others:
+///
+/// ```sql
+/// char_length(term) between least_length and most_length
+///     and bit_count((signs # $signs)::bit(64)) <= most_differing
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misspelt {
+    pub form: String,
+    pub signs: i64,
+    pub most_differing: u32,
+    /// In characters.
+    pub least_length: u32,
+    /// In characters.
+    pub most_length: u32,
+    pub most_wrong: u32,
+    /// Place of the word in the question: a word may have several forms.
+    pub(super) word: usize,
+}
+
+/// Which letters a term has, in sixty-four kinds, a bit for each. 0 for terms that no misspelt word stands for, such as
+/// numbers and short words: a store need not look through these.
+pub fn signs(term: &str) -> i64 {
+    if is_word(term) { kinds(term) } else { 0 }
+}
+
+fn kinds(word: &str) -> i64 {
+    word.chars().fold(0, |kinds, letter| kinds | 1 << (letter as u32 & 63))
+}
+
+// === impl Misspelt ===
+
+impl Misspelt {
+    pub(super) fn new(form: &str, word: usize) -> Misspelt {
+        let (length, most_wrong) = (form.chars().count() as u32, most_wrong(form) as u32);
+        Misspelt {
+            form: form.to_owned(),
+            signs: kinds(form),
+            // A letter that is another takes one sign away and brings one.
+            most_differing: 2 * most_wrong,
+            least_length: length.saturating_sub(most_wrong),
+            most_length: length + most_wrong,
+            most_wrong,
+            word,
+        }
+    }
+
+    /// Whether a term is worth to be brought, for stores that look through their terms themselves. Which terms are near
+    /// is seen later.
+    pub fn may_be(&self, term: &str) -> bool {
+        self.may_have(signs(term)) && (self.least_length..=self.most_length).contains(&(term.chars().count() as u32))
+    }
+
+    fn may_have(&self, signs: i64) -> bool {
+        signs != 0 && (signs ^ self.signs).count_ones() <= self.most_differing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spelling;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Nothing near is passed over for its length or letters.
+        #[test]
+        fn every_word_is_brought_that_is_near(typed in "[a-dßж東]{5,10}", other in "[a-dßж東1]{3,12}") {
+            let known = std::iter::once((other.as_bytes(), 1));
+            let is_near = !spelling::nearest(std::slice::from_ref(&typed), known).is_empty();
+            prop_assert!(!is_near || Misspelt::new(&typed, 0).may_be(&other));
+        }
+    }
+
+    #[test]
+    fn numbers_and_short_words_have_no_signs() {
+        assert_eq!([signs("rfc2616"), signs("cats"), signs("")], [0; 3]);
+        assert_eq!(signs("aabab"), (1 << ('a' as u32 & 63)) | (1 << ('b' as u32 & 63)));
+        assert_ne!(signs("договор"), 0);
+    }
+}

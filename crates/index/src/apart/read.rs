@@ -1,0 +1,66 @@
+//! The words of one document, for a store that keeps them.
+
+use super::{Posting, Sums};
+use crate::change::Document;
+use crate::postings::Cursor;
+use crate::words::Builder;
+
+/// What a store keeps of a document's words.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Read {
+    pub sums: Sums,
+    /// In the order of the terms, as bytes; lists by key.
+    pub terms: Vec<(String, Vec<Posting>)>,
+}
+
+/// The words of one document's chunks, by the same rules as a segment's.
+pub fn words(document: &Document) -> Read {
+    let mut builder = Builder::default();
+    builder.read(document);
+    let words = builder.finish();
+    let mut sums = Sums { chunks: document.chunks.len() as u64, ..Sums::default() };
+    sums.length = words.lengths.iter().map(|length| u64::from(*length)).sum();
+    let languages = words.languages.iter().map(|language| (*language, 1)).collect();
+    sums.plus(&Sums { languages, ..Sums::default() });
+    let term = |at| {
+        let term = String::from_utf8_lossy(words.dictionary.term(at)).into_owned();
+        let mut postings = Vec::new();
+        Cursor::new(words.dictionary.list(at)).read_until(u32::MAX, |chunk, count| {
+            let at = chunk as usize;
+            postings.push(Posting { key: document.chunks[at].key, count: count as u8, length: words.lengths[at] });
+        });
+        // Keys need not rise in reading order.
+        postings.sort_unstable_by_key(|posting: &Posting| posting.key);
+        (term, postings)
+    };
+    Read { sums, terms: (0..words.dictionary.len()).map(term).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::Chunk;
+
+    #[test]
+    fn words_come_in_order_with_the_chunks_that_have_them() {
+        let chunk = |key, text: &str, context: &str| Chunk {
+            key,
+            text: text.into(),
+            context: context.into(),
+            vectors: Vec::new(),
+        };
+        let chunks = vec![chunk(9, "two invoices", "paid"), chunk(4, "invoice, invoice", ""), chunk(5, "", "")];
+        let read = words(&Document { key: 1, added: 0, facets: Vec::new(), chunks });
+        let posting = |key, count, length| Posting { key, count, length };
+        let terms: Vec<(&str, &[Posting])> = read.terms.iter().map(|(term, list)| (&**term, &**list)).collect();
+        assert_eq!(
+            terms,
+            [
+                ("invoic", &[posting(4, 4, 4), posting(9, 2, 5)][..]),
+                ("paid", &[posting(9, 1, 5)]),
+                ("two", &[posting(9, 2, 5)]),
+            ]
+        );
+        assert_eq!(read.sums, Sums { chunks: 3, length: 9, languages: vec![(0, 3)] });
+    }
+}

@@ -1,0 +1,52 @@
+//! What is counted over all chunks of a base.
+
+use crate::language::Language;
+use std::collections::BTreeMap;
+
+/// Sums over a base or a document, without what was removed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sums {
+    pub chunks: u64,
+    /// Of all chunks together, in halves of words.
+    pub length: u64,
+    /// Number of a language (255: none) and how many chunks are in it.
+    pub languages: Vec<(u8, u64)>,
+}
+
+// === impl Sums ===
+
+impl Sums {
+    pub fn plus(&mut self, other: &Sums) {
+        self.chunks += other.chunks;
+        self.length += other.length;
+        self.languages.extend(&other.languages);
+        self.languages = by_number(&self.languages).into_iter().collect();
+    }
+
+    /// Languages and their shares, the most frequent first.
+    pub(super) fn shares(&self) -> Vec<(Language, f32)> {
+        Language::shares(by_number(&self.languages).into_iter())
+    }
+}
+
+/// A store may have a row for each document: rows of the same language are one.
+fn by_number(languages: &[(u8, u64)]) -> BTreeMap<u8, u64> {
+    let mut sums = BTreeMap::new();
+    languages.iter().for_each(|(number, chunks)| *sums.entry(*number).or_default() += chunks);
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_the_same_language_are_one() {
+        let mut sums = Sums { chunks: 3, length: 40, languages: vec![(255, 1), (1, 2)] };
+        sums.plus(&Sums { chunks: 2, length: 5, languages: vec![(1, 1), (0, 1)] });
+        assert_eq!(sums, Sums { chunks: 5, length: 45, languages: vec![(0, 1), (1, 3), (255, 1)] });
+        let rows = Sums { languages: vec![(1, 1), (0, 1), (255, 1), (1, 1), (1, 1)], ..sums.clone() };
+        assert_eq!(rows.shares(), sums.shares());
+        assert_eq!(sums.shares().iter().map(|(_, share)| *share).collect::<Vec<_>>(), [0.75, 0.25]);
+    }
+}

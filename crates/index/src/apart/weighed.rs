@@ -1,0 +1,202 @@
+//! A question whose lists are there: chunks that have its words, with what they score.
+//!
+//! Each list is read once. What its chunks count goes behind what those of other lists count, and all of it is sorted by
+//! key: as every list is a run that has its order, that is a merge. The sums of a chunk are made in the same order as in
+//! the index, and chunks with the same words score the same to the last bit.
+
+use super::{Asked, Damage, Sums, each};
+use crate::candidate;
+use crate::query::Mode;
+use crate::relevance::Evidence;
+use crate::top::{Found, Top};
+use crate::weight::{Norm, Weight, Weights};
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+/// A chunk that vectors found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Near {
+    pub key: u64,
+    /// Cosine of its best window.
+    pub similarity: f32,
+}
+
+/// A chunk to be looked at closely.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub key: u64,
+    /// None where vectors have not found it: it may have some all the same.
+    pub similarity: Option<f32>,
+    found: candidate::Candidate<u64>,
+}
+
+/// What [`crate::Hit`] is, but for the document.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hit {
+    pub chunk: u64,
+    /// From 0 to 1. Hits come in this order.
+    pub relevance: f32,
+    /// BM25.
+    pub words: f32,
+    /// Cosine of the chunk's best window, 0 where there is none.
+    pub similarity: f32,
+}
+
+/// A question whose words are weighed.
+#[derive(Debug, Clone)]
+pub struct Weighed {
+    weights: Weights,
+    common: Evidence,
+    top: usize,
+    /// All chunks that have any of the words and may be found, by key.
+    scored: Vec<Scored>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Scored {
+    key: u64,
+    score: f32,
+    /// Which words of the question it has, a bit for each.
+    matched: u32,
+}
+
+/// A list that was read.
+struct Counted {
+    /// How many live chunks it has.
+    having: usize,
+    /// Chunks that may be found, and what they count.
+    counts: Vec<(u64, f32)>,
+}
+
+// === impl Asked ===
+
+impl Asked {
+    /// Scores the lists of all [forms](Asked::forms). A chunk comes once in all lists of a form. `is_live` tells whether a
+    /// chunk is still there: all that are count for how rare a word is. `is_allowed` tells whether the filter lets it be
+    /// found, and is asked for live ones. `sums` are those of the whole base, and `searched` is how many chunks are live
+    /// and allowed.
+    #[expect(clippy::too_many_arguments, reason = "the store has all of these at this moment, and nowhere else")]
+    pub fn weigh<B: AsRef<[u8]>, S: BuildHasher>(
+        self,
+        lists: &HashMap<String, Vec<B>, S>,
+        is_live: impl Fn(u64) -> bool,
+        is_allowed: impl Fn(u64) -> bool,
+        sums: &Sums,
+        searched: u64,
+        top: usize,
+    ) -> Result<Weighed, Damage> {
+        let chunks = sums.chunks as usize;
+        let norm = Norm::new(chunks, sums.length);
+        let mut read: foldhash::HashMap<&str, Counted> = foldhash::HashMap::default();
+        for form in self.forms() {
+            let mut counted = Counted { having: 0, counts: Vec::new() };
+            for list in lists.get(form).into_iter().flatten() {
+                each(list.as_ref(), |posting| {
+                    if is_live(posting.key) {
+                        counted.having += 1;
+                        if is_allowed(posting.key) {
+                            counted.counts.push((posting.key, norm.count(u32::from(posting.count), posting.length)));
+                        }
+                    }
+                })?;
+            }
+            read.insert(form, counted);
+        }
+        let words = self.terms.iter().map(|term| {
+            let lists: Vec<&Counted> = term.forms.iter().filter_map(|form| read.get(form.as_str())).collect();
+            let having = lists.iter().map(|list| list.having).sum();
+            (Weight::new(term, chunks, having), lists)
+        });
+        let (weights, lists) = Weights::sort(words.collect());
+        let scored = score(&weights, &lists);
+        let common = Evidence {
+            mode: self.mode,
+            terms: weights.count() as u32,
+            most_words: weights.most(),
+            searched: searched as usize,
+            ..Evidence::default()
+        };
+        Ok(Weighed { weights, common, top, scored })
+    }
+}
+
+/// `lists` has those of each word.
+fn score(weights: &Weights, lists: &[Vec<&Counted>]) -> Vec<Scored> {
+    // The index adds what counts least first.
+    let mut order: Vec<usize> = (0..lists.len()).collect();
+    order.sort_by(|a, b| weights.weight(*a).total_cmp(&weights.weight(*b)));
+    let mut scored: Vec<Scored> = Vec::with_capacity(lists.iter().flatten().map(|list| list.counts.len()).sum());
+    for word in order {
+        let (weight, matched) = (weights.weight(word), weights.bit(word));
+        for list in &lists[word] {
+            scored.extend(list.counts.iter().map(|&(key, count)| Scored { key, score: weight * count, matched }));
+        }
+    }
+    scored.sort_by_key(|scored| scored.key);
+    scored.dedup_by(|next, sum| {
+        let is_same = next.key == sum.key;
+        if is_same {
+            sum.score += next.score;
+            sum.matched |= next.matched;
+        }
+        is_same
+    });
+    scored
+}
+
+// === impl Weighed ===
+
+impl Weighed {
+    /// Chunks to be looked at closely, most promising first. `by_vector` has the [`depth`](super::depth) nearest of those
+    /// that are live and allowed, nearest first, equal ones by key, each chunk once. The cosines of candidates that have
+    /// none are to be brought for [`Weighed::hits`], if these chunks have vectors and the question has one.
+    pub fn candidates(&self, by_vector: &[Near]) -> Vec<Candidate> {
+        if self.top == 0 {
+            return Vec::new();
+        }
+        let depth = super::depth(self.top);
+        let by_vector = if self.common.mode == Mode::Words { &[] } else { &by_vector[..depth.min(by_vector.len())] };
+        let by_words = self.best(depth).into_iter().map(|scored| (scored.key, self.evidence(&scored)));
+        let by_vector = by_vector.iter().map(|near| (near.key, near.similarity));
+        let candidates = candidate::gather(self.common, by_words, by_vector, |key| key, self.top).into_iter();
+        candidates.map(|found| Candidate { key: found.key, similarity: found.evidence.similarity, found }).collect()
+    }
+
+    /// The hits in order. `similarities` has the cosines that were missing, of the best window of each chunk.
+    pub fn hits<S: BuildHasher>(self, candidates: Vec<Candidate>, similarities: &HashMap<u64, f32, S>) -> Vec<Hit> {
+        let complete = |Candidate { key, similarity, mut found }: Candidate| {
+            if self.common.mode != Mode::Words {
+                found.evidence.similarity = similarity.or_else(|| similarities.get(&key).copied());
+            }
+            if found.evidence.word_rank.is_none()
+                && let Ok(at) = self.scored.binary_search_by_key(&key, |scored| scored.key)
+            {
+                let Evidence { words, share, .. } = self.evidence(&self.scored[at]);
+                (found.evidence.words, found.evidence.share) = (words, share);
+            }
+            found
+        };
+        let settled = candidate::settle(candidates.into_iter().map(complete).collect(), self.top).into_iter();
+        settled
+            .map(|(found, relevance)| Hit {
+                chunk: found.key,
+                relevance,
+                words: found.evidence.words,
+                similarity: found.evidence.similarity.unwrap_or(0.0),
+            })
+            .collect()
+    }
+
+    fn evidence(&self, scored: &Scored) -> Evidence {
+        Evidence { words: scored.score, share: self.weights.share(scored.matched), ..self.common }
+    }
+
+    /// The best by words, best first; equal ones in the order of their keys.
+    fn best(&self, depth: usize) -> Vec<Scored> {
+        let mut top = Top::new(depth.min(self.scored.len()), 0.0);
+        for (chunk, Scored { score, matched, .. }) in (0..).zip(&self.scored) {
+            top.offer(Found { score: *score, part: 0, chunk, matched: *matched });
+        }
+        top.finish().into_iter().map(|found| self.scored[found.chunk as usize]).collect()
+    }
+}
