@@ -15,6 +15,8 @@
 //! beside its count, as there is no place to look it up. And nothing of a removed document is known any more, whereas a
 //! segment may hold its words until it is tidied: a question that is answered by both is answered as a tidy index would.
 
+#[cfg(test)]
+mod agrees;
 mod asked;
 mod lists;
 mod misspelt;

@@ -1,0 +1,284 @@
+//! Whatever is asked of a store, it answers as the index does.
+
+use super::*;
+use crate::bitmap::Bitmap;
+use crate::change::{Change, Chunk, Document, Facet};
+use crate::index::Index;
+use crate::query::{Filter, Mode, Query};
+use crate::snapshot::Snapshot;
+use crate::vectors::{self, Direction};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+const DIMENSION: usize = 8;
+
+/// Words of several languages, some in several forms. Enough of them make a language plain.
+const TEXTS: [&str; 6] = [
+    "the managers approved all invoices after their meetings in the large house and paid the invoice of the manager \
+     because it was approved before the meeting with many important questions about payments and houses",
+    "die verträge wurden gestern von den geschäftsführern in der hauptstadt unterschrieben und der vertrag wird nach der \
+     prüfung durch die gesellschaft für das nächste jahr verlängert oder gekündigt mit allen rechnungen",
+    "les réunions de la société ont été annulées à cause de la grève des transports publics et la réunion suivante sera \
+     organisée dans une autre ville pour les directeurs qui étaient absents pendant toute la semaine",
+    "договоры были подписаны вчера в столице двумя директорами этой компании и каждый договор будет проверен после \
+     заседания совета перед началом следующего года вместе со всеми счетами которые директор оплатил",
+    "東京都の人口は約千四百万人です 日本の首都であり 経済の中心地です 契約書は昨日署名されました 会議は来週です",
+    "RFC-9110 v1.2 parse_http_header 3,000 me@example.com 🚀 X-17 foo-bar-baz 1912 ISO 8601 🚀 7",
+];
+
+/// Numbers that only depend on a seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end.max(1)
+    }
+
+    fn one_in(&mut self, many: usize) -> bool {
+        self.below(many) == 0
+    }
+
+    fn words(&mut self, text: usize, count: usize) -> String {
+        let words: Vec<&str> = TEXTS[text].split_whitespace().collect();
+        (0..count).map(|_| words[self.below(words.len())]).collect::<Vec<_>>().join(" ")
+    }
+
+    fn vector(&mut self) -> Vec<f32> {
+        (0..DIMENSION).map(|_| self.below(2000) as f32 / 1000.0 - 0.9995).collect()
+    }
+
+    fn document(&mut self, key: u64, next_chunk: &mut u64) -> Document {
+        let text = self.below(TEXTS.len());
+        let chunks = (0..self.below(6)).map(|_| {
+            *next_chunk += 1 + self.below(40) as u64;
+            let length = [3, 12, 60][self.below(3)];
+            let length = self.below(length);
+            let context = self.below(4);
+            let text = if self.one_in(8) { TEXTS.len() - 1 } else { text };
+            let vectors = if self.one_in(5) { 0 } else { 1 + self.below(2) };
+            Chunk {
+                key: *next_chunk,
+                text: self.words(text, length),
+                context: self.words(text, context),
+                vectors: (0..vectors).map(|_| self.vector()).collect(),
+            }
+        });
+        let chunks = chunks.collect();
+        let facets = vec![Facet { key: "tag".into(), value: self.below(4).to_string() }];
+        Document { key, added: self.below(10) as i64, facets, chunks }
+    }
+
+    /// Words of any languages, some of them misspelt.
+    fn question(&mut self) -> String {
+        let text = self.below(TEXTS.len());
+        let count = 1 + self.below(7);
+        let words = (0..count).map(|_| {
+            let text = if self.one_in(4) { self.below(TEXTS.len()) } else { text };
+            let mut letters: Vec<char> = self.words(text, 1).chars().collect();
+            let at = self.below(letters.len());
+            match self.below(12) {
+                0 => drop(letters.remove(at)),
+                1 => letters.insert(at, 'e'),
+                2 => letters[at] = 'q',
+                3 => letters.swap(0, at.min(1)),
+                4 => letters.extend("ünd".chars()),
+                _ => {}
+            }
+            letters.into_iter().collect::<String>()
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    fn filter(&mut self) -> Option<Filter> {
+        let mut values: Vec<String> = (0..1 + self.below(2)).map(|_| self.below(5).to_string()).collect();
+        values.dedup();
+        match self.below(4) {
+            0 => Some(Filter { all: vec![("tag".into(), values)], ..Filter::default() }),
+            1 => Some(Filter { added_from: Some(self.below(10) as i64), ..Filter::default() }),
+            _ => None,
+        }
+    }
+}
+
+/// What a database would hold, and the index of the same documents.
+struct Base {
+    lists: BTreeMap<String, Vec<Vec<u8>>>,
+    documents: Vec<Document>,
+    removed: BTreeSet<u64>,
+    /// Whether words are known that only removed documents have, as in a segment that is not tidied.
+    remembers: bool,
+    index: Index,
+}
+
+impl Base {
+    fn new(numbers: &mut Numbers, documents: usize) -> Base {
+        let mut next_chunk = 0;
+        let documents: Vec<Document> =
+            (0..documents).map(|key| numbers.document(key as u64, &mut next_chunk)).collect();
+        let mut lists: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
+        for document in &documents {
+            for (term, postings) in words(document).terms {
+                lists.entry(term).or_default().push(encode(&postings));
+            }
+        }
+        let removed: BTreeSet<u64> = if numbers.one_in(2) {
+            BTreeSet::new()
+        } else {
+            (0..documents.len() as u64 / 4).map(|key| key * 3).collect()
+        };
+        let index = Index::new(DIMENSION);
+        index.apply(documents.iter().cloned().map(Change::Put).collect());
+        index.apply(removed.iter().map(|document| Change::Remove { document: *document }).collect());
+        let mut base = Base { lists, documents, removed, remembers: numbers.one_in(2), index };
+        if !base.remembers {
+            base.index.purge();
+        }
+        if numbers.one_in(2) {
+            base.join(numbers);
+        }
+        base
+    }
+
+    /// Brings lists together, as a store does from time to time.
+    fn join(&mut self, numbers: &mut Numbers) {
+        let keep = if self.remembers { BTreeSet::from_iter(0..u64::MAX.min(1 << 20)) } else { self.live(None) };
+        for lists in self.lists.values_mut() {
+            let (some, others): (Vec<_>, Vec<_>) = lists.drain(..).partition(|_| numbers.one_in(2));
+            let some: Vec<&[u8]> = some.iter().map(Vec::as_slice).collect();
+            *lists = others;
+            lists.insert(0, join(&some, |key| keep.contains(&key)).expect("lists"));
+        }
+    }
+
+    /// Chunks that are there and that a filter allows.
+    fn live(&self, filter: Option<&Filter>) -> BTreeSet<u64> {
+        let allows = |document: &&Document| {
+            filter.is_none_or(|filter| {
+                let facets = &document.facets;
+                filter.all.iter().all(|(_, values)| facets.iter().any(|facet| values.contains(&facet.value)))
+                    && filter.added_from.is_none_or(|from| document.added >= from)
+            })
+        };
+        let live = self.documents.iter().filter(|document| !self.removed.contains(&document.key));
+        live.filter(allows).flat_map(|document| &document.chunks).map(|chunk| chunk.key).collect()
+    }
+
+    fn sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        let live = self.documents.iter().filter(|document| !self.removed.contains(&document.key));
+        live.for_each(|document| sums.plus(&words(document).sums));
+        sums
+    }
+
+    fn search(&self, query: &Query) -> Vec<Hit> {
+        let (sums, live, allowed) = (self.sums(), self.live(None), self.live(query.filter));
+        let count = |term: &str| {
+            let mut count = 0;
+            for list in self.lists.get(term).into_iter().flatten() {
+                each(list, |posting| count += u64::from(self.remembers || live.contains(&posting.key)))
+                    .expect("a list");
+            }
+            count
+        };
+        let mut asked = Asked::new(query.text, query.mode, &sums);
+        let near = asked.unknown(|form| count(form) > 0).into_iter().map(|word| {
+            let terms = self.lists.keys().filter(|term| word.may_be(term));
+            let terms = terms.map(|term| (term.clone(), count(term))).collect();
+            (word, terms)
+        });
+        let near: Vec<(Misspelt, Vec<(String, u64)>)> = near.collect();
+        asked.mend(&near);
+        let lists: HashMap<String, Vec<Vec<u8>>> =
+            asked.forms().iter().filter_map(|form| Some((form.to_string(), self.lists.get(*form)?.clone()))).collect();
+        let (is_live, is_allowed) = (|key| live.contains(&key), |key| allowed.contains(&key));
+        let weighed = asked.weigh(&lists, is_live, is_allowed, &sums, allowed.len() as u64, query.top).expect("lists");
+        let vectors = OwnVectors::new(&self.index.snapshot(), query);
+        let candidates = weighed.candidates(&vectors.nearest);
+        assert!(candidates.len() <= pool(query.top));
+        let missing = candidates.iter().filter(|candidate| candidate.similarity.is_none());
+        let missing = missing.filter_map(|candidate| Some((candidate.key, *vectors.all.get(&candidate.key)?)));
+        let missing: HashMap<u64, f32> = missing.collect();
+        weighed.hits(candidates, &missing)
+    }
+}
+
+/// What the vectors of the index say, which stand for those of the store: only the rest is compared.
+#[derive(Default)]
+struct OwnVectors {
+    nearest: Vec<Near>,
+    all: HashMap<u64, f32>,
+}
+
+impl OwnVectors {
+    fn new(snapshot: &Snapshot, query: &Query) -> OwnVectors {
+        let Some(direction) = query.vector.and_then(|vector| Direction::new(vector, DIMENSION)) else {
+            return OwnVectors::default();
+        };
+        let parts = &snapshot.parts;
+        let allowed: Vec<Option<Bitmap>> = parts.iter().map(|part| part.allowed(query.filter)).collect();
+        let views = parts.iter().zip(&allowed);
+        let views: Vec<vectors::View> = views
+            .map(|(part, allowed)| vectors::View { vectors: &part.segment.vectors, allowed: allowed.as_ref() })
+            .collect();
+        let key = |part: usize, chunk: usize| parts[part].segment.chunks[chunk];
+        let nearest = direction.search(&views, depth(query.top)).into_iter();
+        let nearest = nearest
+            .map(|found| Near { key: key(found.part as usize, found.chunk as usize), similarity: found.score })
+            .collect();
+        let mut all = HashMap::new();
+        for (at, part) in parts.iter().enumerate() {
+            for chunk in 0..part.segment.chunks.len() {
+                if let Some(similarity) = direction.similarity(&part.segment.vectors, chunk) {
+                    all.insert(key(at, chunk), similarity);
+                }
+            }
+        }
+        OwnVectors { nearest, all }
+    }
+}
+
+/// Asks a base some questions, and tells how many hits there were.
+fn compare(seed: u64, documents: usize, questions: usize) -> usize {
+    let mut numbers = Numbers(seed);
+    let base = Base::new(&mut numbers, documents);
+    let snapshot = base.index.snapshot();
+    let mut found = 0;
+    for _ in 0..questions {
+        let (text, filter, vector) = (numbers.question(), numbers.filter(), numbers.vector());
+        let mode = [Mode::Hybrid, Mode::Hybrid, Mode::Words, Mode::Vectors][numbers.below(4)];
+        let top = [0, 1, 5, 10, 20, 80][numbers.below(6)];
+        let vector = (!numbers.one_in(4)).then_some(vector.as_slice());
+        let query = Query { text: &text, vector, filter: filter.as_ref(), top, mode };
+        let (own, wanted) = (base.search(&query), snapshot.search(&query));
+        let keys = |hits: &[Hit]| hits.iter().map(|hit| hit.chunk).collect::<Vec<_>>();
+        let wanted_keys: Vec<u64> = wanted.iter().map(|hit| hit.chunk).collect();
+        assert_eq!(keys(&own), wanted_keys, "{seed} {query:?}\n{own:#?}\n{wanted:#?}");
+        for (own, wanted) in own.iter().zip(&wanted) {
+            assert!(is_near(own.words, wanted.words), "{seed} {query:?} {own:?} {wanted:?}");
+            assert!(is_near(own.relevance, wanted.relevance), "{seed} {query:?} {own:?} {wanted:?}");
+            assert_eq!(own.similarity, wanted.similarity, "{seed} {query:?}");
+        }
+        found += own.len();
+    }
+    found
+}
+
+fn is_near(one: f32, other: f32) -> bool {
+    (one - other).abs() <= 1e-5 * one.abs().max(1.0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn a_store_answers_as_the_index_does(seed in any::<u64>(), documents in 0_usize..60) {
+        compare(seed, documents, 8);
+    }
+}
+
+#[test]
+fn a_store_of_many_documents_answers_as_the_index_does() {
+    let found: usize = (0..4).map(|seed| compare(seed, 400, 40)).sum();
+    assert!(found > 500, "{found}");
+}
