@@ -21,6 +21,7 @@ mod asked;
 mod lists;
 mod misspelt;
 mod read;
+mod score;
 mod sums;
 mod weighed;
 

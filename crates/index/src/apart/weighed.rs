@@ -1,9 +1,6 @@
 //! A question whose lists are there: chunks that have its words, with what they score.
-//!
-//! Each list is read once. What its chunks count goes behind what those of other lists count, and all of it is sorted by
-//! key: as every list is a run that has its order, that is a merge. The sums of a chunk are made in the same order as in
-//! the index, and chunks with the same words score the same to the last bit.
 
+use super::score::{Counted, Scored, score};
 use super::{Asked, Damage, Sums, each};
 use crate::candidate;
 use crate::query::Mode;
@@ -52,22 +49,6 @@ pub struct Weighed {
     scored: Vec<Scored>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Scored {
-    key: u64,
-    score: f32,
-    /// Which words of the question it has, a bit for each.
-    matched: u32,
-}
-
-/// A list that was read.
-struct Counted {
-    /// How many live chunks it has.
-    having: usize,
-    /// Chunks that may be found, and what they count.
-    counts: Vec<(u64, f32)>,
-}
-
 // === impl Asked ===
 
 impl Asked {
@@ -89,7 +70,7 @@ impl Asked {
         let norm = Norm::new(chunks, sums.length);
         let mut read: foldhash::HashMap<&str, Counted> = foldhash::HashMap::default();
         for form in self.forms() {
-            let mut counted = Counted { having: 0, counts: Vec::new() };
+            let mut counted = Counted::default();
             for list in lists.get(form).into_iter().flatten() {
                 each(list.as_ref(), |posting| {
                     if is_live(posting.key) {
@@ -100,6 +81,7 @@ impl Asked {
                     }
                 })?;
             }
+            counted.sort();
             read.insert(form, counted);
         }
         let words = self.terms.iter().map(|term| {
@@ -118,30 +100,6 @@ impl Asked {
         };
         Ok(Weighed { weights, common, top, scored })
     }
-}
-
-/// `lists` has those of each word.
-fn score(weights: &Weights, lists: &[Vec<&Counted>]) -> Vec<Scored> {
-    // The index adds what counts least first.
-    let mut order: Vec<usize> = (0..lists.len()).collect();
-    order.sort_by(|a, b| weights.weight(*a).total_cmp(&weights.weight(*b)));
-    let mut scored: Vec<Scored> = Vec::with_capacity(lists.iter().flatten().map(|list| list.counts.len()).sum());
-    for word in order {
-        let (weight, matched) = (weights.weight(word), weights.bit(word));
-        for list in &lists[word] {
-            scored.extend(list.counts.iter().map(|&(key, count)| Scored { key, score: weight * count, matched }));
-        }
-    }
-    scored.sort_by_key(|scored| scored.key);
-    scored.dedup_by(|next, sum| {
-        let is_same = next.key == sum.key;
-        if is_same {
-            sum.score += next.score;
-            sum.matched |= next.matched;
-        }
-        is_same
-    });
-    scored
 }
 
 // === impl Weighed ===

@@ -1,0 +1,153 @@
+//! What chunks score, from the lists of all words.
+//!
+//! Lists are read side by side, a window of keys at a time, so that the sums stay in the nearest cache. What a word counts
+//! that counts least is added first, as in the index: chunks with the same words score the same to the last bit.
+
+use crate::weight::Weights;
+
+/// Keys that are scored at once: their sums are 32 KiB. A multiple of 64.
+const WINDOW: usize = 4096;
+
+/// A chunk that has words of the question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scored {
+    pub(super) key: u64,
+    pub(super) score: f32,
+    /// Which words it has, a bit for each.
+    pub(super) matched: u32,
+}
+
+/// The lists of a form, read.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    /// How many live chunks have it.
+    pub(super) having: usize,
+    /// Chunks that may be found, by key, and what they count.
+    pub(super) counts: Vec<(u64, f32)>,
+}
+
+struct Reader<'a> {
+    rest: &'a [(u64, f32)],
+    weight: f32,
+    bit: u32,
+}
+
+struct Window {
+    sums: Vec<f32>,
+    matched: Vec<u32>,
+    /// Which places were added to, a bit for each.
+    touched: Vec<u64>,
+}
+
+/// All chunks that have any of the words, by key. `lists` has those of each word's forms.
+pub(super) fn score(weights: &Weights, lists: &[Vec<&Counted>]) -> Vec<Scored> {
+    let words = lists.iter().enumerate();
+    let readers = words.flat_map(|(word, lists)| {
+        let (weight, bit) = (weights.weight(word), weights.bit(word));
+        lists.iter().map(move |list| Reader { rest: &list.counts, weight, bit })
+    });
+    let mut readers: Vec<Reader> = readers.collect();
+    readers.sort_by(|a, b| a.weight.total_cmp(&b.weight));
+    let mut window =
+        Window { sums: vec![0.0; WINDOW], matched: vec![0; WINDOW], touched: vec![0; WINDOW / u64::BITS as usize] };
+    let mut scored = Vec::new();
+    loop {
+        readers.retain(|reader| !reader.rest.is_empty());
+        let Some(from) = readers.iter().filter_map(|reader| reader.rest.first()).map(|(key, _)| *key).min() else {
+            return scored;
+        };
+        for reader in &mut readers {
+            window.add(reader, from);
+        }
+        window.empty_into(&mut scored, from);
+    }
+}
+
+// === impl Counted ===
+
+impl Counted {
+    /// Lists of a form may lie between each other.
+    pub(super) fn sort(&mut self) {
+        if !self.counts.is_sorted_by_key(|(key, _)| *key) {
+            self.counts.sort_by_key(|(key, _)| *key);
+        }
+    }
+}
+
+// === impl Window ===
+
+impl Window {
+    /// Takes from a list what lies in the window.
+    fn add(&mut self, reader: &mut Reader, from: u64) {
+        let mut read = 0;
+        for (key, count) in reader.rest {
+            let at = key - from;
+            if at >= WINDOW as u64 {
+                break;
+            }
+            let at = at as usize;
+            self.sums[at] += reader.weight * count;
+            self.matched[at] |= reader.bit;
+            self.touched[at / 64] |= 1 << (at % 64);
+            read += 1;
+        }
+        reader.rest = &reader.rest[read..];
+    }
+
+    fn empty_into(&mut self, scored: &mut Vec<Scored>, from: u64) {
+        for (block, touched) in self.touched.iter_mut().enumerate() {
+            while *touched != 0 {
+                let at = block * 64 + touched.trailing_zeros() as usize;
+                *touched &= *touched - 1;
+                scored.push(Scored { key: from + at as u64, score: self.sums[at], matched: self.matched[at] });
+                (self.sums[at], self.matched[at]) = (0.0, 0);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terms::Term;
+    use crate::weight::Weight;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn key() -> impl Strategy<Value = u64> {
+        prop_oneof![0_u64..100, 0_u64..20_000, any::<u64>(), u64::MAX - 5000..]
+    }
+
+    proptest! {
+        #[test]
+        fn every_chunk_has_the_sum_of_its_words(
+            words in prop::collection::vec((1_usize..900, prop::collection::vec((key(), 0.1_f32..2.0), 0..60)), 0..40),
+        ) {
+            let term = Term { forms: vec!["word".into()], count: 1, is_extra: false, is_guess: false };
+            let lists: Vec<Counted> = words
+                .into_iter()
+                .map(|(having, mut counts)| {
+                    counts.sort_by_key(|(key, _)| *key);
+                    counts.dedup_by_key(|(key, _)| *key);
+                    Counted { having, counts }
+                })
+                .collect();
+            let words = lists.iter().map(|list| (Weight::new(&term, 1000, list.having), vec![list])).collect();
+            let (weights, lists) = Weights::sort(words);
+            let mut wanted: BTreeMap<u64, (f64, u32)> = BTreeMap::new();
+            for (word, lists) in lists.iter().enumerate() {
+                for (key, count) in lists.iter().flat_map(|list| &list.counts) {
+                    let (sum, matched) = wanted.entry(*key).or_default();
+                    *sum += f64::from(weights.weight(word) * count);
+                    *matched |= weights.bit(word);
+                }
+            }
+            let scored = score(&weights, &lists);
+            prop_assert_eq!(scored.len(), wanted.len());
+            for (scored, (key, (sum, matched))) in scored.iter().zip(wanted) {
+                prop_assert_eq!((scored.key, scored.matched), (key, matched));
+                prop_assert!((f64::from(scored.score) - sum).abs() < 1e-3, "{:?} {}", scored, sum);
+            }
+        }
+    }
+}
