@@ -42,11 +42,13 @@ impl Asked {
     /// Lets misspelt words stand for those that were probably meant. `near` has, for each of [`Asked::unknown`], terms of
     /// the base and how many live chunks have each. More may be given than are near, and the same in several places.
     pub fn mend(&mut self, near: &[(Misspelt, Vec<(String, u64)>)]) {
-        for same_word in near.chunk_by(|(one, _), (next, _)| one.word == next.word) {
-            let Some(term) = self.terms.get_mut(same_word[0].0.word) else { continue };
+        let words: BTreeSet<usize> = near.iter().map(|(form, _)| form.word).collect();
+        for word in words {
+            let Some(term) = self.terms.get_mut(word) else { continue };
             // A term may be near several forms of a word, and has the same chunks each time.
             let mut known: HashMap<&[u8], u64> = HashMap::default();
-            for (other, chunks) in same_word.iter().flat_map(|(_, others)| others) {
+            let others = near.iter().filter(|(form, _)| form.word == word).flat_map(|(_, others)| others);
+            for (other, chunks) in others {
                 let most = known.entry(other.as_bytes()).or_default();
                 *most = (*most).max(*chunks);
             }

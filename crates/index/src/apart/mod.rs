@@ -12,8 +12,8 @@
 //! 5. [`Weighed::hits`] puts them in order.
 //!
 //! Terms, weights, ranks and relevance are those of the index. Two things differ. Lists have the length of each chunk
-//! beside its count, as there is no place to look it up. And nothing of a removed document is known any more, whereas a
-//! segment may hold its words until it is tidied: a question that is answered by both is answered as a tidy index would.
+//! beside its count, as there is no place to look it up. And words of removed documents are unknown at once, whereas a
+//! segment holds them until it is tidied: misspelt words stand for what they would in an index that is tidy.
 
 #[cfg(test)]
 mod agrees;

@@ -56,7 +56,6 @@ impl Asked {
     /// chunk is still there: all that are count for how rare a word is. `is_allowed` tells whether the filter lets it be
     /// found, and is asked for live ones. `sums` are those of the whole base, and `searched` is how many chunks are live
     /// and allowed.
-    #[expect(clippy::too_many_arguments, reason = "the store has all of these at this moment, and nowhere else")]
     pub fn weigh<B: AsRef<[u8]>, S: BuildHasher>(
         self,
         lists: &HashMap<String, Vec<B>, S>,
