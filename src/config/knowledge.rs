@@ -10,6 +10,8 @@ use super::duration::Timeout;
 use super::external::Mistake;
 use super::inference::Inference;
 use super::problem::KeyPath;
+use super::secret::SecretLine;
+use crate::knowledge::store::postgres::Address;
 
 /// The documents that are kept and searched.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -20,6 +22,15 @@ pub struct Knowledge {
     /// The folder the documents are kept in. `corbie/knowledge` in the user's folder for data, if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_path: Option<PathBuf>,
+    /// The PostgreSQL database that the documents are kept in, in the place of a file: `postgres://user:password@host/name`. It
+    /// needs pgvector, and several instances of this program may share it. What is not on this machine is spoken to
+    /// encrypted, unless `?sslmode=disable` is added; `?sslrootcert=PATH` names the certificates that are believed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<SecretLine>,
+    /// Databases that follow that one. Searches go to them in turn, and to that one if none answers.
+    #[schemars(length(max = 16))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub store_replicas: Vec<SecretLine>,
     /// The folder for what makes searching fast. It is made anew where it is missing. `index` in the storage, if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vector_db_path: Option<PathBuf>,
@@ -104,6 +115,8 @@ impl Default for Knowledge {
         Self {
             enabled: true,
             storage_path: None,
+            store: None,
+            store_replicas: Vec::new(),
             vector_db_path: None,
             embedding_model: None,
             chunk_size: 500,
@@ -141,6 +154,14 @@ impl Knowledge {
         self.vector_db_path.clone().unwrap_or_else(|| storage.join("index"))
     }
 
+    /// Where passages are looked for, for people: a folder, or a database without who may go there.
+    pub fn searched_in(&self) -> Option<String> {
+        match &self.store {
+            Some(store) => Address::parse(store.expose()).ok().map(|address| format!("postgres://{address}")),
+            None => Some(self.index(&self.storage()?).display().to_string()),
+        }
+    }
+
     /// Puts the user's home in the place of a `~` that a path begins with, as a shell does. Others' homes are not known.
     pub(super) fn find_home(&mut self, variables: &BTreeMap<String, String>) {
         let watched = self.watch.iter_mut().map(|watch| &mut watch.path);
@@ -148,8 +169,31 @@ impl Knowledge {
         put_home(kept.chain(&mut self.allowed_roots).chain(watched), variables);
     }
 
-    /// What does not fit together: a model that is not the one in use.
+    /// What does not fit together: a model that is not the one in use, a database that cannot be meant.
     pub(super) fn mistakes(&self, inference: &Inference) -> Vec<Mistake> {
+        let mut mistakes = self.wrong_stores();
+        mistakes.extend(self.wrong_model(inference));
+        mistakes
+    }
+
+    fn wrong_stores(&self) -> Vec<Mistake> {
+        let knowledge = || KeyPath::default().key("knowledge");
+        let wrong = |path: KeyPath, address: &SecretLine| {
+            let message = Address::parse(address.expose()).err()?;
+            Some(Mistake { path, message })
+        };
+        let store = self.store.iter().filter_map(|store| wrong(knowledge().key("store"), store));
+        let replicas = self.store_replicas.iter().enumerate();
+        let replicas = replicas.filter_map(|(at, replica)| wrong(knowledge().key("store_replicas").index(at), replica));
+        let mut mistakes: Vec<Mistake> = store.chain(replicas).collect();
+        if self.store.is_none() && !self.store_replicas.is_empty() {
+            let message = "is of no use without `knowledge.store`; name the database that these follow".to_owned();
+            mistakes.push(Mistake { path: knowledge().key("store_replicas"), message });
+        }
+        mistakes
+    }
+
+    fn wrong_model(&self, inference: &Inference) -> Vec<Mistake> {
         let Some(wanted) = &self.embedding_model else { return Vec::new() };
         let (used, which) = match &inference.embedding.path {
             Some(path) => (crate::inference::name_of(path), "of `inference.embedding.path`"),

@@ -5,16 +5,21 @@
 
 use std::io;
 
+use futures_util::FutureExt;
+
 use super::Error;
 use super::document::BaseName;
 use super::library::Library;
 use super::search::Question;
+use super::shared::Shared;
 
 /// Cheap to clone; all clones are the same.
 #[derive(Debug, Clone)]
 pub enum Finder {
     /// Indexes of this process, made of what is in a file.
     Library(Library),
+    /// A database that several instances share.
+    Shared(Shared),
 }
 
 /// How much one base holds, as far as it can be found.
@@ -27,11 +32,22 @@ pub struct Held {
     pub memory: usize,
 }
 
-/// Asks whichever finder it is.
+/// Asks whichever finder it is. What waits for a database is boxed, as in the store.
 macro_rules! each {
     ($self:expr, $finder:ident => $ask:expr) => {
         match $self {
             Finder::Library($finder) => $ask,
+            Finder::Shared($finder) => async move { $ask }.boxed().await,
+        }
+    };
+}
+
+/// The same for what is known without waiting.
+macro_rules! each_now {
+    ($self:expr, $finder:ident => $ask:expr) => {
+        match $self {
+            Finder::Library($finder) => $ask,
+            Finder::Shared($finder) => $ask,
         }
     };
 }
@@ -44,7 +60,7 @@ impl Finder {
 
     /// Keys of the chunks that answer a question best, with their relevance as it is shown, best first.
     pub async fn find(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<(u64, f32)>, Error> {
-        let found = each!(self, finder => finder.find(question, vector).await?);
+        let found = each!(self, finder => finder.find(question, vector).await)?;
         // Compared as it is shown: whoever asks for no less than what was shown gets that.
         let shown = found.into_iter().map(|(chunk, relevance)| (chunk, (relevance * 1e4).round() / 1e4));
         Ok(shown.filter(|(_, relevance)| *relevance > 0.0 && *relevance >= question.least).collect())
@@ -62,12 +78,12 @@ impl Finder {
 
     /// How many documents all bases have together, without waiting.
     pub fn documents(&self) -> usize {
-        each!(self, finder => finder.documents())
+        each_now!(self, finder => finder.documents())
     }
 
     /// What each base holds, largest first, without waiting.
     pub fn held(&self) -> Vec<Held> {
-        each!(self, finder => finder.held())
+        each_now!(self, finder => finder.held())
     }
 
     /// Keeps what was made, so that the next start is quicker.
@@ -79,6 +95,7 @@ impl Finder {
     pub fn library(&self) -> Option<&Library> {
         match self {
             Finder::Library(library) => Some(library),
+            Finder::Shared(_) => None,
         }
     }
 }

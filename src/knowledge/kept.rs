@@ -6,9 +6,12 @@ use sha2::{Digest, Sha256};
 
 use super::finder::Finder;
 use super::library::Library;
+use super::shared::Shared;
+use super::store::postgres::{self, Address};
 use super::store::{self, Options, Store, sqlite};
 use super::{Error, UPLOADS, blocking, hex, private_folder};
 use crate::config::knowledge as config;
+use crate::config::secret::SecretLine;
 use crate::inference::Inference;
 
 /// What everything is kept in, and what finds it.
@@ -22,6 +25,13 @@ pub struct Kept {
 
 impl Kept {
     pub async fn open(settings: &config::Knowledge, storage: PathBuf, inference: &Inference) -> Result<Kept, Error> {
+        if let Some(address) = &settings.store {
+            let store = shared(settings, address).await?;
+            make_uploads(&storage).await?;
+            let (model, dimension) = shape(inference).await;
+            let finder = Finder::Shared(Shared::open(store.clone(), model, dimension).await?);
+            return Ok(Kept { store: store.into(), finder, storage });
+        }
         let store = embedded(settings, &storage).await?;
         make_uploads(&storage).await?;
         let (model, dimension) = shape(inference).await;
@@ -33,17 +43,29 @@ impl Kept {
 
 /// Whether there is a store already; to open one that is not there makes it.
 pub(crate) fn is_there(settings: &config::Knowledge) -> bool {
-    settings.storage().is_some_and(|storage| sqlite::Store::exists(&storage))
+    settings.store.is_some() || settings.storage().is_some_and(|storage| sqlite::Store::exists(&storage))
 }
 
 /// The store alone, without what finds anything in it.
 pub(crate) async fn store(settings: &config::Knowledge, storage: &Path) -> Result<Store, store::Error> {
-    Ok(embedded(settings, storage).await?.into())
+    match &settings.store {
+        Some(address) => Ok(shared(settings, address).await?.into()),
+        None => Ok(embedded(settings, storage).await?.into()),
+    }
+}
+
+async fn shared(settings: &config::Knowledge, address: &SecretLine) -> Result<postgres::Store, store::Error> {
+    let read = |address: &SecretLine| Address::parse(address.expose()).map_err(store::Error::Internal);
+    let replicas = settings.store_replicas.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    postgres::Store::connect(&read(address)?, &replicas, options(settings)).await
+}
+
+fn options(settings: &config::Knowledge) -> Options {
+    Options { max_tasks: settings.max_waiting_tasks as u64, ..Options::default() }
 }
 
 async fn embedded(settings: &config::Knowledge, storage: &Path) -> Result<sqlite::Store, store::Error> {
-    let options = Options { max_tasks: settings.max_waiting_tasks as u64, ..Options::default() };
-    let folder = storage.to_owned();
+    let (folder, options) = (storage.to_owned(), options(settings));
     let opening = tokio::task::spawn_blocking(move || sqlite::Store::open(&folder, options));
     opening.await.map_err(|error| store::Error::Internal(error.to_string()))?
 }

@@ -22,9 +22,11 @@ mod library;
 pub mod local;
 mod metrics;
 mod named;
+mod notices;
 pub mod patience;
 pub mod resources;
 pub mod search;
+mod shared;
 mod skipped;
 pub mod source;
 mod steady;
@@ -106,6 +108,10 @@ pub struct Open {
 const LOOK: Duration = Duration::from_secs(1);
 const ADOPT_EVERY: u32 = 5;
 const PRUNE_EVERY: u32 = 600;
+
+/// How long is waited before a database is tried again that could not be reached, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// Where a wish to add a file comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,10 +211,20 @@ impl Knowledge {
     /// Opens a store that is there, so that what was left behind goes on; one that is not there can wait.
     pub async fn resume(self) {
         let there = kept::is_there(&self.0.settings);
-        if (there || !self.0.settings.watch.is_empty())
-            && let Err(error) = self.open().await
-        {
+        if !there && self.0.settings.watch.is_empty() {
+            return;
+        }
+        let mut pause = FIRST_PAUSE;
+        while let Err(error) = self.open().await {
             tracing::error!(%error, "the knowledge base cannot be opened");
+            // A database comes back by itself; a file that cannot be opened waits for somebody.
+            if self.0.settings.store.is_none() {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause = (2 * pause).min(LONGEST_PAUSE),
+                () = self.0.stop.cancelled() => return,
+            }
         }
     }
 
@@ -252,6 +268,11 @@ impl Knowledge {
         let (knowledge, care) = (self.clone(), open.clone());
         let look_after = move || knowledge.clone().look_after(care.clone());
         shared.going.spawn(supervised_until(shared.stop.clone(), Name("looking after"), look_after));
+        if let Store::Shared(store) = &open.store {
+            let (knowledge, heard) = (self.clone(), store.heard());
+            let hear = move || notices::hear(knowledge.clone(), heard.clone());
+            shared.going.spawn(supervised_until(shared.stop.clone(), Name("hearing of changes"), hear));
+        }
         Ok(open)
     }
 

@@ -41,7 +41,7 @@ impl Report {
 impl Store {
     /// The name of this process among those that share the store. It lives as long as the store is open here.
     pub fn instance(&self) -> &str {
-        each!(self, store => store.instance())
+        each_now!(self, store => store.instance())
     }
 
     /// How it is, measured now.
@@ -51,12 +51,12 @@ impl Store {
 
     /// How it is, as far as can be told without waiting: where measuring takes long, as it was a moment ago.
     pub fn known_health(&self) -> Health {
-        each!(self, store => store.known_health())
+        each_now!(self, store => store.known_health())
     }
 
     /// How many bytes it takes, as far as can be told without waiting.
     pub fn known_size(&self) -> u64 {
-        each!(self, store => store.known_size())
+        each_now!(self, store => store.known_size())
     }
 
     /// Reads everything and says what is wrong with it. Others may go on meanwhile.

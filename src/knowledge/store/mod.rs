@@ -6,11 +6,23 @@
 //!
 //! What only files can do, such as being copied and mended, is asked of [`sqlite::Store`] itself.
 
-/// Asks whichever store it is.
+/// Asks whichever store it is. What waits for a database is boxed: it is made of many futures, and everything that asks a
+/// store would have all of them in itself.
 macro_rules! each {
     ($self:expr, $store:ident => $ask:expr) => {
         match $self {
             Store::Embedded($store) => $ask,
+            Store::Shared($store) => futures_util::FutureExt::boxed(async move { $ask }).await,
+        }
+    };
+}
+
+/// The same for what is known without waiting.
+macro_rules! each_now {
+    ($self:expr, $store:ident => $ask:expr) => {
+        match $self {
+            Store::Embedded($store) => $ask,
+            Store::Shared($store) => $ask,
         }
     };
 }
@@ -21,6 +33,7 @@ mod error;
 mod listing;
 mod options;
 mod passages;
+pub mod postgres;
 pub mod sqlite;
 mod tasks;
 mod watched;
@@ -39,10 +52,26 @@ pub use watched::{Look, Place, Standing, Turn, Watched};
 pub enum Store {
     /// In a file of this machine.
     Embedded(sqlite::Store),
+    /// In a database that several instances share.
+    Shared(postgres::Store),
 }
 
 impl From<sqlite::Store> for Store {
     fn from(store: sqlite::Store) -> Store {
         Store::Embedded(store)
+    }
+}
+
+impl From<postgres::Store> for Store {
+    fn from(store: postgres::Store) -> Store {
+        Store::Shared(store)
+    }
+}
+
+impl Store {
+    /// Opens the store of a PostgreSQL database, and makes its tables where there are none.
+    pub async fn connect(url: &str, options: Options) -> Result<Store, Error> {
+        let address = postgres::Address::parse(url).map_err(Error::Internal)?;
+        Ok(postgres::Store::connect(&address, &[], options).await?.into())
     }
 }

@@ -83,7 +83,7 @@ fn described(knowledge: &Knowledge, base: &BaseName, totals: &Totals) -> Value {
         documents => totals.chunks as f64 / documents as f64,
     };
     let storage = knowledge.settings().storage();
-    let index = storage.as_ref().map(|storage| knowledge.settings().index(storage));
+    let index = knowledge.settings().searched_in();
     json!({
         "name": base,
         "document_count": totals.documents,

@@ -1,0 +1,65 @@
+//! Finds chunks in a database that several instances share: what each finds is what is there.
+
+use std::sync::{Arc, Mutex};
+
+use super::Error;
+use super::document::BaseName;
+use super::finder::Held;
+use super::search::Question;
+use super::store::postgres::{Model, Sought, Store};
+use crate::locked::locked;
+
+/// Cheap to clone; all clones are the same.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    store: Store,
+    /// Whose vectors compare with those of questions.
+    name: String,
+    model: Model,
+    /// As it was when it was last looked at.
+    held: Arc<Mutex<Vec<Held>>>,
+}
+
+impl Shared {
+    pub(super) async fn open(store: Store, name: String, dimension: usize) -> Result<Shared, Error> {
+        let model = store.prepare_model(&name, dimension).await?;
+        let shared = Shared { store, name, model, held: Arc::default() };
+        shared.catch_up().await?;
+        Ok(shared)
+    }
+
+    pub(super) async fn is_empty(&self, base: &BaseName) -> Result<bool, Error> {
+        Ok(self.store.totals(base).await?.documents == 0)
+    }
+
+    pub(super) async fn find(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<(u64, f32)>, Error> {
+        let sought = Sought { text: &question.query, vector, filter: question.filter.as_ref(), top: question.top };
+        let found = self.store.find(&question.base, self.model, sought).await?.unwrap_or_default();
+        Ok(found.into_iter().map(|hit| (hit.chunk, hit.relevance)).collect())
+    }
+
+    /// There is nothing to take in; what is told without waiting is looked at.
+    pub(super) async fn catch_up(&self) -> Result<(), Error> {
+        let held = self.store.held().await?.into_iter();
+        let held = held.map(|(base, documents, chunks)| Held { base, documents, chunks, memory: 0 });
+        *locked(&self.held) = held.collect();
+        Ok(())
+    }
+
+    pub(super) async fn foreign(&self, base: &BaseName) -> Result<usize, Error> {
+        Ok(self.store.foreign(base, &self.name).await?)
+    }
+
+    pub(super) fn documents(&self) -> usize {
+        locked(&self.held).iter().map(|held| held.documents).sum()
+    }
+
+    pub(super) fn held(&self) -> Vec<Held> {
+        locked(&self.held).clone()
+    }
+
+    /// All of it is kept already.
+    pub(super) async fn save(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! Where the database is, and how it is spoken to.
+//!
+//! An address is written as PostgreSQL's own programs read it. What has a password in it is never shown.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
+use hyper_rustls::ConfigBuilderExt;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::failure;
+use crate::knowledge::store::Error;
+
+/// The address of a database. Shows where it is, and not who may go there.
+#[derive(Clone)]
+pub struct Address {
+    config: Config,
+    /// Certificates of those who are believed about others, in the place of those that everybody believes.
+    roots: Option<PathBuf>,
+}
+
+/// How long a connection may take to come about, and how long one may be waited for.
+const CONNECT: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_secs(10);
+/// When a peer is given up that does not answer, however quietly it went.
+const SILENT: Duration = Duration::from_secs(15);
+
+/// What every connection is told. Statements that may take longer say so themselves.
+const SETTINGS: &str = "SET search_path = corbie, public; SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
+     SET idle_in_transaction_session_timeout = '60s'; SET client_min_messages = warning; \
+     SET hnsw.ef_search = 100; SET hnsw.iterative_scan = strict_order; SET jit = off; SET plan_cache_mode = auto";
+
+impl Address {
+    /// Reads `postgres://user:password@host:5432/database?sslmode=require&sslrootcert=/path`.
+    pub fn parse(text: &str) -> Result<Address, String> {
+        let (text, roots, mode) = own_parameters(text);
+        let wrong = |why: String| {
+            format!("must be the address of a PostgreSQL database, such as `postgres://user:password@host/name`: {why}")
+        };
+        if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+            return Err(wrong("it begins with something else".to_owned()));
+        }
+        // The driver's words may repeat what stands in the address.
+        let mut config: Config = text.parse().map_err(|_| wrong("it cannot be read".to_owned()))?;
+        if config.get_dbname().is_none() {
+            return Err(wrong("it names no database".to_owned()));
+        }
+        let is_near = config.get_hosts().iter().all(is_near);
+        config.ssl_mode(match mode.as_deref() {
+            None if is_near => SslMode::Disable,
+            Some("disable") => SslMode::Disable,
+            Some("prefer" | "allow") => SslMode::Prefer,
+            None | Some("require" | "verify-ca" | "verify-full") => SslMode::Require,
+            Some(other) => return Err(wrong(format!("`sslmode={other}` is not known"))),
+        });
+        config.connect_timeout(CONNECT).keepalives_idle(SILENT).tcp_user_timeout(SILENT).application_name("corbie");
+        Ok(Address { config, roots })
+    }
+
+    /// Connections to it, made when they are needed.
+    pub(super) fn pool(&self, most: usize) -> Result<Pool, Error> {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = match self.config.get_ssl_mode() {
+            SslMode::Disable => Manager::from_config(self.config.clone(), NoTls, recycling),
+            _ => Manager::from_config(self.config.clone(), self.tls()?, recycling),
+        };
+        let told = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+            Box::pin(async move { client.batch_execute(SETTINGS).await.map_err(HookError::Backend) })
+        });
+        Pool::builder(manager)
+            .max_size(most.max(2))
+            .runtime(Runtime::Tokio1)
+            .timeouts(Timeouts { wait: Some(WAIT), create: Some(2 * CONNECT), recycle: Some(CONNECT) })
+            .post_create(told)
+            .build()
+            .map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// A connection of its own, beside the pool: for what waits all the time. Its driver runs until the client is dropped.
+    pub(super) async fn alone(&self) -> Result<(tokio_postgres::Client, Said), Error> {
+        let (sender, said) = tokio::sync::mpsc::channel(1024);
+        let client = match self.config.get_ssl_mode() {
+            SslMode::Disable => {
+                let (client, connection) = self.config.connect(NoTls).await.map_err(failure::of)?;
+                tokio::spawn(listen(connection, sender));
+                client
+            }
+            _ => {
+                let (client, connection) = self.config.connect(self.tls()?).await.map_err(failure::of)?;
+                tokio::spawn(listen(connection, sender));
+                client
+            }
+        };
+        client.batch_execute(SETTINGS).await.map_err(failure::of)?;
+        Ok((client, said))
+    }
+
+    fn tls(&self) -> Result<MakeRustlsConnect, Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.map_err(|error| Error::Internal(error.to_string()))?;
+        let config = match &self.roots {
+            None => builder.with_webpki_roots(),
+            Some(path) => {
+                let unreadable = |why: String| Error::Internal(format!("`sslrootcert` {}: {why}", path.display()));
+                let mut roots = rustls::RootCertStore::empty();
+                for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
+                    let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+                    roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+                }
+                builder.with_root_certificates(roots)
+            }
+        };
+        Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
+    }
+}
+
+/// What was said on a channel that is listened to.
+pub(super) type Said = tokio::sync::mpsc::Receiver<tokio_postgres::Notification>;
+
+/// Drives a connection, and hands on what is said on its channels. What nobody takes in time is dropped: whoever listens
+/// also looks from time to time.
+async fn listen<S, T>(
+    mut connection: tokio_postgres::Connection<S, T>,
+    said: tokio::sync::mpsc::Sender<tokio_postgres::Notification>,
+) where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
+        if let tokio_postgres::AsyncMessage::Notification(notification) = message {
+            let _ = said.try_send(notification);
+        }
+    }
+}
+
+/// Takes out what the driver does not know.
+fn own_parameters(text: &str) -> (String, Option<PathBuf>, Option<String>) {
+    let Some((before, query)) = text.split_once('?') else { return (text.to_owned(), None, None) };
+    let (mut roots, mut mode, mut rest) = (None, None, Vec::new());
+    for parameter in query.split('&') {
+        let decoded = |value: &str| percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned();
+        match parameter.split_once('=') {
+            Some(("sslrootcert", path)) => roots = Some(PathBuf::from(decoded(path))),
+            Some(("sslmode", value)) => mode = Some(decoded(value)),
+            _ => rest.push(parameter),
+        }
+    }
+    let rest = if rest.is_empty() { before.to_owned() } else { format!("{before}?{}", rest.join("&")) };
+    (rest, roots, mode)
+}
+
+/// Nobody else hears what is said to a host on this machine.
+fn is_near(host: &Host) -> bool {
+    match host {
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts = self.config.get_hosts().iter().zip(self.config.get_ports().iter().chain(std::iter::repeat(&5432)));
+        for (at, (host, port)) in hosts.enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            match host {
+                #[cfg(unix)]
+                Host::Unix(path) => write!(f, "{comma}{}", path.display())?,
+                Host::Tcp(name) => write!(f, "{comma}{name}:{port}")?,
+            }
+        }
+        write!(f, "/{}", self.config.get_dbname().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_shows_where_and_not_who() {
+        let address = Address::parse("postgres://crow:se%20cret@db.example:5433/nest?sslmode=require").unwrap();
+        assert_eq!(address.to_string(), "db.example:5433/nest");
+        assert!(!format!("{address:?}").contains("cret"));
+    }
+
+    #[test]
+    fn what_goes_over_a_network_is_encrypted_unless_somebody_says_otherwise() {
+        let mode = |text| Address::parse(text).unwrap().config.get_ssl_mode();
+        assert_eq!(mode("postgres://a@db.example/nest"), SslMode::Require);
+        assert_eq!(mode("postgres://a@db.example/nest?sslmode=disable"), SslMode::Disable);
+        assert_eq!(mode("postgres://a@127.0.0.1/nest"), SslMode::Disable);
+        assert_eq!(mode("postgres://a@%2Ftmp%2Fsocket/nest"), SslMode::Disable);
+        assert_eq!(mode("postgres://a@localhost/nest?sslmode=verify-full&sslrootcert=/etc/ca.pem"), SslMode::Require);
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_without_repeating_it() {
+        for text in [
+            "postgres://a:secret@/x?nonsense=1",
+            "mysql://a:secret@h/x",
+            "postgres://a:secret@h",
+            "postgres://a:secret@h/x?sslmode=often",
+        ] {
+            let error = Address::parse(text).unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}

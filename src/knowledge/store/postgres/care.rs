@@ -1,0 +1,73 @@
+//! What the store does for itself: joining what many writes have left in pieces.
+//!
+//! Every instance does it; what one is at, the others pass over.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use super::{Shared, Store};
+use crate::knowledge::store::{Error, Health, Report};
+
+/// Between two looks at whether there is anything to join.
+const LOOK: Duration = Duration::from_millis(500);
+/// Joins that follow each other without a pause.
+const MOST: usize = 64;
+/// Looks between two of what takes longer.
+const SELDOM: u64 = 20;
+
+/// Joins for as long as the store is open.
+pub(super) async fn run(store: Weak<Shared>) {
+    for look in 1_u64.. {
+        tokio::time::sleep(LOOK).await;
+        let Some(shared) = store.upgrade() else { return };
+        if let Err(error) = Store(shared).join(look).await {
+            tracing::debug!(%error, "what was written in pieces is joined later");
+        }
+    }
+}
+
+impl Store {
+    async fn join(&self, look: u64) -> Result<(), Error> {
+        let mut joins = 0;
+        while joins < MOST && self.join_postings().await? {
+            joins += 1;
+        }
+        if look.is_multiple_of(SELDOM) {
+            self.join_sums().await?;
+            while joins < MOST && self.purge_postings().await? {
+                joins += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// It looks after itself.
+    pub async fn look_after(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// How it is, measured now.
+    pub async fn health(&self) -> Result<Health, Error> {
+        let asked = async { self.plain().await?.row("SELECT count(*) FROM bases", &[]).await };
+        let trouble = match asked.await {
+            Ok(_) => None,
+            Err(Error::Away(why)) => Some(why),
+            Err(other) => Some(other.to_string()),
+        };
+        Ok(super::pulse::health(trouble.as_deref()))
+    }
+
+    /// How it was a moment ago.
+    pub fn known_health(&self) -> Health {
+        self.0.pulse.health()
+    }
+
+    pub fn known_size(&self) -> u64 {
+        self.0.pulse.bytes()
+    }
+
+    /// Compares what hangs together.
+    pub async fn check(&self) -> Result<Report, Error> {
+        super::check::check(self).await
+    }
+}

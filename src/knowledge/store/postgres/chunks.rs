@@ -1,0 +1,71 @@
+//! Chunks that were found, with what their readers want to know.
+
+use tokio_postgres::Row;
+
+use super::{KEYS, Store, rows};
+use crate::knowledge::document::{ChunkId, DocumentId, FoundChunk};
+use crate::knowledge::store::Error;
+
+/// The columns of [`read`], and where they are.
+const FOUND: &str = "c.writing, c.ordinal, c.id, c.text, c.page_first, c.page_last, c.path, c.tokens, d.key, d.id, b.name, d.filename, \
+     d.title, d.format, d.date_added, d.metadata, c.stretches FROM chunks AS c JOIN documents AS d ON d.writing = c.writing \
+     JOIN bases AS b ON b.key = d.base";
+
+impl Store {
+    /// Chunks by their keys, in that order, as they all were at one moment. Those that are gone are left out.
+    pub async fn chunks(&self, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let session = self.searching().await?;
+        let (writings, ordinals): (Vec<i64>, Vec<i32>) = keys.iter().map(|key| parts(*key)).unzip();
+        let sql = format!(
+            "SELECT {FOUND} JOIN unnest($1::bigint[], $2::int[]) AS k (writing, ordinal) \
+             ON k.writing = c.writing AND k.ordinal = c.ordinal"
+        );
+        let rows = session.rows(&sql, &[&writings, &ordinals]).await?;
+        session.leave().await?;
+        let mut found = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let place = |chunk: &FoundChunk| keys.iter().position(|key| *key == chunk.key);
+        found.sort_by_key(place);
+        Ok(found)
+    }
+
+    /// One by the id that callers know.
+    pub async fn chunk(&self, id: ChunkId) -> Result<Option<FoundChunk>, Error> {
+        let session = self.plain().await?;
+        let row = session.maybe(&format!("SELECT {FOUND} WHERE c.id = $1"), &[&id.0]).await?;
+        row.map(|row| read(&row)).transpose()
+    }
+}
+
+/// The number of its writing, and its place there.
+pub(super) fn parts(key: u64) -> (i64, i32) {
+    ((key >> KEYS) as i64, (key & ((1 << KEYS) - 1)) as i32)
+}
+
+/// The key of a chunk at a place of a writing.
+pub(super) fn key(writing: i64, ordinal: i32) -> u64 {
+    (writing as u64) << KEYS | ordinal as u64
+}
+
+fn read(row: &Row) -> Result<FoundChunk, Error> {
+    Ok(FoundChunk {
+        key: key(rows::get(row, 0)?, rows::get(row, 1)?),
+        ordinal: rows::small(row, 1)?,
+        id: ChunkId(rows::get(row, 2)?),
+        text: rows::get(row, 3)?,
+        pages: (rows::small(row, 4)?, rows::small(row, 5)?),
+        path: rows::json(row, 6)?,
+        tokens: rows::small(row, 7)?,
+        document: rows::number(row, 8)?,
+        document_id: DocumentId(rows::get(row, 9)?),
+        base: rows::base_name(row, 10)?,
+        filename: rows::get(row, 11)?,
+        title: rows::get(row, 12)?,
+        format: rows::get(row, 13)?,
+        date_added: rows::get(row, 14)?,
+        metadata: rows::metadata(row, 15)?,
+        stretches: rows::json(row, 16)?,
+    })
+}

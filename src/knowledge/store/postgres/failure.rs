@@ -1,0 +1,62 @@
+//! What PostgreSQL's errors mean for the store.
+
+use deadpool_postgres::PoolError;
+use tokio_postgres::error::SqlState;
+
+use crate::knowledge::store::Error;
+
+/// What an error of a statement or a connection means. Words of the server are told; values are not in them.
+pub(super) fn of(error: tokio_postgres::Error) -> Error {
+    let Some(database) = error.as_db_error() else {
+        return match error.is_closed() || error.to_string().starts_with("error c") || has_io(&error) {
+            true => Error::Away(reason(&error)),
+            false => Error::Internal(reason(&error)),
+        };
+    };
+    let code = database.code();
+    let class = code.code().get(..2).unwrap_or_default();
+    let told = || format!("{} ({})", database.message(), code.code());
+    match code {
+        &SqlState::DISK_FULL => Error::Full,
+        &SqlState::READ_ONLY_SQL_TRANSACTION => Error::Away("it is a standby, and takes no writes".to_owned()),
+        &SqlState::T_R_SERIALIZATION_FAILURE
+        | &SqlState::T_R_DEADLOCK_DETECTED
+        | &SqlState::LOCK_NOT_AVAILABLE
+        | &SqlState::QUERY_CANCELED => Error::Busy,
+        &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => Error::Corrupt(told()),
+        _ if matches!(class, "08" | "28" | "3D" | "53" | "57" | "58") => Error::Away(told()),
+        _ => Error::Internal(told()),
+    }
+}
+
+/// What it means that no connection was to be had.
+pub(super) fn of_pool(error: PoolError) -> Error {
+    match error {
+        PoolError::Backend(error) | PoolError::PostCreateHook(deadpool_postgres::HookError::Backend(error)) => {
+            match of(error) {
+                Error::Internal(why) | Error::Away(why) => Error::Away(why),
+                other => other,
+            }
+        }
+        PoolError::Timeout(deadpool_postgres::TimeoutType::Wait) => Error::Busy,
+        PoolError::Timeout(_) => Error::Away("it does not answer".to_owned()),
+        PoolError::Closed => Error::Closed,
+        other => Error::Internal(other.to_string()),
+    }
+}
+
+fn has_io(error: &tokio_postgres::Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
+}
+
+/// All that an error says, the causes too.
+fn reason(error: &tokio_postgres::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(source) = std::error::Error::source(error) {
+        let cause = source.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}

@@ -1,0 +1,157 @@
+//! The documents of a base, page by page, with those that are still to come or have failed.
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::letters::{self, Needle};
+use super::rows::Word;
+use super::session::{Given, Session};
+use super::{Store, rows};
+use crate::knowledge::document::{BaseName, DocumentId};
+use crate::knowledge::store::{Error, Listed, ListedDocument, Listing, Only, Order, Sort};
+use crate::knowledge::task::TaskId;
+
+/// How many characters of a title are looked at; nobody writes longer ones, but metadata may be anything.
+const LONGEST_TITLE: u32 = 1000;
+
+/// Where a document stands whose task stands there.
+const COMING: &str = "CASE t.state WHEN 'queued' THEN 'pending' WHEN 'running' THEN 'processing' ELSE 'failed' END";
+
+/// Tasks of the base `$1` that have a document to come, and not yet.
+const TO_COME: &str = "FROM tasks AS t WHERE t.base = $1 AND t.state IN ('queued', 'running', 'failed') \
+     AND t.document IS NOT NULL AND NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.id = t.document)";
+
+/// The title that a user gave, or else the document's own. A zero that is named in metadata is no letter to the server.
+const TITLE: &str = "coalesce(CASE WHEN strpos(d.metadata, '\"title\"') > 0 \
+     THEN replace(d.metadata, '\\u0000', '\\ufffd')::json ->> 'title' END, d.title)";
+
+/// What is looked for, as parameters from `$2` to `$6`.
+struct Conditions {
+    needle: Option<Needle>,
+    format: Option<String>,
+    status: Option<&'static str>,
+}
+
+impl Store {
+    /// A part of the list of documents. Tasks that wait, run or have failed are in it until their document is.
+    pub async fn documents(&self, base: &BaseName, listing: Listing) -> Result<Listed, Error> {
+        let nothing = Listed { documents: Vec::new(), total: 0 };
+        let Some(conditions) = Conditions::of(&listing.only) else { return Ok(nothing) };
+        let session = self.reading().await?;
+        let listed = match rows::base(&session, base).await? {
+            Some(base) => Listed {
+                total: total(&session, base, &listing.only, &conditions).await?,
+                documents: page(&session, base, &listing, &conditions).await?,
+            },
+            None => nothing,
+        };
+        session.leave().await?;
+        Ok(listed)
+    }
+}
+
+impl Conditions {
+    /// None if they hold for nothing.
+    fn of(only: &Only) -> Option<Conditions> {
+        let needle = match &only.named {
+            Some(named) => Some(Needle::of(named)?),
+            None => None,
+        };
+        let format = only.format.as_deref().map(|format| rows::text(format).into_owned());
+        Some(Conditions { needle, format, status: only.status.map(Word::word) })
+    }
+
+    /// What stands for the needle: itself and its letters.
+    fn parts(&self) -> [Option<&str>; 3] {
+        let needle = self.needle.as_ref();
+        [
+            needle.map(|needle| needle.text.as_str()),
+            needle.map(|needle| needle.capitals.as_str()),
+            needle.map(|needle| needle.small.as_str()),
+        ]
+    }
+}
+
+/// Documents of the base `$1`.
+fn documents() -> String {
+    let has = |text: &str| letters::has(text, ["$2", "$3", "$4"]);
+    let (filename, title) = (has("d.filename"), has(&format!("left({TITLE}, {LONGEST_TITLE})")));
+    format!(
+        "SELECT d.id, d.filename, d.path, d.title, d.format, d.size_bytes, d.date_added, d.page_count, d.chunk_count, \
+         d.status, d.method, d.warning, NULL::uuid AS task, d.metadata, d.key FROM documents AS d WHERE d.base = $1 \
+         AND ($2::text IS NULL OR {filename} OR {title}) AND ($5::text IS NULL OR d.format = $5) \
+         AND ($6::text IS NULL OR d.status = $6)"
+    )
+}
+
+/// Those that are to come.
+fn to_come() -> String {
+    let filename = letters::has("t.filename", ["$2", "$3", "$4"]);
+    format!(
+        "SELECT t.document, coalesce(t.filename, ''), NULL, NULL, coalesce(t.format, ''), coalesce(t.size_bytes, 0), \
+         t.created, 0, 0, {COMING}, NULL, t.error_message, t.id, '{{}}', t.key {TO_COME} \
+         AND ($2::text IS NULL OR {filename}) AND ($5::text IS NULL OR t.format = $5) \
+         AND ($6::text IS NULL OR {COMING} = $6)"
+    )
+}
+
+async fn total(session: &Session, base: i64, only: &Only, conditions: &Conditions) -> Result<u64, Error> {
+    // Nothing is looked at where everything counts.
+    if only.is_all() {
+        let sql = format!("SELECT (SELECT count(*) FROM documents WHERE base = $1) + (SELECT count(*) {TO_COME})");
+        return rows::number(&session.row(&sql, &[&base]).await?, 0);
+    }
+    let sql = format!("SELECT count(*) FROM ({} UNION ALL {}) AS l", documents(), to_come());
+    let [needle, capitals, small] = conditions.parts();
+    let row = session.row(&sql, &[&base, &needle, &capitals, &small, &conditions.format, &conditions.status]).await?;
+    rows::number(&row, 0)
+}
+
+async fn page(
+    session: &Session,
+    base: i64,
+    listing: &Listing,
+    conditions: &Conditions,
+) -> Result<Vec<ListedDocument>, Error> {
+    let by = match listing.sort {
+        Sort::DateAdded => "date_added",
+        Sort::Filename => "lower(filename COLLATE \"C\")",
+        Sort::Size => "size_bytes",
+    };
+    let order = match listing.order {
+        Order::Ascending => "ASC",
+        Order::Descending => "DESC",
+    };
+    // Documents are many and have an index, so no more of them are looked at than can be on this page or before it. Equal
+    // ones keep their order from page to page.
+    let sql = format!(
+        "SELECT * FROM (({} ORDER BY {by} {order}, d.key {order} LIMIT $7::bigint + $8::bigint) UNION ALL ({})) AS l \
+         ORDER BY {by} {order}, key {order}, id {order} LIMIT $7 OFFSET $8",
+        documents(),
+        to_come()
+    );
+    let (limit, [needle, capitals, small]) = (i64::from(listing.limit), conditions.parts());
+    let offset = rows::signed(listing.offset).min(i64::MAX - limit);
+    let Conditions { format, status, .. } = conditions;
+    let given: Given<'_> = &[&base, &needle, &capitals, &small, format, status, &limit, &offset];
+    session.rows(&sql, given).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<ListedDocument, Error> {
+    Ok(ListedDocument {
+        id: DocumentId(rows::get(row, 0)?),
+        filename: rows::get(row, 1)?,
+        path: rows::get(row, 2)?,
+        title: rows::get(row, 3)?,
+        format: rows::get(row, 4)?,
+        size_bytes: rows::number(row, 5)?,
+        date_added: rows::get(row, 6)?,
+        page_count: rows::small(row, 7)?,
+        chunk_count: rows::small(row, 8)?,
+        status: rows::word(row, 9)?,
+        method: rows::get(row, 10)?,
+        warning: rows::get(row, 11)?,
+        task: rows::get::<Option<Uuid>>(row, 12)?.map(TaskId),
+        metadata: rows::metadata(row, 13)?,
+    })
+}

@@ -1,0 +1,158 @@
+//! A knowledge base in a PostgreSQL database, which several instances of the program share.
+//!
+//! The database is the only truth, and all that is searched lies in it too: words as lists (`postings`), vectors as
+//! pgvector keeps them. An instance keeps nothing that another could make wrong.
+//!
+//! Every write is one transaction, answered when it is committed. Locks are taken in this order, so that no two writers wait
+//! for each other: the task, what a document says and where it stands (advisory, sorted), the document, what is derived.
+
+mod address;
+mod again;
+mod care;
+mod check;
+mod chunks;
+mod clear;
+mod contents;
+mod copies;
+mod copy;
+mod documents;
+mod failure;
+mod imported;
+mod instance;
+mod letters;
+mod listing;
+mod models;
+mod orphans;
+mod postings;
+mod prune;
+mod pulse;
+mod put;
+mod renamed;
+mod replicas;
+mod rows;
+mod schema;
+mod search;
+mod session;
+mod sums;
+mod task_end;
+mod task_list;
+mod task_rows;
+mod tasks;
+mod text;
+mod uploads;
+mod watched;
+
+use std::sync::Arc;
+
+use deadpool_postgres::Pool;
+
+pub use address::Address;
+pub(in crate::knowledge) use models::Model;
+pub use pulse::Heard;
+pub use schema::VERSION;
+pub(in crate::knowledge) use search::Sought;
+
+use instance::Instance;
+use pulse::Pulse;
+use replicas::Replicas;
+use session::Session;
+use tokio::sync::watch;
+
+use super::{Error, Options};
+
+/// A knowledge base's store. Cheap to clone; all clones are the same.
+#[derive(Debug, Clone)]
+pub struct Store(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    address: Address,
+    primary: Pool,
+    replicas: Replicas,
+    options: Options,
+    history: String,
+    instance: Instance,
+    pulse: Pulse,
+}
+
+/// Bits of a chunk's key that say where it stands in its document; those above are the number of its writing.
+const KEYS: u32 = 20;
+
+/// Connections to each database.
+const CONNECTIONS: usize = 10;
+
+impl Store {
+    /// Opens the store of a database, and makes its tables where there are none.
+    pub async fn connect(address: &Address, replicas: &[Address], options: Options) -> Result<Store, Error> {
+        let primary = address.pool(CONNECTIONS)?;
+        schema::migrate(Session::writing(&primary).await?).await?;
+        let history = schema::history(&Session::plain(&primary).await?).await?;
+        let replicas = Replicas::of(replicas)?;
+        let instance = Instance::take(&primary).await?;
+        let shared = Arc::new(Shared {
+            pulse: Pulse::start(address.clone(), instance.clone()),
+            address: address.clone(),
+            primary,
+            replicas,
+            options,
+            history,
+            instance,
+        });
+        tokio::spawn(care::run(Arc::downgrade(&shared)));
+        Ok(Store(shared))
+    }
+
+    /// The name of this process among those that share the store.
+    pub fn instance(&self) -> &str {
+        self.0.instance.name()
+    }
+
+    /// Which database this is, whatever its address.
+    pub fn history(&self) -> &str {
+        &self.0.history
+    }
+
+    /// Where the database is, for people.
+    pub fn address(&self) -> &Address {
+        &self.0.address
+    }
+
+    /// What others have changed.
+    pub fn heard(&self) -> watch::Receiver<Heard> {
+        self.0.pulse.heard()
+    }
+
+    /// For one statement.
+    async fn plain(&self) -> Result<Session, Error> {
+        Session::plain(&self.0.primary).await
+    }
+
+    async fn reading(&self) -> Result<Session, Error> {
+        Session::reading(&self.0.primary).await
+    }
+
+    async fn writing(&self) -> Result<Session, Error> {
+        Session::writing(&self.0.primary).await
+    }
+
+    /// Reads for a search: from a replica where there is one that answers.
+    async fn searching(&self) -> Result<Session, Error> {
+        match self.0.replicas.reading().await {
+            Some(session) => Ok(session),
+            None => self.reading().await,
+        }
+    }
+}
+
+/// Others need not wait until a heartbeat is missed.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let (pool, id) = (self.primary.clone(), self.instance.id());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            if let Ok(session) = Session::plain(&pool).await {
+                let _ = session.execute("DELETE FROM instances WHERE name = $1", &[&id]).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,63 @@
+//! Tasks that go from one instance to another.
+
+use std::sync::Mutex;
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::session::Session;
+use super::task_rows::{self, whole};
+use super::{Store, instance, rows};
+use crate::knowledge::store::Error;
+use crate::knowledge::task::Task;
+use crate::locked::locked;
+
+/// So many are adopted at a time. Others come soon, and may have some too.
+const AT_ONCE: u32 = 1000;
+
+impl Store {
+    /// Adopts the unfinished tasks of instances that have ended; they wait again, now for this one. In one transaction, so
+    /// that no two instances get the same one. The oldest first.
+    pub async fn orphaned_tasks(&self) -> Result<Vec<Task>, Error> {
+        // What an attempt took whose end nobody heard of may be ours already, while nobody here knows it.
+        let (me, taken) = (self.me(), Mutex::new(Vec::new()));
+        let taken = &taken;
+        self.write_surely(|session, _| async move {
+            let before = locked(taken).clone();
+            let adopted = adopt(&session, me, &before).await?;
+            let tasks = task_rows::oldest_first(&adopted)?;
+            locked(taken).extend(adopted.iter().map(task_rows::key).collect::<Result<Vec<_>, _>>()?);
+            session.commit().await?;
+            Ok(tasks)
+        })
+        .await
+    }
+
+    /// Hands the unfinished tasks of this instance back, for others to adopt: it ends in order, so the task is not to blame
+    /// for not being done.
+    pub async fn hand_back_tasks(&self) -> Result<u64, Error> {
+        let me = self.me();
+        self.write_surely(|session, _| async move {
+            let sql = "WITH mine AS (SELECT key FROM tasks WHERE runner = $1 AND state IN ('queued', 'running') \
+                       ORDER BY key FOR UPDATE) \
+                       UPDATE tasks AS t SET runner = NULL, state = 'queued', updated = $2, \
+                       attempts = greatest(t.attempts - (t.state = 'running')::int, 0) FROM mine WHERE t.key = mine.key";
+            let handed = session.execute(sql, &[&me, &rows::now()]).await?;
+            session.commit().await?;
+            Ok(handed)
+        })
+        .await
+    }
+}
+
+/// Takes tasks that nobody has, or that are in doubt. Those that somebody else takes at the same time are left to him.
+async fn adopt(session: &Session, me: Uuid, doubtful: &[i64]) -> Result<Vec<Row>, Error> {
+    let (lives, columns) = (instance::lives("$1"), whole());
+    let sql = format!(
+        "WITH orphans AS (SELECT t.key FROM tasks AS t WHERE t.state IN ('queued', 'running') \
+         AND (NOT {lives} OR t.runner = $1 AND t.key = ANY($3)) ORDER BY t.key LIMIT {AT_ONCE} FOR UPDATE OF t SKIP LOCKED) \
+         UPDATE tasks AS t SET state = 'queued', runner = $1, updated = $2 FROM orphans AS o, bases AS b \
+         WHERE t.key = o.key AND b.key = t.base RETURNING {columns}"
+    );
+    session.rows(&sql, &[&me, &rows::now(), &doubtful]).await
+}

@@ -1,0 +1,168 @@
+//! The lists of words, and how they are joined.
+//!
+//! A document brings a batch of lists, one for each of its words, of its own chunks. A word that ten thousand documents have
+//! would then have ten thousand lists; so batches of about the same size are joined, aside from those who write, into one of
+//! the next size. A word has at most [`FAN`] lists of each size then, and one for each of the largest.
+//!
+//! A list may name chunks that are gone. Their writings are marked as dead, and left out by whoever reads; they go when their
+//! batch is joined, or after a while by themselves.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use corbie_index::apart;
+use tokio_postgres::types::Type;
+
+use super::copy::{self, Line};
+use super::session::Session;
+use super::{KEYS, Store, rows};
+use crate::knowledge::store::Error;
+
+/// So many batches of a size are joined.
+const FAN: i64 = 8;
+/// The most postings of the smallest batches; each size has up to [`FAN`] times as many as the one before.
+const SMALL: u64 = 4096;
+/// Batches of this size are not joined any more: a join holds all of its lists in memory.
+const LARGEST: i16 = 4;
+/// How long words of what was removed may stay in small batches, and in large ones, in milliseconds.
+const OWED: i64 = 10 * 60_000;
+const OWED_IN_LARGE: i64 = 3_600_000;
+/// How long the lists of some batches may take to come.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Writes the lists of a document.
+pub(super) async fn write(session: &Session, base: i64, writing: i64, words: &apart::Read) -> Result<(), Error> {
+    let first = (writing as u64) << KEYS;
+    let lists = words.terms.iter().map(|(term, postings)| {
+        let moved: Vec<apart::Posting> =
+            postings.iter().map(|posting| apart::Posting { key: first | posting.key, ..*posting }).collect();
+        (term.clone(), apart::encode(&moved))
+    });
+    insert(session, base, writing, lists.collect()).await?;
+    let count: usize = words.terms.iter().map(|(_, postings)| postings.len()).sum();
+    note(session, base, writing, count as u64).await?;
+    let sql = "INSERT INTO writings (key, base, batch) VALUES ($1, $2, $1)";
+    session.execute(sql, &[&writing, &base]).await?;
+    Ok(())
+}
+
+async fn insert(session: &Session, base: i64, batch: i64, lists: Vec<(String, Vec<u8>)>) -> Result<(), Error> {
+    let columns = [
+        ("base", Type::INT8),
+        ("term", Type::TEXT),
+        ("batch", Type::INT8),
+        ("signs", Type::INT8),
+        ("list", Type::BYTEA),
+    ];
+    let lines = lists.into_iter().map(|(term, list)| -> Line<'static> {
+        let signs = apart::signs(&term);
+        vec![Box::new(base), Box::new(term), Box::new(batch), Box::new(signs), Box::new(list)]
+    });
+    copy::rows(session, "postings", &columns, lines.collect()).await
+}
+
+async fn note(session: &Session, base: i64, batch: i64, postings: u64) -> Result<(), Error> {
+    let sql = "INSERT INTO batches (key, base, level, postings) VALUES ($1, $2, $3, $4)";
+    session.execute(sql, &[&batch, &base, &level(postings), &rows::signed(postings)]).await?;
+    Ok(())
+}
+
+/// Of which size a batch is.
+fn level(postings: u64) -> i16 {
+    let mut level = 0;
+    let mut most = SMALL;
+    while postings > most && level < LARGEST {
+        most *= FAN as u64;
+        level += 1;
+    }
+    level
+}
+
+impl Store {
+    /// Joins batches where there are many of a size. Tells whether there may be more to do.
+    pub(super) async fn join_postings(&self) -> Result<bool, Error> {
+        let session = self.writing().await?;
+        let crowded =
+            "SELECT base, level FROM batches WHERE level < $2 GROUP BY 1, 2 HAVING count(*) >= $1 ORDER BY 2 LIMIT 1";
+        let Some(row) = session.maybe(crowded, &[&FAN, &LARGEST]).await? else {
+            session.leave().await?;
+            return Ok(false);
+        };
+        let (base, level): (i64, i16) = (rows::get(&row, 0)?, rows::get(&row, 1)?);
+        // Small ones cost nothing beside what is written once more with every join; so many of them are taken at once.
+        let most = if level == 0 { FAN * FAN } else { FAN };
+        let take =
+            "SELECT key FROM batches WHERE base = $1 AND level = $2 ORDER BY key LIMIT $3 FOR UPDATE SKIP LOCKED";
+        let taken = session.rows(take, &[&base, &level, &most]).await?;
+        let batches = taken.iter().map(|row| rows::get(row, 0)).collect::<Result<Vec<i64>, _>>()?;
+        if (batches.len() as i64) < FAN {
+            session.leave().await?;
+            return Ok(false);
+        }
+        rewrite(&session, base, &batches).await?;
+        session.commit().await?;
+        Ok(true)
+    }
+
+    /// Writes a batch anew that has words of what was removed long ago. Tells whether there may be more to do.
+    pub(super) async fn purge_postings(&self) -> Result<bool, Error> {
+        let session = self.writing().await?;
+        let now = rows::now();
+        let owing = "SELECT b.key, b.base FROM writings AS w JOIN batches AS b ON b.key = w.batch \
+                     WHERE w.dead < CASE WHEN b.level < 3 THEN $1::bigint ELSE $2::bigint END LIMIT 1 \
+                     FOR UPDATE OF b SKIP LOCKED";
+        let Some(row) = session.maybe(owing, &[&(now - OWED), &(now - OWED_IN_LARGE)]).await? else {
+            session.leave().await?;
+            return Ok(false);
+        };
+        rewrite(&session, rows::get(&row, 1)?, &[rows::get(&row, 0)?]).await?;
+        session.commit().await?;
+        Ok(true)
+    }
+}
+
+/// Puts one batch in the place of several, without what is dead.
+async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<(), Error> {
+    session.batch(&format!("SET LOCAL statement_timeout = '{}s'", PATIENCE.as_secs())).await?;
+    let dead = session.rows("SELECT key FROM writings WHERE batch = ANY($1) AND dead IS NOT NULL", &[&batches]).await?;
+    let dead = dead.iter().map(|row| rows::get(row, 0)).collect::<Result<HashSet<i64>, _>>()?;
+    let mut lists: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
+    let taken = "DELETE FROM postings WHERE batch = ANY($1) RETURNING term, list";
+    for row in session.rows_within(taken, &[&batches], PATIENCE).await? {
+        lists.entry(rows::get(&row, 0)?).or_default().push(rows::get(&row, 1)?);
+    }
+    let mut count = 0;
+    let mut joined = Vec::with_capacity(lists.len());
+    for (term, parts) in lists {
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        let keep = |key: u64| !dead.contains(&((key >> KEYS) as i64));
+        let list = apart::join(&parts, keep).map_err(|_| Error::unreadable("list of words"))?;
+        let mut here = 0;
+        apart::each(&list, |_| here += 1).map_err(|_| Error::unreadable("list of words"))?;
+        if here > 0 {
+            count += here;
+            joined.push((term, list));
+        }
+    }
+    session.execute("DELETE FROM batches WHERE key = ANY($1)", &[&batches]).await?;
+    let gone: Vec<i64> = dead.into_iter().collect();
+    session.execute("DELETE FROM writings WHERE key = ANY($1)", &[&gone]).await?;
+    if joined.is_empty() {
+        return Ok(());
+    }
+    let batch: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
+    session.execute("UPDATE writings SET batch = $1 WHERE batch = ANY($2)", &[&batch, &batches]).await?;
+    insert(session, base, batch, joined).await?;
+    note(session, base, batch, count).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_of_a_size_make_one_of_the_next() {
+        assert_eq!([level(0), level(SMALL), level(SMALL + 1), level(SMALL * 8), level(SMALL * 8 + 1)], [0, 0, 1, 1, 2]);
+        assert_eq!(level(u64::MAX), LARGEST);
+    }
+}

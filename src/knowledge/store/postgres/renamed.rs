@@ -1,0 +1,44 @@
+//! Other keys for the chunks of a document under another name: they are found by other words now.
+
+use corbie_index::{Chunk, Document, apart};
+
+use super::session::Session;
+use super::{postings, rows};
+use crate::knowledge::named::Named;
+use crate::knowledge::store::Error;
+
+/// Gives what a document says another number, and writes its words anew.
+pub(super) async fn renew(
+    session: &Session,
+    base: i64,
+    document: i64,
+    writing: i64,
+    filename: &str,
+    title: Option<&str>,
+) -> Result<(), Error> {
+    let new: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
+    let sql = "SELECT ordinal, text, path FROM chunks WHERE writing = $1 ORDER BY ordinal";
+    let (mut chunks, named) = (Vec::new(), Named::of(filename, title));
+    for row in session.rows(sql, &[&writing]).await? {
+        let path: Vec<String> = rows::json(&row, 2)?;
+        let context = named.context(&path);
+        let key = u64::from(rows::small(&row, 0)?);
+        chunks.push(Chunk { key, text: rows::get(&row, 1)?, context, vectors: Vec::new() });
+    }
+    let read = move || apart::words(&Document { key: 0, added: 0, facets: Vec::new(), chunks });
+    let words = tokio::task::spawn_blocking(read).await.map_err(|error| Error::Internal(error.to_string()))?;
+    for table in ["pages", "chunks", "vectors"] {
+        session.execute(&format!("UPDATE {table} SET writing = $2 WHERE writing = $1"), &[&writing, &new]).await?;
+    }
+    let sql = "UPDATE writings SET dead = $2 WHERE key = $1";
+    session.execute(sql, &[&writing, &rows::now()]).await?;
+    postings::write(session, base, new, &words).await?;
+    // Another name may be shorter or longer.
+    let length = rows::signed(words.sums.length);
+    let sql = "INSERT INTO sums (base, documents, chunks, vectors, size_bytes, length, languages, updated) \
+               SELECT base, 0, 0, 0, 0, $2 - length, '{}', $3 FROM documents WHERE key = $1";
+    session.execute(sql, &[&document, &length, &rows::now()]).await?;
+    let sql = "UPDATE documents SET writing = $2, length = $3 WHERE key = $1";
+    session.execute(sql, &[&document, &new, &length]).await?;
+    Ok(())
+}

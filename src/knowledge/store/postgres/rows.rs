@@ -1,0 +1,167 @@
+//! Rows to values and back.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
+use super::session::Session;
+use crate::knowledge::document::{BaseName, Document, DocumentId, Origin, Status};
+use crate::knowledge::store::{Error, ProcessingStatus};
+use crate::knowledge::task::TaskKind;
+
+/// Enums stand as words, so that tables can be read by people.
+pub(super) trait Word: Sized + Copy + 'static {
+    const WORDS: &'static [(Self, &'static str)];
+
+    fn word(self) -> &'static str
+    where
+        Self: PartialEq,
+    {
+        Self::WORDS.iter().find(|(value, _)| *value == self).map_or("", |(_, word)| word)
+    }
+
+    fn read(word: &str) -> Result<Self, Error> {
+        Self::WORDS
+            .iter()
+            .find(|(_, known)| *known == word)
+            .map(|(value, _)| *value)
+            .ok_or_else(|| Error::unreadable(word))
+    }
+}
+
+impl Word for Status {
+    const WORDS: &'static [(Status, &'static str)] = &[(Status::Completed, "completed"), (Status::Partial, "partial")];
+}
+
+impl Word for Origin {
+    const WORDS: &'static [(Origin, &'static str)] =
+        &[(Origin::Added, "added"), (Origin::Watched, "watched"), (Origin::Uploaded, "uploaded")];
+}
+
+impl Word for TaskKind {
+    const WORDS: &'static [(TaskKind, &'static str)] = &[(TaskKind::Add, "add"), (TaskKind::Import, "import")];
+}
+
+impl Word for ProcessingStatus {
+    const WORDS: &'static [(ProcessingStatus, &'static str)] = &[
+        (ProcessingStatus::Pending, "pending"),
+        (ProcessingStatus::Processing, "processing"),
+        (ProcessingStatus::Completed, "completed"),
+        (ProcessingStatus::Partial, "partial"),
+        (ProcessingStatus::Failed, "failed"),
+    ];
+}
+
+/// A column of a row.
+pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, Error> {
+    row.try_get(column).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+/// A column with a number that is never negative.
+pub(super) fn number(row: &Row, column: usize) -> Result<u64, Error> {
+    u64::try_from(get::<i64>(row, column)?).map_err(|_| Error::unreadable("number"))
+}
+
+/// The same, of half the size.
+pub(super) fn small(row: &Row, column: usize) -> Result<u32, Error> {
+    u32::try_from(get::<i32>(row, column)?).map_err(|_| Error::unreadable("number"))
+}
+
+/// A number as a column has it.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The same for a column of half the size.
+pub(super) fn count(number: usize) -> Result<i32, Error> {
+    i32::try_from(number).map_err(|_| Error::Internal("too many of something".to_owned()))
+}
+
+/// A column that holds a word.
+pub(super) fn word<T: Word>(row: &Row, column: usize) -> Result<T, Error> {
+    T::read(get(row, column)?)
+}
+
+pub(super) fn base_name(row: &Row, column: usize) -> Result<BaseName, Error> {
+    get::<&str>(row, column)?.parse().map_err(|_| Error::unreadable("name of a base"))
+}
+
+/// A column that holds JSON as text.
+pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row, column: usize) -> Result<T, Error> {
+    serde_json::from_str(get(row, column)?).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+/// A value as JSON.
+pub(super) fn to_json(value: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::Internal(error.to_string()))
+}
+
+/// Text as PostgreSQL can keep it, which knows no zeros.
+pub(super) fn text(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
+}
+
+/// The columns of [`document`], of `documents AS d`, `bases AS b` and `models AS m`.
+pub(super) const DOCUMENT: &str = "d.key, d.id, b.name, d.filename, d.path, d.origin, d.title, d.format, d.size_bytes, d.sha256, \
+     d.date_added, d.updated, d.status, d.method, d.metadata, m.name, d.page_count, d.chunk_count, d.vector_count, d.warning, \
+     d.writing";
+
+/// Where they stand.
+pub(super) const DOCUMENTS: &str =
+    "documents AS d JOIN bases AS b ON b.key = d.base JOIN models AS m ON m.key = d.model";
+
+/// A document, and the number of what it says.
+pub(super) fn document(row: &Row) -> Result<(Document, i64), Error> {
+    let sha256: &[u8] = get(row, 9)?;
+    let document = Document {
+        key: number(row, 0)?,
+        id: DocumentId(get(row, 1)?),
+        base: base_name(row, 2)?,
+        filename: get(row, 3)?,
+        path: get(row, 4)?,
+        origin: word(row, 5)?,
+        title: get(row, 6)?,
+        format: get(row, 7)?,
+        size_bytes: number(row, 8)?,
+        sha256: sha256.try_into().map_err(|_| Error::unreadable("sha256"))?,
+        date_added: get(row, 10)?,
+        updated: get(row, 11)?,
+        status: word(row, 12)?,
+        method: get(row, 13)?,
+        metadata: metadata(row, 14)?,
+        model: get(row, 15)?,
+        page_count: small(row, 16)?,
+        chunk_count: small(row, 17)?,
+        vector_count: small(row, 18)?,
+        warning: get(row, 19)?,
+    };
+    Ok((document, get(row, 20)?))
+}
+
+pub(super) fn metadata(row: &Row, column: usize) -> Result<Map<String, Value>, Error> {
+    json(row, column)
+}
+
+/// The key of a base, if there is one of that name.
+pub(super) async fn base(session: &Session, name: &BaseName) -> Result<Option<i64>, Error> {
+    let row = session.maybe("SELECT key FROM bases WHERE name = $1", &[&name.as_str()]).await?;
+    row.map(|row| get(&row, 0)).transpose()
+}
+
+/// The key of a base, which is made where there is none.
+pub(super) async fn known_base(session: &Session, name: &BaseName) -> Result<i64, Error> {
+    if let Some(key) = base(session, name).await? {
+        return Ok(key);
+    }
+    let make = "INSERT INTO bases (name, created) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    session.execute(make, &[&name.as_str(), &now()]).await?;
+    base(session, name).await?.ok_or_else(|| Error::Internal(format!("the base `{name}` was not made")))
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

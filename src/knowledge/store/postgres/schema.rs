@@ -1,0 +1,111 @@
+//! Brings the tables of a database up to date.
+//!
+//! All of corbie's tables stand in a schema of their own, `corbie`, beside whatever else the database has. Whoever starts
+//! first makes them, under a lock that others wait for.
+
+use super::session::Session;
+use crate::knowledge::store::Error;
+
+/// Each brings the tables from one version to the next. What was released is never changed.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_first.sql")];
+
+/// The version that this program knows.
+pub const VERSION: i32 = MIGRATIONS.len() as i32;
+
+/// The oldest extension with scans that go on until enough is found.
+const LEAST_EXTENSION: (u32, u32) = (0, 8);
+const LEAST_SERVER: i32 = 150_000;
+
+/// Any number that nobody else locks.
+const LOCK: i64 = 0x636f_7262_6965;
+
+/// Makes or mends the tables. Needs no more rights than to look, where they are as they should be.
+pub(super) async fn migrate(mut session: Session) -> Result<(), Error> {
+    suits(&session).await?;
+    if version(&session).await? == Some(VERSION) {
+        extension_suits(&session).await?;
+        return session.leave().await;
+    }
+    session.batch("SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0").await?;
+    session.rows("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    // Somebody else may have done it meanwhile.
+    let found = version(&session).await?.unwrap_or(0);
+    if found > VERSION {
+        return Err(Error::Newer { found: found.into(), known: VERSION.into() });
+    }
+    session = begun(session, found).await?;
+    for (number, migration) in MIGRATIONS.iter().enumerate().skip(found as usize) {
+        session.batch(migration).await?;
+        let number = (number + 1).to_string();
+        let note = "INSERT INTO corbie.meta (name, value) VALUES ('version', $1) \
+                    ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        session.execute(note, &[&number]).await?;
+    }
+    session.commit().await
+}
+
+/// What the first migration stands on.
+async fn begun(session: Session, found: i32) -> Result<Session, Error> {
+    if found > 0 {
+        return Ok(session);
+    }
+    let has_extension = session.maybe("SELECT 1 FROM pg_extension WHERE extname = 'vector'", &[]).await?.is_some();
+    if !has_extension && let Err(error) = session.batch("CREATE EXTENSION vector").await {
+        return Err(Error::Internal(format!(
+            "{error}; pgvector is needed: install it on the database's server, and let somebody who may run \
+             `CREATE EXTENSION vector` in this database"
+        )));
+    }
+    if session.maybe("SELECT 1 FROM pg_namespace WHERE nspname = 'corbie'", &[]).await?.is_none() {
+        session.batch("CREATE SCHEMA corbie").await?;
+    }
+    // Prepared for the whole transaction: the schema was not there when the connection began.
+    session.batch("SET LOCAL search_path = corbie, public").await?;
+    extension_suits(&session).await?;
+    Ok(session)
+}
+
+/// The version of the tables; none where there are none.
+pub(super) async fn version(session: &Session) -> Result<Option<i32>, Error> {
+    if session.row("SELECT to_regclass('corbie.meta')::text", &[]).await?.get::<_, Option<String>>(0).is_none() {
+        return Ok(None);
+    }
+    let row = session.maybe("SELECT value FROM corbie.meta WHERE name = 'version'", &[]).await?;
+    let version = row.map(|row| row.get::<_, String>(0).parse::<i32>().map_err(|_| Error::unreadable("version")));
+    let version = version.transpose()?;
+    match version {
+        Some(found) if found > VERSION => Err(Error::Newer { found: found.into(), known: VERSION.into() }),
+        version => Ok(version),
+    }
+}
+
+/// What this database is called in the whole world; made with its tables.
+pub(super) async fn history(session: &Session) -> Result<String, Error> {
+    let new = uuid::Uuid::new_v4().to_string();
+    let sql = "INSERT INTO meta (name, value) VALUES ('history', $1) ON CONFLICT (name) DO NOTHING";
+    session.execute(sql, &[&new]).await?;
+    Ok(session.row("SELECT value FROM meta WHERE name = 'history'", &[]).await?.get(0))
+}
+
+async fn suits(session: &Session) -> Result<(), Error> {
+    let row = session.row("SELECT current_setting('server_version_num')::int, current_setting('server_version')", &[]);
+    let row = row.await?;
+    match row.get::<_, i32>(0) >= LEAST_SERVER {
+        true => Ok(()),
+        false => {
+            Err(Error::Internal(format!("PostgreSQL {} is too old; 15 or newer is needed", row.get::<_, &str>(1))))
+        }
+    }
+}
+
+async fn extension_suits(session: &Session) -> Result<(), Error> {
+    let row = session.maybe("SELECT extversion FROM pg_extension WHERE extname = 'vector'", &[]).await?;
+    let text: String = row.map(|row| row.get(0)).unwrap_or_default();
+    let mut numbers = text.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+    match (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= LEAST_EXTENSION {
+        true => Ok(()),
+        false => Err(Error::Internal(format!(
+            "pgvector {text} is too old; update it to 0.8 or newer and run `ALTER EXTENSION vector UPDATE`"
+        ))),
+    }
+}

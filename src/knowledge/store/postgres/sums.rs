@@ -1,0 +1,112 @@
+//! What a base holds in all.
+//!
+//! Each write adds a row with what it changed, as a row that all writers of a base had to change would have them wait for
+//! each other.
+
+use std::collections::BTreeMap;
+
+use corbie_index::apart;
+use serde_json::Value;
+
+use super::session::Session;
+use super::{Store, rows};
+use crate::knowledge::document::{BaseName, Millis, Totals};
+use crate::knowledge::store::Error;
+
+/// So many rows of a base are left alone.
+const MANY: i64 = 64;
+
+/// What one document adds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Added {
+    pub(super) chunks: i64,
+    pub(super) vectors: i64,
+    pub(super) size_bytes: i64,
+    pub(super) length: i64,
+    pub(super) languages: Value,
+}
+
+impl Store {
+    /// What a base holds in all.
+    pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
+        let session = self.plain().await?;
+        let sql = "SELECT coalesce(sum(s.documents), 0)::bigint, coalesce(sum(s.chunks), 0)::bigint, \
+                   coalesce(sum(s.vectors), 0)::bigint, coalesce(sum(s.size_bytes), 0)::bigint, max(s.updated) \
+                   FROM sums AS s JOIN bases AS b ON b.key = s.base WHERE b.name = $1";
+        let row = session.row(sql, &[&base.as_str()]).await?;
+        Ok(Totals {
+            documents: rows::number(&row, 0)?,
+            chunks: rows::number(&row, 1)?,
+            vectors: rows::number(&row, 2)?,
+            size_bytes: rows::number(&row, 3)?,
+            last_updated: rows::get(&row, 4)?,
+        })
+    }
+
+    /// All bases that anything was ever written to, by name.
+    pub async fn bases(&self) -> Result<Vec<BaseName>, Error> {
+        let session = self.plain().await?;
+        let rows = session.rows("SELECT name FROM bases ORDER BY name COLLATE \"C\"", &[]).await?;
+        rows.iter().map(|row| rows::base_name(row, 0)).collect()
+    }
+
+    /// How many documents and chunks each base has, the largest first; at most a thousand.
+    pub(in crate::knowledge) async fn held(&self) -> Result<Vec<(BaseName, usize, usize)>, Error> {
+        let sql = "SELECT b.name, sum(s.documents)::bigint, sum(s.chunks)::bigint FROM sums AS s JOIN bases AS b ON b.key = s.base \
+                   GROUP BY b.name HAVING sum(s.documents) > 0 ORDER BY 3 DESC, 1 LIMIT 1000";
+        let session = self.plain().await?;
+        let held = session.rows(sql, &[]).await?;
+        let held = held
+            .iter()
+            .map(|row| Ok((rows::base_name(row, 0)?, rows::number(row, 1)? as usize, rows::number(row, 2)? as usize)));
+        held.collect()
+    }
+
+    /// Joins the rows of bases that have many.
+    pub(super) async fn join_sums(&self) -> Result<(), Error> {
+        let session = self.writing().await?;
+        let crowded = "SELECT base FROM sums GROUP BY base HAVING count(*) > $1 LIMIT 16";
+        for row in session.rows(crowded, &[&MANY]).await? {
+            session.execute(JOIN, &[&rows::get::<i64>(&row, 0)?]).await?;
+        }
+        session.commit().await
+    }
+}
+
+const JOIN: &str = "WITH gone AS (DELETE FROM sums WHERE ctid IN (SELECT ctid FROM sums WHERE base = $1 FOR UPDATE SKIP LOCKED) \
+     RETURNING *), \
+     spoken AS (SELECT l.key, sum(l.value::bigint) AS chunks FROM gone, jsonb_each_text(gone.languages) AS l GROUP BY 1) \
+     INSERT INTO sums SELECT base, sum(documents), sum(chunks), sum(vectors), sum(size_bytes), sum(length), \
+     (SELECT coalesce(jsonb_object_agg(key, chunks), '{}') FROM spoken WHERE chunks <> 0), max(updated) \
+     FROM gone GROUP BY base";
+
+/// Adds what a document holds.
+pub(super) async fn add(session: &Session, base: i64, added: &Added, now: Millis) -> Result<(), Error> {
+    let sql = "INSERT INTO sums (base, documents, chunks, vectors, size_bytes, length, languages, updated) \
+               VALUES ($1, 1, $2, $3, $4, $5, $6, $7)";
+    let Added { chunks, vectors, size_bytes, length, languages } = added;
+    session.execute(sql, &[&base, chunks, vectors, size_bytes, length, languages, &now]).await?;
+    Ok(())
+}
+
+/// Says that something about a base has changed, if nothing about its sums.
+pub(super) async fn touch(session: &Session, base: i64, now: Millis) -> Result<(), Error> {
+    let sql = "INSERT INTO sums (base, documents, chunks, vectors, size_bytes, length, languages, updated) \
+               VALUES ($1, 0, 0, 0, 0, 0, '{}', $2)";
+    session.execute(sql, &[&base, &now]).await?;
+    Ok(())
+}
+
+/// Languages and chunks in them, as a column has them.
+pub(super) fn languages(sums: &apart::Sums) -> Value {
+    let spoken: BTreeMap<String, u64> =
+        sums.languages.iter().map(|(number, chunks)| (number.to_string(), *chunks)).collect();
+    serde_json::to_value(spoken).unwrap_or_default()
+}
+
+/// What a search must know of a base before it looks for anything: its sums, and how many vectors it has.
+pub(super) const WEIGHED: &str = "SELECT coalesce(sum(chunks), 0)::bigint, coalesce(sum(vectors), 0)::bigint, \
+     coalesce(sum(length), 0)::bigint, coalesce(sum(documents), 0)::bigint FROM sums WHERE base = $1";
+/// And its languages.
+pub(super) const SPOKEN: &str = "SELECT l.key::int, sum(l.value::bigint)::bigint FROM sums, jsonb_each_text(languages) AS l \
+     WHERE base = $1 GROUP BY 1";

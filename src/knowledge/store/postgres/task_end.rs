@@ -1,0 +1,170 @@
+//! How tasks end.
+//!
+//! What users have written stands in requests as JSON, which may name a zero; the server's own functions for JSON refuse
+//! that. So requests are read here.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::session::Session;
+use super::{Store, imported, rows, watched};
+use crate::knowledge::store::Error;
+use crate::knowledge::task::{Outcome, TaskEnd, TaskId, Work};
+
+/// What is asked of a task that ends: its request, if it may name an upload.
+const UPLOADING: &str = "CASE WHEN kind = 'add' AND strpos(request, '\"uploaded\"') > 0 THEN request END";
+
+/// What is kept of a request when nothing is.
+const NOTHING: &str = "{}";
+
+impl Store {
+    /// Ends a task of this instance; everybody may cancel one. False if it has ended already, is not there, or is with
+    /// somebody else.
+    pub async fn end_task(&self, end: TaskEnd) -> Result<bool, Error> {
+        let (me, now, end) = (self.me(), rows::now(), &end);
+        self.write_surely(|session, is_again| async move {
+            let is_ended =
+                end_one(&session, me, end, now).await? || (is_again && has_ended(&session, end, now).await?);
+            session.commit().await?;
+            Ok(is_ended)
+        })
+        .await
+    }
+
+    /// Cancels a task, whoever runs it. False if it has ended already, or is not there.
+    pub async fn cancel_task(&self, id: TaskId) -> Result<bool, Error> {
+        self.end_task(TaskEnd::cancelled(id)).await
+    }
+
+    /// Cancels a task; where it has failed, its document is not listed any more.
+    pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
+        let me = self.me();
+        self.write_surely(|session, _| async move {
+            end_one(&session, me, &TaskEnd::cancelled(id), rows::now()).await?;
+            let unlist = "UPDATE tasks SET document = NULL WHERE id = $1 AND state = 'failed'";
+            session.execute(unlist, &[&id.0]).await?;
+            watched::settle_task(&session, id).await?;
+            session.commit().await
+        })
+        .await
+    }
+}
+
+/// Ends the task that a write ends.
+pub(super) async fn end_with(session: &Session, me: Uuid, work: &Work, now: i64) -> Result<(), Error> {
+    if let Work::Ends(end) = work {
+        end_one(session, me, end, now).await?;
+    }
+    Ok(())
+}
+
+/// Ends a task. One that somebody else has taken over is his to end; only cancelling it is anybody's.
+async fn end_one(session: &Session, me: Uuid, end: &TaskEnd, now: i64) -> Result<bool, Error> {
+    let runner = match end.outcome {
+        Outcome::Cancelled => None,
+        Outcome::Completed(_) | Outcome::Failed { .. } => Some(me),
+    };
+    let sql = format!(
+        "SELECT key, {UPLOADING} FROM tasks WHERE id = $1 AND state IN ('queued', 'running') \
+         AND ($2::uuid IS NULL OR runner = $2) FOR UPDATE"
+    );
+    let Some(row) = session.maybe(&sql, &[&end.task.0, &runner]).await? else { return Ok(false) };
+    let key: i64 = rows::get(&row, 0)?;
+    let left = left_of(rows::get(&row, 1)?);
+    let (result, brief) = match &end.outcome {
+        Outcome::Completed(result) => (Some(rows::to_json(result)?), Some(rows::to_json(&brief(result))?)),
+        Outcome::Failed { .. } | Outcome::Cancelled => (None, None),
+    };
+    let (code, message) = match &end.outcome {
+        Outcome::Failed { code, message } => (Some(rows::text(code)), Some(rows::text(message))),
+        Outcome::Completed(_) | Outcome::Cancelled => (None, None),
+    };
+    let sql = "UPDATE tasks SET state = $2, result = $3, result_brief = $4, error_code = $5, error_message = $6, ended = $7, \
+               updated = $7, request = $8 WHERE key = $1";
+    session.execute(sql, &[&key, &word(&end.outcome), &result, &brief, &code, &message, &now, &left]).await?;
+    imported::forget(session, &[key]).await?;
+    Ok(true)
+}
+
+/// Whether a task ended so, at that very moment: then it was an attempt of ours that ended it.
+async fn has_ended(session: &Session, end: &TaskEnd, now: i64) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM tasks WHERE id = $1 AND state = $2 AND ended = $3";
+    Ok(session.maybe(sql, &[&end.task.0, &word(&end.outcome), &now]).await?.is_some())
+}
+
+/// Cancels all tasks of a base, and has those that failed listed no more. Whose they are, in the order of their rows.
+pub(super) async fn cancel_all(session: &Session, base: i64, now: i64) -> Result<Vec<TaskId>, Error> {
+    let sql = format!(
+        "SELECT key, id, {UPLOADING}, state = 'failed' FROM tasks \
+         WHERE base = $1 AND state IN ('queued', 'running', 'failed') ORDER BY key FOR UPDATE"
+    );
+    let (mut failed, mut cancelled, mut ids, mut lefts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for row in session.rows(&sql, &[&base]).await? {
+        let key: i64 = rows::get(&row, 0)?;
+        match rows::get(&row, 3)? {
+            true => failed.push(key),
+            false => {
+                cancelled.push(key);
+                ids.push(TaskId(rows::get(&row, 1)?));
+                lefts.push(left_of(rows::get(&row, 2)?));
+            }
+        }
+    }
+    let unlist = "UPDATE tasks SET document = NULL WHERE key = ANY($1) AND document IS NOT NULL";
+    session.execute(unlist, &[&failed]).await?;
+    let cancel = "UPDATE tasks AS t SET state = 'cancelled', ended = $3, updated = $3, request = o.request \
+                  FROM unnest($1::bigint[], $2::text[]) AS o (key, request) WHERE t.key = o.key";
+    session.execute(cancel, &[&cancelled, &lefts, &now]).await?;
+    imported::forget(session, &cancelled).await?;
+    Ok(ids)
+}
+
+/// What is kept of the request of a task that has ended. Nobody needs it any more, and it may be large; only where an upload
+/// lies is kept, which goes with its task.
+fn left_of(request: Option<&str>) -> String {
+    let request: Value = request.and_then(|request| serde_json::from_str(request).ok()).unwrap_or_default();
+    let add = &request["add"];
+    match add["origin"] == "uploaded" {
+        true => json!({ "upload": add["file_path"] }).to_string(),
+        false => NOTHING.to_owned(),
+    }
+}
+
+/// A result without what became of each file: an import tells of ten thousand, and a list may have two hundred imports.
+fn brief(result: &Value) -> Value {
+    match result {
+        Value::Object(members) => Value::Object(
+            members.iter().filter(|(name, _)| *name != "files").map(|(n, v)| (n.clone(), v.clone())).collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+/// The word for an end.
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed(_) => "completed",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Cancelled => "cancelled",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_request_only_the_place_of_an_upload_is_kept() {
+        let upload = r#"{"add":{"file_path":"/up/a\u0000.pdf","origin":"uploaded","metadata":{"a":1}}}"#;
+        assert_eq!(left_of(Some(upload)), r#"{"upload":"/up/a\u0000.pdf"}"#);
+        assert_eq!(left_of(Some(r#"{"add":{"file_path":"/a","metadata":{"origin":"uploaded"}}}"#)), "{}");
+        assert_eq!(left_of(Some("not JSON")), "{}");
+        assert_eq!(left_of(None), "{}");
+    }
+
+    #[test]
+    fn a_brief_result_names_no_files() {
+        assert_eq!(brief(&json!({ "added": 2, "files": [1, 2] })), json!({ "added": 2 }));
+        assert_eq!(brief(&json!("done")), json!("done"));
+    }
+}

@@ -1,0 +1,19 @@
+//! The latest tasks, for those who look at all of them: without what each was asked, and without what became of each file.
+
+use super::Store;
+use super::task_rows::{self, TASKS};
+use crate::knowledge::document::BaseName;
+use crate::knowledge::store::{Error, TaskList};
+use crate::knowledge::task::Task;
+
+impl Store {
+    /// Tasks, the last one first, with an empty `request` and without the files of their results.
+    pub async fn latest_tasks(&self, list: TaskList) -> Result<Vec<Task>, Error> {
+        let TaskList { bases, active, limit } = list;
+        let only = if active { "AND t.state IN ('queued', 'running')" } else { "" };
+        let columns = task_rows::columns("'{}'", "t.result_brief");
+        let sql = format!("SELECT {columns} FROM {TASKS} WHERE b.name = ANY($2) {only} ORDER BY t.key DESC LIMIT $3");
+        let bases: Vec<&str> = bases.iter().map(BaseName::as_str).collect();
+        self.ask(&sql, &[&self.me(), &bases, &i64::from(limit)]).await?.iter().map(task_rows::told).collect()
+    }
+}

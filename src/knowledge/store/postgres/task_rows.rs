@@ -1,0 +1,86 @@
+//! Rows of tasks to tasks, as they are told.
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::{instance, rows};
+use crate::knowledge::document::DocumentId;
+use crate::knowledge::store::Error;
+use crate::knowledge::task::{Progress, Task, TaskId, TaskState};
+
+/// The columns of [`read`], of `tasks AS t` and `bases AS b`. `$1` is this instance.
+pub(super) fn whole() -> String {
+    columns("t.request", "t.result")
+}
+
+/// The same with something else in the place of what may be large.
+pub(super) fn columns(request: &str, result: &str) -> String {
+    let lives = instance::lives("$1");
+    format!(
+        "t.id, b.name, t.owner, t.kind, {request}, t.document, t.filename, t.format, t.size_bytes, t.state, t.step, t.done, \
+         t.total, {result}, t.error_code, t.error_message, t.created, t.started, t.ended, t.updated, t.attempts, t.runner, \
+         t.share, {lives}, t.key"
+    )
+}
+
+/// Where they stand.
+pub(super) const TASKS: &str = "tasks AS t JOIN bases AS b ON b.key = t.base";
+
+/// A task as its row has it.
+pub(super) fn read(row: &Row) -> Result<Task, Error> {
+    let state = match rows::get(row, 9)? {
+        "queued" => TaskState::Queued,
+        "running" => TaskState::Running(Progress {
+            step: rows::get(row, 10)?,
+            done: rows::small(row, 11)?,
+            total: rows::small(row, 12)?,
+            share: rows::small(row, 22)?,
+        }),
+        "completed" => TaskState::Completed(rows::json(row, 13)?),
+        "failed" => TaskState::Failed { code: rows::get(row, 14)?, message: rows::get(row, 15)? },
+        "cancelled" => TaskState::Cancelled,
+        other => return Err(Error::unreadable(other)),
+    };
+    let size: Option<i64> = rows::get(row, 8)?;
+    Ok(Task {
+        id: TaskId(rows::get(row, 0)?),
+        base: rows::base_name(row, 1)?,
+        owner: rows::get(row, 2)?,
+        kind: rows::word(row, 3)?,
+        request: rows::json(row, 4)?,
+        document: rows::get::<Option<Uuid>>(row, 5)?.map(DocumentId),
+        filename: rows::get(row, 6)?,
+        format: rows::get(row, 7)?,
+        size_bytes: size.map(|size| u64::try_from(size).map_err(|_| Error::unreadable("size"))).transpose()?,
+        state,
+        created: rows::get(row, 16)?,
+        started: rows::get(row, 17)?,
+        ended: rows::get(row, 18)?,
+        updated: rows::get(row, 19)?,
+        attempts: rows::small(row, 20)?,
+        runner: rows::get::<Option<Uuid>>(row, 21)?.map(|runner| runner.to_string()),
+        interrupted: false,
+    })
+}
+
+/// A task as it is told. What stands in its row was written by an instance that may have ended since.
+pub(super) fn told(row: &Row) -> Result<Task, Error> {
+    let (task, lives) = (read(row)?, rows::get::<bool>(row, 23)?);
+    match task.state.is_finished() || lives {
+        true => Ok(task),
+        false => Ok(Task { state: TaskState::Queued, interrupted: true, ..task }),
+    }
+}
+
+/// The number of a task.
+pub(super) fn key(row: &Row) -> Result<i64, Error> {
+    rows::get(row, 24)
+}
+
+/// Tasks in the order in which they were taken on.
+pub(super) fn oldest_first(rows: &[Row]) -> Result<Vec<Task>, Error> {
+    let keyed = rows.iter().map(|row| Ok((key(row)?, read(row)?)));
+    let mut tasks = keyed.collect::<Result<Vec<_>, Error>>()?;
+    tasks.sort_unstable_by_key(|(key, _)| *key);
+    Ok(tasks.into_iter().map(|(_, task)| task).collect())
+}

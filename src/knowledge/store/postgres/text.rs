@@ -1,0 +1,88 @@
+//! The text of a document, all of it as it was at one moment.
+
+use super::session::Session;
+use super::{Store, rows};
+use crate::knowledge::document::{BaseName, ChunkId, Document, DocumentId, Page, PlacedChunk};
+use crate::knowledge::store::{Error, Wanted};
+
+/// How much of a chunk is told where nobody knows where it stands; enough to find it on its page.
+const BEGINNING: u32 = 200;
+
+impl Store {
+    /// A document with some of its pages. Both are of the same moment, so one that is replaced meanwhile is never half of
+    /// each. None if there is no such document.
+    pub async fn text(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        wanted: Wanted,
+    ) -> Result<Option<(Document, Vec<Page>)>, Error> {
+        let session = self.reading().await?;
+        let text = match document(&session, base, id).await? {
+            Some((document, writing)) => Some((document, pages(&session, writing, wanted).await?)),
+            None => None,
+        };
+        session.leave().await?;
+        Ok(text)
+    }
+
+    /// The same, and the chunks that stand on these pages, in their order.
+    pub async fn text_and_chunks(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        wanted: Wanted,
+    ) -> Result<Option<(Document, Vec<Page>, Vec<PlacedChunk>)>, Error> {
+        let session = self.reading().await?;
+        let Some((document, writing)) = document(&session, base, id).await? else {
+            session.leave().await?;
+            return Ok(None);
+        };
+        let pages = pages(&session, writing, wanted).await?;
+        let chunks = match (pages.first(), pages.last()) {
+            (Some(first), Some(last)) => chunks(&session, writing, first.number, last.number).await?,
+            _ => Vec::new(),
+        };
+        session.leave().await?;
+        Ok(Some((document, pages, chunks)))
+    }
+}
+
+/// A document, and the number of what it says.
+async fn document(session: &Session, base: &BaseName, id: DocumentId) -> Result<Option<(Document, i64)>, Error> {
+    let (columns, tables) = (rows::DOCUMENT, rows::DOCUMENTS);
+    let sql = format!("SELECT {columns} FROM {tables} WHERE b.name = $1 AND d.id = $2");
+    session.maybe(&sql, &[&base.as_str(), &id.0]).await?.as_ref().map(rows::document).transpose()
+}
+
+/// Pages until there is enough; what is too much does not leave the server.
+async fn pages(session: &Session, writing: i64, wanted: Wanted) -> Result<Vec<Page>, Error> {
+    let sql = "SELECT number, label, text FROM (SELECT number, label, text, \
+               sum(octet_length(text)) OVER (ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
+               FROM pages WHERE writing = $1 AND number >= $2 ORDER BY number LIMIT $3) AS p \
+               WHERE coalesce(before, 0) <= $4 ORDER BY number";
+    let bytes = i64::try_from(wanted.bytes).unwrap_or(i64::MAX);
+    let from = i32::try_from(wanted.from).unwrap_or(i32::MAX);
+    let rows = session.rows(sql, &[&writing, &from, &i64::from(wanted.pages), &bytes]).await?;
+    let page = |row| Ok(Page { number: rows::small(row, 0)?, label: rows::get(row, 1)?, text: rows::get(row, 2)? });
+    rows.iter().map(page).collect()
+}
+
+/// A chunk may repeat what stands on the page before its own, so those of the page after the last are looked at too.
+async fn chunks(session: &Session, writing: i64, first: u32, last: u32) -> Result<Vec<PlacedChunk>, Error> {
+    let sql = format!(
+        "SELECT id, ordinal, page_first, page_last, stretches, CASE stretches WHEN '[]' THEN left(text, {BEGINNING}) END \
+         FROM chunks WHERE writing = $1 AND (page_last = 0 OR page_last >= $2::bigint AND page_first <= $3::bigint) ORDER BY ordinal"
+    );
+    let rows = session.rows(&sql, &[&writing, &i64::from(first), &(i64::from(last) + 1)]).await?;
+    let chunk = |row| {
+        Ok(PlacedChunk {
+            id: ChunkId(rows::get(row, 0)?),
+            ordinal: rows::small(row, 1)?,
+            pages: (rows::small(row, 2)?, rows::small(row, 3)?),
+            stretches: rows::json(row, 4)?,
+            beginning: rows::get(row, 5)?,
+        })
+    };
+    rows.iter().map(chunk).collect()
+}
