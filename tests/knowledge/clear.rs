@@ -101,25 +101,34 @@ fn k91_other_bases_are_left_alone() {
     assert_eq!(corbie.call("knowledge-show", json!({ "knowledge_base": "other" }))["total_count"], 0);
 }
 
-#[test]
-fn k74_k91_the_words_of_documents_that_were_cleared_are_in_no_file() {
-    let mut corbie = Corbie::start();
-    let word = "Xylophonequartz";
-    corbie.add("secret.txt", format!("The password is {word} and nobody may know."));
-    corbie.call(CLEAR, json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
-    let storage = corbie.storage();
-    corbie.running.close_stdin();
-    corbie.running.signal_to_end();
-    crate::process::wait_for("the program to end", || corbie.running.is_over().then_some(()));
-    let mut folders = vec![storage];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap().flatten() {
-            match entry.file_type().unwrap().is_dir() {
-                true => folders.push(entry.path()),
-                false => {
-                    let bytes = std::fs::read(entry.path()).unwrap_or_default();
-                    let is_there = bytes.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()));
-                    assert!(!is_there, "{} still has it", entry.path().display());
+/// What is left in the files of the storage.
+mod embedded {
+    use serde_json::json;
+
+    use super::CLEAR;
+    use crate::fixture::Corbie;
+
+    #[test]
+    fn k74_k91_the_words_of_documents_that_were_cleared_are_in_no_file() {
+        let mut corbie = Corbie::start();
+        let word = "Xylophonequartz";
+        corbie.add("secret.txt", format!("The password is {word} and nobody may know."));
+        corbie.call(CLEAR, json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
+        let storage = corbie.storage();
+        corbie.running.close_stdin();
+        corbie.running.signal_to_end();
+        crate::process::wait_for("the program to end", || corbie.running.is_over().then_some(()));
+        let mut folders = vec![storage];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => {
+                        let bytes = std::fs::read(entry.path()).unwrap_or_default();
+                        let is_there =
+                            bytes.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()));
+                        assert!(!is_there, "{} still has it", entry.path().display());
+                    }
                 }
             }
         }

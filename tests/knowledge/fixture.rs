@@ -1,11 +1,15 @@
-//! A program with an empty knowledge base, and the three ways to call its tools.
+//! A program with an empty knowledge base, and the three ways to call its tools. The base is in files or, where tests use
+//! PostgreSQL, in a database of its own.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use corbie::knowledge::store::{Options, Store, sqlite};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::database::Database;
 use crate::http::Client;
 use crate::process::{self, Running, Setup, wait_for};
 
@@ -29,6 +33,20 @@ pub(crate) struct Corbie {
     pub(crate) heard: Vec<Value>,
     calls: u64,
     files: TempDir,
+    /// Where its documents are, if not in files.
+    database: Option<Arc<Database>>,
+}
+
+/// Where documents are, over the ends of programs.
+pub(crate) struct Storage {
+    folder: TempDir,
+    database: Option<Arc<Database>>,
+}
+
+/// A store that another process has open as well. Given up first, and what it needs after it.
+pub(crate) struct Looking {
+    store: Store,
+    runtime: tokio::runtime::Runtime,
 }
 
 /// Runs a test over all ways in turn. Each begins with nothing in the base.
@@ -58,10 +76,24 @@ impl Corbie {
     }
 
     pub(crate) fn of(setup: Setup) -> Corbie {
-        let mut running = setup.start();
+        Corbie::beginning(setup, Database::if_wanted().map(Arc::new))
+    }
+
+    /// With what another one has left, or still uses.
+    pub(crate) fn over(storage: &Storage, settings: &[(&str, &str)]) -> Corbie {
+        Corbie::over_with(storage, setup(settings))
+    }
+
+    pub(crate) fn over_with(storage: &Storage, setup: Setup) -> Corbie {
+        let setup = setup.variable("CORBIE_KNOWLEDGE__STORAGE_PATH", shown(storage.path()));
+        Corbie::beginning(setup, storage.database.clone())
+    }
+
+    fn beginning(setup: Setup, database: Option<Arc<Database>>) -> Corbie {
+        let mut running = in_database(setup, database.as_deref()).start();
         let client = running.client();
         let files = tempfile::tempdir().unwrap();
-        Corbie { running, client, way: Way::Stdio, heard: Vec::new(), calls: 0, files }
+        Corbie { running, client, way: Way::Stdio, heard: Vec::new(), calls: 0, files, database }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -201,6 +233,57 @@ impl Corbie {
     /// The storage of the program, where no setting says another.
     pub(crate) fn storage(&mut self) -> PathBuf {
         PathBuf::from(self.status()["knowledge_base"]["storage_path"].as_str().unwrap())
+    }
+
+    /// Its database, where it is in one.
+    pub(crate) fn database(&self) -> Option<&Database> {
+        self.database.as_deref()
+    }
+
+    /// Its store, as another process has it.
+    pub(crate) fn look(&mut self) -> Looking {
+        let folder = self.storage();
+        Looking::at(&folder, self.database.as_deref())
+    }
+}
+
+impl Storage {
+    pub(crate) fn new() -> Storage {
+        Storage { folder: tempfile::tempdir().unwrap(), database: Database::if_wanted().map(Arc::new) }
+    }
+
+    /// The folder, which is used whatever the store.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The store, as another process has it.
+    pub(crate) fn look(&self) -> Looking {
+        Looking::at(self.path(), self.database.as_deref())
+    }
+}
+
+impl Looking {
+    fn at(folder: &Path, database: Option<&Database>) -> Looking {
+        // With a thread that works while nobody asks: a store may have to say now and then that it is there.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let store = match database {
+            Some(database) => runtime.block_on(Store::connect(&database.url(), Options::default())).unwrap(),
+            None => sqlite::Store::open(folder, Options::default()).unwrap().into(),
+        };
+        Looking { store, runtime }
+    }
+
+    pub(crate) fn ask<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
+        self.runtime.block_on(work(&self.store))
+    }
+}
+
+/// Has the program use a database, if there is one.
+pub(crate) fn in_database(setup: Setup, database: Option<&Database>) -> Setup {
+    match database {
+        Some(database) => setup.variable("CORBIE_KNOWLEDGE__STORE", database.url()),
+        None => setup,
     }
 }
 

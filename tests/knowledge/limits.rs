@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::database::Database;
 use crate::fixture::{CROWS, Corbie, Way, each, setup, shown};
 
 const ADD: &str = "knowledge-add";
@@ -195,15 +196,16 @@ fn z10_k50_queries_and_filters_of_any_letters() {
 
 const TOKEN: &str = "mark-0815-token";
 
-fn reachable(settings: &[(&str, &str)]) -> (crate::process::Running, crate::http::Client) {
+fn reachable(settings: &[(&str, &str)]) -> ((crate::process::Running, Option<Database>), crate::http::Client) {
     let setup =
         crate::process::corbie("serve").variable("CORBIE_SERVER__LISTEN", "0.0.0.0:0").variable("MCP_API_KEY", TOKEN);
     let setup =
         settings.iter().fold(setup, |setup, (name, value)| setup.variable(&format!("CORBIE_KNOWLEDGE__{name}"), value));
-    let mut running = setup.start();
+    let database = Database::if_wanted();
+    let mut running = crate::fixture::in_database(setup, database.as_ref()).start();
     let line = running.logged("listening");
     let port = line.split("http://0.0.0.0:").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
-    (running, crate::http::Client::v4(port.unwrap_or_else(|| panic!("no port in {line:?}"))))
+    ((running, database), crate::http::Client::v4(port.unwrap_or_else(|| panic!("no port in {line:?}"))))
 }
 
 fn remote(client: crate::http::Client, tool: &str, arguments: Value) -> Value {

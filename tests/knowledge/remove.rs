@@ -1,11 +1,8 @@
 //! `knowledge-remove`: nothing without a confirmation, and then everything.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use crate::fixture::{CROWS, Corbie, each, long_text, setup};
-use crate::process::wait_for;
 
 const REMOVE: &str = "knowledge-remove";
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
@@ -134,26 +131,39 @@ fn x16_x17_x31_who_is_not_trusted_may_add_and_not_remove() {
     assert_eq!(corbie.show()["total_count"], 1);
 }
 
-/// Whether any file below a folder has a word in it.
-fn has(folder: &Path, word: &str) -> bool {
-    let Ok(entries) = std::fs::read_dir(folder) else { return false };
-    entries.flatten().any(|entry| match entry.path() {
-        path if path.is_dir() => has(&path, word),
-        // One that is being replaced may be gone by now.
-        path => std::fs::read(path).is_ok_and(|bytes| bytes.windows(word.len()).any(|some| some == word.as_bytes())),
-    })
-}
+/// What is left in the files of the index.
+mod embedded {
+    use std::path::Path;
 
-#[test]
-fn k74_words_of_a_removed_document_are_soon_in_no_file_of_the_index() {
-    let mut corbie = Corbie::start();
-    let index = corbie.storage().join("index");
-    for number in 0..8 {
-        corbie.add(&format!("{number}.txt"), format!("{CROWS} This is tale {number} of them."));
+    use serde_json::json;
+
+    use super::REMOVE;
+    use crate::fixture::{CROWS, Corbie};
+    use crate::process::wait_for;
+
+    /// Whether any file below a folder has a word in it.
+    fn has(folder: &Path, word: &str) -> bool {
+        let Ok(entries) = std::fs::read_dir(folder) else { return false };
+        entries.flatten().any(|entry| match entry.path() {
+            path if path.is_dir() => has(&path, word),
+            // One that is being replaced may be gone by now.
+            path => {
+                std::fs::read(path).is_ok_and(|bytes| bytes.windows(word.len()).any(|some| some == word.as_bytes()))
+            }
+        })
     }
-    let secret = corbie.add("secret.txt", "The zyzzyva whispers.");
-    wait_for("the index to be written", || has(&index, "zyzzyva").then_some(()));
-    corbie.call(REMOVE, json!({ "document_id": secret["document_id"], "confirm": true }));
-    wait_for("the word to be gone", || (!has(&index, "zyzzyva")).then_some(()));
-    assert_eq!(corbie.search("clever crows")["results"].as_array().unwrap().len(), 8);
+
+    #[test]
+    fn k74_words_of_a_removed_document_are_soon_in_no_file_of_the_index() {
+        let mut corbie = Corbie::start();
+        let index = corbie.storage().join("index");
+        for number in 0..8 {
+            corbie.add(&format!("{number}.txt"), format!("{CROWS} This is tale {number} of them."));
+        }
+        let secret = corbie.add("secret.txt", "The zyzzyva whispers.");
+        wait_for("the index to be written", || has(&index, "zyzzyva").then_some(()));
+        corbie.call(REMOVE, json!({ "document_id": secret["document_id"], "confirm": true }));
+        wait_for("the word to be gone", || (!has(&index, "zyzzyva")).then_some(()));
+        assert_eq!(corbie.search("clever crows")["results"].as_array().unwrap().len(), 8);
+    }
 }

@@ -1,14 +1,18 @@
 //! What is kept: over an end in good order, and over one that comes at any moment.
 
-use std::path::Path;
-
 use serde_json::json;
 
-use crate::fixture::{CROWS, Corbie, long_text, setup, shown};
+use crate::fixture::{CROWS, Corbie, Storage, long_text, shown};
 use crate::process::wait_for;
 
-fn over(storage: &Path) -> Corbie {
-    Corbie::of(setup(&[("STORAGE_PATH", &shown(storage)), ("MAX_CONCURRENT_TASKS", "1")]))
+fn over(storage: &Storage) -> Corbie {
+    Corbie::over(storage, &[("MAX_CONCURRENT_TASKS", "1")])
+}
+
+/// How often a task was begun.
+fn attempts(storage: &Storage, task: &str) -> u32 {
+    let id = task.parse().unwrap();
+    storage.look().ask(async |store| store.task(id).await.unwrap().unwrap().attempts)
 }
 
 /// Ends it in good order.
@@ -20,13 +24,13 @@ fn end(mut corbie: Corbie) {
 
 #[test]
 fn k08_z12_what_was_added_stays_and_what_was_removed_stays_away() {
-    let storage = tempfile::tempdir().unwrap();
-    let mut corbie = over(storage.path());
+    let storage = Storage::new();
+    let mut corbie = over(&storage);
     let crows = corbie.add("crows.txt", CROWS);
     let bees = corbie.add("bees.txt", "Bees gather nectar and make honey.");
     corbie.call("knowledge-remove", json!({ "document_id": bees["document_id"], "confirm": true }));
     end(corbie);
-    let mut corbie = over(storage.path());
+    let mut corbie = over(&storage);
     let listed = corbie.show();
     assert_eq!((&listed["total_count"], &listed["documents"][0]["id"]), (&json!(1), &crows["document_id"]));
     assert_eq!(corbie.search("clever crows")["results"][0]["document_id"], crows["document_id"]);
@@ -37,7 +41,7 @@ fn k08_z12_what_was_added_stays_and_what_was_removed_stays_away() {
     corbie.call("knowledge-remove", json!({ "document_id": crows["document_id"], "confirm": true }));
     let wasps = corbie.add("wasps.txt", "Wasps build nests of paper that they chew from wood.");
     drop(corbie);
-    let mut corbie = over(storage.path());
+    let mut corbie = over(&storage);
     let listed = corbie.show();
     assert_eq!((&listed["total_count"], &listed["documents"][0]["id"]), (&json!(1), &wasps["document_id"]));
     let found = corbie.search("wasps chew wood for paper nests");
@@ -46,8 +50,8 @@ fn k08_z12_what_was_added_stays_and_what_was_removed_stays_away() {
 
 #[test]
 fn k08_a09_tasks_of_a_killed_process_are_resumed() {
-    let storage = tempfile::tempdir().unwrap();
-    let mut first = over(storage.path());
+    let storage = Storage::new();
+    let mut first = over(&storage);
     let (long, short) = (first.file("long.txt", long_text()), first.file("short.txt", CROWS));
     let (running, queued) = (first.begin(&long), first.begin(&short));
     wait_for("the first to run", || (first.task(&running)["status"] == "running").then_some(()));
@@ -55,7 +59,7 @@ fn k08_a09_tasks_of_a_killed_process_are_resumed() {
     first.running.signal("KILL");
     wait_for("its end", || first.running.is_over().then_some(()));
     std::fs::write(&long, "Only this is left of a long text about herons.").unwrap();
-    let mut second = over(storage.path());
+    let mut second = over(&storage);
     for (task, name) in [(&running, "long.txt"), (&queued, "short.txt")] {
         let told = second.ended(task);
         assert_eq!((&told["status"], &told["result"]["filename"]), (&json!("completed"), &json!(name)), "{told}");
@@ -66,32 +70,36 @@ fn k08_a09_tasks_of_a_killed_process_are_resumed() {
 
 #[test]
 fn a09_a_task_whose_file_is_gone_after_a_restart_fails_with_a_reason() {
-    let storage = tempfile::tempdir().unwrap();
-    let mut first = over(storage.path());
+    let storage = Storage::new();
+    let mut first = over(&storage);
     let long = first.file("long.txt", long_text());
     let task = first.begin(&long);
     wait_for("it to run", || (first.task(&task)["status"] == "running").then_some(()));
     first.running.signal("KILL");
     wait_for("its end", || first.running.is_over().then_some(()));
     std::fs::remove_file(&long).unwrap();
-    let mut second = over(storage.path());
+    let mut second = over(&storage);
     let told = second.ended(&task);
     assert_eq!((&told["status"], &told["error"]), (&json!("failed"), &json!("file_not_found")), "{told}");
 }
 
 #[test]
 fn a09_a_task_that_ends_the_program_again_and_again_is_given_up() {
-    let storage = tempfile::tempdir().unwrap();
+    let storage = Storage::new();
     let files = tempfile::tempdir().unwrap();
     let path = files.path().join("long.txt");
     std::fs::write(&path, long_text()).unwrap();
-    let mut corbie = over(storage.path());
+    let mut corbie = over(&storage);
     let task = corbie.begin(&shown(&path));
     for times in 1..=3 {
-        wait_for("it to run", || (corbie.task(&task)["status"] == "running").then_some(()));
+        // Until a dead process is missed, its task is told to run.
+        wait_for("it to run here", || {
+            let runs = corbie.task(&task)["status"] == "running";
+            (runs && attempts(&storage, &task) == times).then_some(())
+        });
         corbie.running.signal("KILL");
         wait_for("its end", || corbie.running.is_over().then_some(()));
-        corbie = over(storage.path());
+        corbie = over(&storage);
         let told = corbie.task(&task);
         assert!(times == 3 || told["status"] != "failed", "begun again after {times}: {told}");
     }
@@ -102,8 +110,8 @@ fn a09_a_task_that_ends_the_program_again_and_again_is_given_up() {
 
 #[test]
 fn k43_an_import_that_is_resumed_tells_what_it_added_and_not_what_it_found() {
-    let storage = tempfile::tempdir().unwrap();
-    let mut first = over(storage.path());
+    let storage = Storage::new();
+    let mut first = over(&storage);
     // One that is there, one that has changed, one that is new, and one that takes so long that the program ends.
     first.file("folder/1.txt", CROWS);
     first.file("folder/2.txt", "Bees gather nectar and make honey.");
@@ -118,7 +126,7 @@ fn k43_an_import_that_is_resumed_tells_what_it_added_and_not_what_it_found() {
     first.running.signal("KILL");
     wait_for("its end", || first.running.is_over().then_some(()));
     std::fs::write(&long, "Only this is left of a long text about owls.").unwrap();
-    let mut second = over(storage.path());
+    let mut second = over(&storage);
     let told = second.ended(task);
     let counts = ["files_total", "added", "updated", "unchanged", "failed"].map(|name| told["result"][name].clone());
     assert_eq!(counts, [4, 2, 1, 1, 0].map(|count| json!(count)), "{told}");
@@ -126,15 +134,15 @@ fn k43_an_import_that_is_resumed_tells_what_it_added_and_not_what_it_found() {
 
 #[test]
 fn k93_k117_what_was_cancelled_is_not_resumed() {
-    let storage = tempfile::tempdir().unwrap();
-    let mut first = over(storage.path());
+    let storage = Storage::new();
+    let mut first = over(&storage);
     let (long, short) = (first.file("long.txt", long_text()), first.file("short.txt", CROWS));
     let (running, queued) = (first.begin(&long), first.begin(&short));
     first.request("tools/cancel", json!({ "taskId": queued }));
     first.call("knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
     first.running.signal("KILL");
     wait_for("its end", || first.running.is_over().then_some(()));
-    let mut second = over(storage.path());
+    let mut second = over(&storage);
     for task in [&running, &queued] {
         assert_eq!(second.task(task)["status"], "cancelled");
     }
@@ -143,14 +151,14 @@ fn k93_k117_what_was_cancelled_is_not_resumed() {
 
 #[test]
 fn a09_an_end_in_good_order_lets_small_documents_finish() {
-    let storage = tempfile::tempdir().unwrap();
-    let mut first = over(storage.path());
+    let storage = Storage::new();
+    let mut first = over(&storage);
     let path = first.file("crows.txt", CROWS);
     let task = first.begin(&path);
     first.running.close_stdin();
     first.running.signal_to_end();
     wait_for("the program to end", || first.running.is_over().then_some(()));
-    let mut second = over(storage.path());
+    let mut second = over(&storage);
     assert_eq!(second.ended(&task)["status"], "completed");
     assert_eq!(second.show()["total_count"], 1);
 }

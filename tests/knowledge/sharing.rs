@@ -1,21 +1,16 @@
 //! Several processes on one storage, and several callers of one process.
 
-use std::path::Path;
 use std::thread;
 
 use serde_json::json;
 
-use crate::fixture::{CROWS, Corbie, setup, shown};
+use crate::fixture::{CROWS, Corbie, Storage};
 use crate::process::{call, wait_for};
-
-fn over(storage: &Path) -> Corbie {
-    Corbie::of(setup(&[("STORAGE_PATH", &shown(storage))]))
-}
 
 #[test]
 fn k08_two_processes_see_each_others_documents() {
-    let storage = tempfile::tempdir().unwrap();
-    let (mut one, mut other) = (over(storage.path()), over(storage.path()));
+    let storage = Storage::new();
+    let (mut one, mut other) = (Corbie::over(&storage, &[]), Corbie::over(&storage, &[]));
     assert_eq!(other.show()["total_count"], 0);
     let added = one.add("crows.txt", CROWS);
     assert_eq!(other.show()["total_count"], 1);

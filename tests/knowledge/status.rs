@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, each, is_time, setup};
+use crate::fixture::{CROWS, Corbie, Storage, each, is_time, setup};
 
 #[test]
 fn x42_k100_k101_k102_k103_the_reply_has_what_the_specification_shows() {
@@ -18,9 +18,9 @@ fn x42_k100_k101_k102_k103_the_reply_has_what_the_specification_shows() {
             (&json!("default"), &json!(2), &json!(2), &json!(size))
         );
         assert_eq!((&base["total_size_mb"], &base["average_chunks_per_document"]), (&json!(1.0), &json!(1.0)));
-        for path in ["storage_path", "vector_db_path"] {
-            assert!(base[path].as_str().is_some_and(|path| path.starts_with('/')), "x42 {path}: {base}");
-        }
+        assert!(base["storage_path"].as_str().is_some_and(|path| path.starts_with('/')), "x42: {base}");
+        let expected = if corbie.database().is_some() { "postgres://" } else { "/" };
+        assert!(base["vector_db_path"].as_str().is_some_and(|path| path.starts_with(expected)), "x42: {base}");
         assert_eq!(
             status["health"],
             json!({
@@ -68,45 +68,6 @@ fn k103_f33_settings_are_told_as_they_are() {
 }
 
 #[test]
-fn k102_k105_a_storage_that_goes_away_is_noticed() {
-    let storage = tempfile::tempdir().unwrap();
-    let folder = storage.path().join("kept");
-    let mut corbie = Corbie::with(&[("STORAGE_PATH", folder.to_str().unwrap())]);
-    corbie.add("crows.txt", CROWS);
-    assert_eq!(corbie.status()["health"]["status"], "healthy");
-    std::fs::rename(&folder, storage.path().join("moved")).unwrap();
-    let status = corbie.status();
-    assert_eq!((&status["success"], &status["health"]["status"]), (&json!(true), &json!("degraded")), "k100: {status}");
-    assert_eq!(status["health"]["storage_accessible"], false, "{status}");
-    assert!(status["health"]["issues"].as_array().is_some_and(|issues| !issues.is_empty()), "{status}");
-    std::fs::rename(storage.path().join("moved"), &folder).unwrap();
-    assert_eq!(corbie.status()["health"]["status"], "healthy");
-}
-
-#[test]
-fn a16_x25_a_storage_that_cannot_be_opened_stops_nothing_else() {
-    let blocked = tempfile::tempdir().unwrap();
-    let file = blocked.path().join("file");
-    std::fs::write(&file, "not a folder").unwrap();
-    let mut corbie = Corbie::with(&[("STORAGE_PATH", file.join("storage").to_str().unwrap())]);
-    let status = corbie.status();
-    assert_eq!((&status["success"], &status["health"]["status"]), (&json!(true), &json!("degraded")), "{status}");
-    assert_eq!(status["health"]["vector_db_connected"], false, "{status}");
-    let crows = corbie.file("crows.txt", CROWS);
-    let refused = corbie.call("knowledge-add", json!({ "file_path": crows }));
-    assert_eq!(refused["success"], false);
-    corbie.way = crate::fixture::Way::Http;
-    let classified =
-        corbie.request("tools/call", json!({ "name": "classify_text", "arguments": { "text": "two plus two" } }));
-    assert_eq!(classified.get("error"), None, "{classified}");
-    let listed = corbie.request("resources/list", json!({}));
-    assert!(listed["result"]["resources"].as_array().is_some_and(|all| !all.is_empty()), "{listed}");
-    let health = corbie.client.get("/health");
-    assert_eq!((health.status, &health.json()["status"]), (200, &json!("degraded")));
-    assert!(health.body.contains("knowledge"), "{health:?}");
-}
-
-#[test]
 fn a16_a_model_that_is_missing_is_told_and_stops_nothing_else() {
     let setup = setup(&[]).variable("CORBIE_INFERENCE__EMBEDDING__PATH", "/nowhere/model");
     let mut corbie = Corbie::of(setup);
@@ -124,10 +85,10 @@ fn a16_a_model_that_is_missing_is_told_and_stops_nothing_else() {
 
 #[test]
 fn a16_without_its_model_what_is_there_is_found_by_its_words() {
-    let storage = tempfile::tempdir().unwrap();
-    let settings = [("STORAGE_PATH", storage.path().to_str().unwrap())];
-    let added = Corbie::with(&settings).add("crows.txt", CROWS);
-    let mut corbie = Corbie::of(setup(&settings).variable("CORBIE_INFERENCE__EMBEDDING__PATH", "/nowhere/model"));
+    let storage = Storage::new();
+    let added = Corbie::over(&storage, &[]).add("crows.txt", CROWS);
+    let without = setup(&[]).variable("CORBIE_INFERENCE__EMBEDDING__PATH", "/nowhere/model");
+    let mut corbie = Corbie::over_with(&storage, without);
     let found = corbie.search("clever birds");
     assert_eq!(found["results"][0]["document_id"], added["document_id"], "{found}");
     assert_eq!(corbie.show()["total_count"], 1);
@@ -135,4 +96,54 @@ fn a16_without_its_model_what_is_there_is_found_by_its_words() {
     corbie.refused("knowledge-add", json!({ "file_path": bees, "async": false }), "embedding_failed");
     let removed = corbie.call("knowledge-remove", json!({ "document_id": added["document_id"], "confirm": true }));
     assert_eq!(removed["success"], true, "{removed}");
+}
+
+/// Storages that cannot be used, as folders are.
+mod embedded {
+    use serde_json::json;
+
+    use crate::fixture::{CROWS, Corbie, Way};
+
+    #[test]
+    fn k102_k105_a_storage_that_goes_away_is_noticed() {
+        let storage = tempfile::tempdir().unwrap();
+        let folder = storage.path().join("kept");
+        let mut corbie = Corbie::with(&[("STORAGE_PATH", folder.to_str().unwrap())]);
+        corbie.add("crows.txt", CROWS);
+        assert_eq!(corbie.status()["health"]["status"], "healthy");
+        std::fs::rename(&folder, storage.path().join("moved")).unwrap();
+        let status = corbie.status();
+        assert_eq!(
+            (&status["success"], &status["health"]["status"]),
+            (&json!(true), &json!("degraded")),
+            "k100: {status}"
+        );
+        assert_eq!(status["health"]["storage_accessible"], false, "{status}");
+        assert!(status["health"]["issues"].as_array().is_some_and(|issues| !issues.is_empty()), "{status}");
+        std::fs::rename(storage.path().join("moved"), &folder).unwrap();
+        assert_eq!(corbie.status()["health"]["status"], "healthy");
+    }
+
+    #[test]
+    fn a16_x25_a_storage_that_cannot_be_opened_stops_nothing_else() {
+        let blocked = tempfile::tempdir().unwrap();
+        let file = blocked.path().join("file");
+        std::fs::write(&file, "not a folder").unwrap();
+        let mut corbie = Corbie::with(&[("STORAGE_PATH", file.join("storage").to_str().unwrap())]);
+        let status = corbie.status();
+        assert_eq!((&status["success"], &status["health"]["status"]), (&json!(true), &json!("degraded")), "{status}");
+        assert_eq!(status["health"]["vector_db_connected"], false, "{status}");
+        let crows = corbie.file("crows.txt", CROWS);
+        let refused = corbie.call("knowledge-add", json!({ "file_path": crows }));
+        assert_eq!(refused["success"], false);
+        corbie.way = Way::Http;
+        let classified =
+            corbie.request("tools/call", json!({ "name": "classify_text", "arguments": { "text": "two plus two" } }));
+        assert_eq!(classified.get("error"), None, "{classified}");
+        let listed = corbie.request("resources/list", json!({}));
+        assert!(listed["result"]["resources"].as_array().is_some_and(|all| !all.is_empty()), "{listed}");
+        let health = corbie.client.get("/health");
+        assert_eq!((health.status, &health.json()["status"]), (200, &json!("degraded")));
+        assert!(health.body.contains("knowledge"), "{health:?}");
+    }
 }

@@ -1,10 +1,13 @@
 //! `POST /files`: files of callers who have no folder in common with the program.
 
+use std::collections::BTreeSet;
 use std::io::Write;
+use std::path::PathBuf;
 
+use corbie::knowledge::store::Store;
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, Way, long_text, setup};
+use crate::fixture::{CROWS, Corbie, Storage, Way, long_text, setup};
 use crate::http::{Reply, Stream};
 use crate::process::wait_for;
 
@@ -12,13 +15,13 @@ fn post(corbie: &Corbie, path: &str, body: &[u8]) -> Reply {
     corbie.client.call_bytes("POST", path, body)
 }
 
-fn uploads(corbie: &mut Corbie) -> Vec<std::path::PathBuf> {
+/// The uploads that there are, by their paths: in the folder for them, and in the database that instances share.
+fn uploads(corbie: &mut Corbie) -> BTreeSet<PathBuf> {
     let folder = corbie.storage().join("uploads");
     let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    folders
-        .flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten())
-        .map(|file| file.path())
-        .collect()
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
+    let shared = corbie.database().map(|database| database.ask("SELECT DISTINCT path FROM corbie.uploads"));
+    files.map(|file| file.path()).chain(shared.into_iter().flatten().map(PathBuf::from)).collect()
 }
 
 #[test]
@@ -119,10 +122,9 @@ fn k38_an_upload_that_cannot_be_read_is_gone_and_one_that_could_not_be_stored_is
     corbie.refused("knowledge-add", json!({ "file_path": broken, "async": false }), "corrupted_file");
     wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
     let path = uploaded(&corbie, "crows.txt", CROWS);
-    let database = rusqlite::Connection::open(corbie.storage().join("knowledge.db")).unwrap();
-    database.execute_batch("ALTER TABLE pages RENAME TO taken_away").unwrap();
+    alter(&mut corbie, "pages RENAME TO taken_away");
     corbie.refused("knowledge-add", json!({ "file_path": path, "async": false }), "storage_failed");
-    database.execute_batch("ALTER TABLE taken_away RENAME TO pages").unwrap();
+    alter(&mut corbie, "taken_away RENAME TO pages");
     // It can be added again, and then goes.
     assert_eq!(corbie.add_path(&path, json!({}))["filename"], "crows.txt");
     wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
@@ -138,7 +140,7 @@ fn k38_k117_an_upload_goes_with_its_cancelled_task_whoever_cancels_it() {
     }
     wait_for("the first to run", || (corbie.task(&begun[0])["status"] == "running").then_some(()));
     assert_eq!(uploads(&mut corbie).len(), 3);
-    cancel_elsewhere(&corbie.storage(), &begun[2]);
+    corbie.look().ask(async |store| cancel(store, &begun[2]).await);
     wait_for("the upload to go", || (uploads(&mut corbie).len() == 2).then_some(()));
     for task in &begun[..2] {
         corbie.request("tools/cancel", json!({ "taskId": task }));
@@ -166,29 +168,41 @@ fn k38_an_upload_stays_as_long_as_another_task_waits_for_it() {
 
 #[test]
 fn k38_a09_an_upload_outlives_its_process_as_long_as_its_task_does() {
-    let storage = tempfile::tempdir().unwrap();
-    let settings = [("STORAGE_PATH", storage.path().to_str().unwrap()), ("MAX_CONCURRENT_TASKS", "1")];
-    let mut first = Corbie::with(&settings);
+    let storage = Storage::new();
+    let mut first = Corbie::over(&storage, &[("MAX_CONCURRENT_TASKS", "1")]);
     let long = uploaded(&first, "long.txt", long_text());
     let (waits, cancelled) = (uploaded(&first, "waits.txt", CROWS), uploaded(&first, "cancelled.txt", "No more."));
-    first.begin(&long);
+    let long = first.begin(&long);
     let (waits, cancelled) = (first.begin(&waits), first.begin(&cancelled));
     let never_added = uploaded(&first, "never_added.txt", "Still to be added.");
     first.running.signal("KILL");
     wait_for("its end", || first.running.is_over().then_some(()));
-    // Nobody runs it who could remove its file.
-    cancel_elsewhere(storage.path(), &cancelled);
-    std::fs::write(&long, "Only this is left of a long text about herons.").unwrap();
-    let mut second = Corbie::with(&settings);
+    // Nobody runs them who could remove their files.
+    storage.look().ask(async |store| {
+        for task in [&long, &cancelled] {
+            cancel(store, task).await;
+        }
+    });
+    let mut second = Corbie::over(&storage, &[("MAX_CONCURRENT_TASKS", "1")]);
     assert_eq!(second.ended(&waits)["status"], "completed");
     wait_for("all that were named by a task to go", || {
-        (uploads(&mut second) == [std::path::PathBuf::from(&never_added)]).then_some(())
+        (uploads(&mut second) == [PathBuf::from(&never_added)].into()).then_some(())
     });
 }
 
-/// Cancels a task as another process does.
-fn cancel_elsewhere(storage: &std::path::Path, task: &str) {
-    let store = corbie::knowledge::store::sqlite::Store::open(storage, Default::default()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    assert!(runtime.block_on(store.cancel_task(task.parse().unwrap())).unwrap());
+async fn cancel(store: &Store, task: &str) {
+    assert!(store.cancel_task(task.parse().unwrap()).await.unwrap());
+}
+
+/// Changes a table behind the program's back.
+fn alter(corbie: &mut Corbie, change: &str) {
+    match corbie.database() {
+        Some(database) => {
+            database.ask(&format!("ALTER TABLE corbie.{change}"));
+        }
+        None => {
+            let database = rusqlite::Connection::open(corbie.storage().join("knowledge.db")).unwrap();
+            database.execute_batch(&format!("ALTER TABLE {change}")).unwrap();
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use corbie::knowledge::document::Status;
 use corbie::knowledge::store::sqlite::{Changes, Glance, Loss, Store, glance};
-use corbie::knowledge::store::{Error, Listing, Options};
+use corbie::knowledge::store::{Error, Listing, Look, Options, Standing, Turn, Watched};
 use rusqlite::Connection;
 
 use crate::fixture::{base, document, folder, open, put};
@@ -281,4 +281,30 @@ async fn a_glance_ends_with_its_time() {
     let length = fs::metadata(database(folder.path())).unwrap().len();
     spoil(&database(folder.path()), length / 2, 8192);
     assert!(matches!(glance(folder.path(), long), Err(Error::Corrupt(_))));
+}
+
+#[tokio::test]
+async fn documents_that_were_lost_are_wanted_again_and_those_that_were_removed_are_not() {
+    let folder = folder();
+    let store = open(folder.path());
+    let (removed, lost, kept) = (document("removed", 1), document("lost", 1), document("kept", 1));
+    for new in [&removed, &lost, &kept] {
+        put(&store, new.clone()).await;
+        let look = Look { modified: None, size: new.size_bytes };
+        let (path, standing) = (new.filename.clone(), Standing::Settled(Some(new.id)));
+        let after = Watched { path, look, device: 1, inode: 1, changed: None, standing };
+        assert_eq!(store.turn_watched(&base(), vec![Turn { before: None, after }]).await.unwrap(), [true]);
+    }
+    store.remove_document(&base(), removed.id).await.unwrap().unwrap();
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.path().join("knowledge.db")).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM documents WHERE filename = 'lost';").unwrap();
+    drop(connection);
+    Store::repair(folder.path()).unwrap();
+    let store = open(folder.path());
+    let rows = store.watched(&base()).await.unwrap();
+    let standing = |path: &str| rows.iter().find(|row| row.path == path).unwrap().standing;
+    assert_eq!(standing("removed"), Standing::Settled(None));
+    assert_eq!(standing("lost"), Standing::Waiting);
+    assert_eq!(standing("kept"), Standing::Settled(Some(kept.id)));
 }

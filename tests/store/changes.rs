@@ -1,9 +1,10 @@
 //! What was written, for those who follow.
 
+use corbie::knowledge::document::FoundChunk;
 use corbie::knowledge::store::Options;
 use corbie::knowledge::store::sqlite::{ChangeKind, Changes, Store};
-use corbie::knowledge::task::Work;
-use serde_json::Map;
+use corbie::knowledge::task::{TaskEnd, Work};
+use serde_json::{Map, json};
 
 use crate::fixture::{base, document, folder, open, put, task};
 
@@ -47,7 +48,43 @@ async fn what_writes_nothing_has_no_number() {
     store.put_document(new, Work::Alone).await.unwrap();
     store.add_task(&task("loom.pdf")).await.unwrap();
     store.clear(&crate::fixture::named("other")).await.unwrap();
+    let mut unlike = document("tea.pdf", 2);
+    unlike.chunks[1].vectors = vec![vec![1.0, 0.0]];
+    assert!(store.put_document(unlike, Work::Alone).await.is_err());
+    let cancelled = task("cancelled.pdf");
+    store.add_task(&cancelled).await.unwrap();
+    store.cancel_task(cancelled.id).await.unwrap();
+    for work in [Work::PartOf(cancelled.id), Work::Ends(TaskEnd::completed(cancelled.id, json!({})))] {
+        assert!(store.put_document(document("cancelled.pdf", 1), work).await.is_err());
+    }
     assert_eq!(store.sequence().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_document_under_another_name_has_other_chunks_that_say_the_same() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = document("engine.pdf", 3);
+    let written = put(&store, new.clone()).await;
+    let other = put(&store, document("loom.pdf", 2)).await;
+    let before = store.chunks(&written.chunks.clone().collect::<Vec<_>>()).await.unwrap();
+    let live = store.live().await.unwrap();
+    let moved = Some("/home/ada/loom and engine.pdf".to_owned());
+    store.describe_document(&base(), new.id, new.metadata.clone(), moved, Work::Alone).await.unwrap().unwrap();
+
+    let Changes::Known(changes) = store.changes_since(live.sequence).await.unwrap() else { panic!("too old") };
+    assert_eq!(changes.iter().map(|change| change.kind).collect::<Vec<_>>(), [ChangeKind::Put]);
+    let keys = store.live().await.unwrap().documents[0].chunks.clone();
+    assert!(keys.iter().all(|key| *key >= other.chunks.end), "{keys:?} are no new keys");
+    let after = store.chunks(&keys).await.unwrap();
+    let said = |chunk: &FoundChunk| (chunk.id, chunk.ordinal, chunk.text.clone());
+    assert_eq!(after.iter().map(said).collect::<Vec<_>>(), before.iter().map(said).collect::<Vec<_>>());
+    assert_eq!(after[0].filename, "loom and engine.pdf");
+    assert_eq!(store.totals(&base()).await.unwrap().vectors, 10);
+    let next = put(&store, document("tea.pdf", 1)).await;
+    assert!(next.chunks.start > keys[2], "a key was given twice");
+    let report = store.check().await.unwrap();
+    assert!(report.is_sound(), "{report:?}");
 }
 
 #[tokio::test]

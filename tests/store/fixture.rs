@@ -1,22 +1,64 @@
-//! Stores in folders that vanish, and documents to put there.
+//! Stores in folders and databases that vanish, and documents to put there.
 
 use std::path::Path;
+use std::time::Duration;
 
 use corbie::knowledge::document::{
     BaseName, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status, Stretch, Written,
 };
-use corbie::knowledge::store::Options;
-use corbie::knowledge::store::sqlite::Store;
-use corbie::knowledge::task::{NewTask, TaskId, TaskKind, Work};
+use corbie::knowledge::store::{Options, Store, sqlite};
+use corbie::knowledge::task::{NewTask, Task, TaskId, TaskKind, Work};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+
+use crate::database::Database;
+
+/// How long anything may take before a test gives up; far more than it needs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where a store is as long as a test runs.
+pub(crate) enum Home {
+    Folder(TempDir),
+    Database(Database),
+}
+
+/// A home for a store of the kind that these tests are about.
+pub(crate) fn home() -> Home {
+    match Database::if_wanted() {
+        Some(database) => Home::Database(database),
+        None => Home::Folder(folder()),
+    }
+}
+
+impl Home {
+    /// Opens the store that is here, as each process does for itself.
+    pub(crate) async fn open(&self) -> Store {
+        self.open_with(Options::default()).await
+    }
+
+    pub(crate) async fn open_with(&self, options: Options) -> Store {
+        match self {
+            Home::Folder(folder) => sqlite::Store::open(folder.path(), options).unwrap().into(),
+            Home::Database(database) => Store::connect(&database.url(), options).await.unwrap(),
+        }
+    }
+
+    /// A path or a URL, for another process.
+    pub(crate) fn address(&self) -> String {
+        match self {
+            Home::Folder(folder) => folder.path().to_str().unwrap().to_owned(),
+            Home::Database(database) => database.url(),
+        }
+    }
+}
 
 pub(crate) fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-pub(crate) fn open(folder: &Path) -> Store {
-    Store::open(folder, Options::default()).unwrap()
+/// Opens the files of an embedded store.
+pub(crate) fn open(folder: &Path) -> sqlite::Store {
+    sqlite::Store::open(folder, Options::default()).unwrap()
 }
 
 pub(crate) fn base() -> BaseName {
@@ -83,7 +125,8 @@ pub(crate) fn vector(seed: u32, window: u32) -> Vec<f32> {
 }
 
 /// Puts a document that nothing is in the way of.
-pub(crate) async fn put(store: &Store, new: NewDocument) -> Written {
+pub(crate) async fn put(store: &(impl Clone + Into<Store>), new: NewDocument) -> Written {
+    let store: Store = store.clone().into();
     match store.put_document(new, Work::Alone).await.unwrap() {
         Put::Written(written) => written,
         other => panic!("{other:?}"),
@@ -102,4 +145,23 @@ pub(crate) fn task(filename: &str) -> NewTask {
         format: Some("pdf".to_owned()),
         size_bytes: Some(1234),
     }
+}
+
+/// Adopts the tasks of those who have ended. How soon that is known differs.
+pub(crate) async fn adopted(store: &Store) -> Vec<Task> {
+    eventually("tasks to adopt", async || Some(store.orphaned_tasks().await.unwrap()).filter(|tasks| !tasks.is_empty()))
+        .await
+}
+
+/// Asks until there is an answer.
+pub(crate) async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let asking = async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("still waiting for {what}"))
 }

@@ -1,12 +1,11 @@
 //! Lists of documents, and of those that are to come.
 
 use corbie::knowledge::document::{NewDocument, Status};
-use corbie::knowledge::store::sqlite::Store;
-use corbie::knowledge::store::{Listing, Only, Order, ProcessingStatus, Sort};
+use corbie::knowledge::store::{Listing, Only, Order, ProcessingStatus, Sort, Store};
 use corbie::knowledge::task::{TaskEnd, Work};
 use serde_json::json;
 
-use crate::fixture::{base, document, folder, metadata, open, put, task};
+use crate::fixture::{base, document, home, metadata, put, task};
 
 async fn names(store: &Store, listing: Listing) -> Vec<String> {
     let listed = store.documents(&base(), listing).await.unwrap();
@@ -15,8 +14,8 @@ async fn names(store: &Store, listing: Listing) -> Vec<String> {
 
 #[tokio::test]
 async fn k81_lists_are_sorted_by_date_name_or_size() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     for (name, chunks) in [("b.pdf", 2), ("C.pdf", 3), ("a.pdf", 1)] {
         put(&store, document(name, chunks)).await;
     }
@@ -29,8 +28,8 @@ async fn k81_lists_are_sorted_by_date_name_or_size() {
 
 #[tokio::test]
 async fn k82_a_part_of_a_list_tells_how_many_there_are() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     for number in 0..7 {
         put(&store, document(&format!("{number}.pdf"), 1)).await;
     }
@@ -47,8 +46,8 @@ async fn k82_a_part_of_a_list_tells_how_many_there_are() {
 
 #[tokio::test]
 async fn k82_a_list_is_narrowed_by_name_title_format_and_status() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     for (name, title) in [
         ("100%.pdf", None),
         ("100 days.pdf", None),
@@ -100,8 +99,8 @@ async fn k82_a_list_is_narrowed_by_name_title_format_and_status() {
 
 #[tokio::test]
 async fn k84_tasks_are_listed_until_their_document_is() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     let [waits, runs, fails, ends, cancelled] = ["1", "2", "3", "4", "5"].map(|name| task(&format!("{name}.pdf")));
     for task in [&waits, &runs, &fails, &ends, &cancelled] {
         store.add_task(task).await.unwrap();

@@ -3,15 +3,15 @@
 use corbie::knowledge::document::{NewDocument, Page, Stretch};
 use corbie::knowledge::store::Wanted;
 
-use crate::fixture::{base, document, folder, named, open, put};
+use crate::fixture::{base, document, home, named, put};
 
 /// All of it, one page after the other.
 const ALL: Wanted = Wanted { from: 1, pages: u32::MAX, bytes: usize::MAX };
 
 #[tokio::test]
 async fn pages_are_given_from_a_number_on_and_up_to_a_size() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     let new = document("engine.pdf", 5);
     put(&store, new.clone()).await;
     let pages = async |wanted| store.text(&base(), new.id, wanted).await.unwrap().unwrap().1;
@@ -28,8 +28,8 @@ const READS: usize = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_that_is_replaced_while_it_is_read_is_of_one_version() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     let version = |number: u32| {
         let pages = (1..=300).map(|page| Page { number: page, label: None, text: format!("version {number}") });
         NewDocument { pages: pages.collect(), title: Some(number.to_string()), ..document("engine.pdf", 1) }
@@ -57,8 +57,8 @@ async fn a_document_that_is_replaced_while_it_is_read_is_of_one_version() {
 
 #[tokio::test]
 async fn chunks_come_with_their_pages_and_tell_their_place_or_how_they_begin() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     let mut new = document("engine.pdf", 5);
     new.chunks[2].stretches.clear();
     put(&store, new.clone()).await;

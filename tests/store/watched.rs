@@ -1,12 +1,11 @@
 //! What is remembered of the files of watched folders.
 
 use corbie::knowledge::document::{Claim, DocumentId, Origin};
-use corbie::knowledge::store::sqlite::Store;
-use corbie::knowledge::store::{Listing, Look, Place, Standing, Turn, Watched};
+use corbie::knowledge::store::{Listing, Look, Place, Standing, Store, Turn, Watched};
 use corbie::knowledge::task::{TaskEnd, TaskId, TaskState, Work};
 use serde_json::json;
 
-use crate::fixture::{base, document, folder, metadata, named, open, put, task};
+use crate::fixture::{base, document, home, metadata, named, put, task};
 
 fn watched(path: &str, standing: Standing) -> Watched {
     let look = Look { modified: Some(-5), size: 7 };
@@ -28,9 +27,9 @@ async fn standing(store: &Store, path: &str) -> Standing {
 
 #[tokio::test]
 async fn what_was_seen_is_kept_over_a_start_and_forgotten_when_asked() {
-    let folder = folder();
+    let home = home();
     let place = Place { device: u64::MAX, inode: 1 };
-    let store = open(folder.path());
+    let store = home.open().await;
     let task = TaskId::random();
     let mut rows = Vec::new();
     for (path, standing) in [
@@ -44,7 +43,7 @@ async fn what_was_seen_is_kept_over_a_start_and_forgotten_when_asked() {
     store.note_watched_folder("/w", Place { inode: 9, ..place }).await.unwrap();
     store.note_watched_folder("/w", place).await.unwrap();
     drop(store);
-    let store = open(folder.path());
+    let store = home.open().await;
     let mut found = store.watched(&base()).await.unwrap();
     found.sort_by(|one, other| one.path.cmp(&other.path));
     assert_eq!(found, rows);
@@ -57,8 +56,8 @@ async fn what_was_seen_is_kept_over_a_start_and_forgotten_when_asked() {
 
 #[tokio::test]
 async fn only_who_knows_how_it_is_changes_a_row() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     let before = note(&store, "/w/a.txt", Standing::Waiting).await;
     let going = watched("/w/a.txt", Standing::Going(TaskId::random()));
     let late = watched("/w/a.txt", Standing::Going(TaskId::random()));
@@ -71,8 +70,8 @@ async fn only_who_knows_how_it_is_changes_a_row() {
 
 #[tokio::test]
 async fn k93_a_base_that_is_cleared_waits_for_nothing() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     note(&store, "/w/a.txt", Standing::Waiting).await;
     note(&store, "/w/b.txt", Standing::Going(TaskId::random())).await;
     store.clear(&base()).await.unwrap();
@@ -83,8 +82,8 @@ async fn k93_a_base_that_is_cleared_waits_for_nothing() {
 
 #[tokio::test]
 async fn a_task_that_is_dismissed_is_not_begun_again_and_one_that_is_cancelled_may_be() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     let (dismissed, cancelled) = (task("a.txt"), task("b.txt"));
     for (path, task) in [("/w/a.txt", &dismissed), ("/w/b.txt", &cancelled)] {
         store.add_task(task).await.unwrap();
@@ -98,8 +97,8 @@ async fn a_task_that_is_dismissed_is_not_begun_again_and_one_that_is_cancelled_m
 
 #[tokio::test]
 async fn an_attempt_that_failed_is_listed_until_it_is_forgotten() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     let (failed, waiting) = (task("a.txt"), task("b.txt"));
     for task in [&failed, &waiting] {
         store.add_task(task).await.unwrap();
@@ -115,8 +114,8 @@ async fn an_attempt_that_failed_is_listed_until_it_is_forgotten() {
 
 #[tokio::test]
 async fn documents_of_watched_folders_are_told_whose_files_nobody_remembers() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     let (mut known, mut stray, mut nowhere) = (document("known", 1), document("stray", 1), document("nowhere", 1));
     for new in [&mut known, &mut stray, &mut nowhere] {
         new.origin = Origin::Watched;
@@ -139,30 +138,9 @@ async fn documents_of_watched_folders_are_told_whose_files_nobody_remembers() {
 }
 
 #[tokio::test]
-async fn documents_that_were_lost_are_wanted_again_and_those_that_were_removed_are_not() {
-    let folder = folder();
-    let store = open(folder.path());
-    let (removed, lost, kept) = (document("removed", 1), document("lost", 1), document("kept", 1));
-    for new in [&removed, &lost, &kept] {
-        put(&store, new.clone()).await;
-        note(&store, &new.filename, Standing::Settled(Some(new.id))).await;
-    }
-    store.remove_document(&base(), removed.id).await.unwrap().unwrap();
-    drop(store);
-    let connection = rusqlite::Connection::open(folder.path().join("knowledge.db")).unwrap();
-    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM documents WHERE filename = 'lost';").unwrap();
-    drop(connection);
-    Store::repair(folder.path()).unwrap();
-    let store = open(folder.path());
-    assert_eq!(standing(&store, "removed").await, Standing::Settled(None));
-    assert_eq!(standing(&store, "lost").await, Standing::Waiting);
-    assert_eq!(standing(&store, "kept").await, Standing::Settled(Some(kept.id)));
-}
-
-#[tokio::test]
 async fn a_document_that_a_user_claims_is_not_removed_with_its_file() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     let mut new = document("watched.pdf", 1);
     new.origin = Origin::Watched;
     put(&store, new.clone()).await;
@@ -188,8 +166,8 @@ async fn a_document_that_a_user_claims_is_not_removed_with_its_file() {
 
 #[tokio::test]
 async fn the_next_version_of_a_users_document_is_the_users() {
-    let folder = folder();
-    let store = open(folder.path());
+    let home = home();
+    let store = home.open().await;
     for (first, next, expected) in [
         (Origin::Added, Origin::Watched, Origin::Added),
         (Origin::Watched, Origin::Watched, Origin::Watched),

@@ -1,0 +1,123 @@
+//! A database of its own for each test, on the server that `tests/postgres/server` has started.
+
+use std::sync::mpsc;
+use std::thread;
+
+use tokio_postgres::{NoTls, SimpleQueryMessage};
+
+/// Which store tests use: `postgres`, or `embedded`, which is what they use unless they are told.
+const STORE: &str = "CORBIE_TEST_STORE";
+/// Where the server is.
+const SERVER: &str = "CORBIE_TEST_POSTGRES";
+
+/// An empty database. It goes with the test, whoever is still connected to it.
+pub(crate) struct Database {
+    server: String,
+    name: String,
+}
+
+impl Database {
+    /// A new one, if tests are to use PostgreSQL.
+    pub(crate) fn if_wanted() -> Option<Database> {
+        match std::env::var(STORE).as_deref() {
+            Err(_) | Ok("" | "embedded") => return None,
+            Ok("postgres") => {}
+            Ok(other) => panic!("{STORE} is `{other}`; it can be `embedded` or `postgres`"),
+        }
+        let server = std::env::var(SERVER).unwrap_or_else(|_| {
+            panic!(
+                "{SERVER} is not set; run the tests with `{STORE}=postgres tests/postgres/server -- cargo nextest run`"
+            )
+        });
+        let name = format!("test_{}", uuid::Uuid::new_v4().simple());
+        ask(&server, &format!("CREATE DATABASE {name}"));
+        Some(Database { server, name })
+    }
+
+    /// How a program reaches it.
+    pub(crate) fn url(&self) -> String {
+        let (server, options) = self.server.split_once('?').unwrap_or((&self.server, ""));
+        let (server, _) = server.rsplit_once('/').unwrap();
+        let question = if options.is_empty() { "" } else { "?" };
+        format!("{server}/{}{question}{options}", self.name)
+    }
+
+    /// The first column of what it answers.
+    #[allow(dead_code, reason = "not all who share this ask")]
+    #[track_caller]
+    pub(crate) fn ask(&self, sql: &str) -> Vec<String> {
+        ask(&self.url(), sql)
+    }
+
+    /// Begins a transaction with this, and keeps it open.
+    #[allow(dead_code, reason = "not all who share this hold anything")]
+    pub(crate) fn hold(&self, sql: &str) -> Held {
+        let (url, sql) = (self.url(), format!("BEGIN; {sql}"));
+        let (until, ended) = mpsc::channel::<()>();
+        let (ready, is_ready) = mpsc::channel();
+        let holding = thread::spawn(move || {
+            runtime().block_on(async {
+                let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+                tokio::spawn(connection);
+                client.batch_execute(&sql).await.unwrap();
+                ready.send(()).unwrap();
+                let _ = ended.recv();
+                client.batch_execute("ROLLBACK").await.unwrap();
+            });
+        });
+        is_ready.recv().unwrap();
+        Held { until, holding: Some(holding) }
+    }
+}
+
+/// A transaction that is open as long as this is.
+#[allow(dead_code, reason = "not all who share this hold anything")]
+pub(crate) struct Held {
+    until: mpsc::Sender<()>,
+    holding: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.until.send(());
+        if let Some(holding) = self.holding.take() {
+            let _ = holding.join();
+        }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        ask(&self.server, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// On a thread of its own, so that it can be asked from within a runtime and without one.
+#[track_caller]
+fn ask(url: &str, sql: &str) -> Vec<String> {
+    let answered = thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                runtime().block_on(async {
+                    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+                    let driver = tokio::spawn(connection);
+                    let messages = client.simple_query(sql).await?;
+                    drop(client);
+                    let _ = driver.await;
+                    Ok::<_, tokio_postgres::Error>(messages)
+                })
+            })
+            .join()
+            .unwrap()
+    });
+    let messages = answered.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
+        _ => None,
+    });
+    rows.collect()
+}

@@ -1,0 +1,13 @@
+//! What is true of the embedded store only: of its files, of processes that share them, and of what follows its changes.
+//! Left out by name where tests use another store.
+
+mod care;
+mod changes;
+mod files;
+mod loading;
+mod processes;
+mod readers;
+mod room;
+mod speed;
+mod versions;
+mod versions_each;

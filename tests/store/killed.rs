@@ -1,0 +1,53 @@
+//! A process that others start and kill.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use corbie::knowledge::store::{Options, Store, sqlite};
+
+use crate::fixture::{document, put, task};
+
+/// Where the process below finds the store; unset in all others.
+const STORE: &str = "CORBIE_TEST_KILLED_STORE";
+/// The file in which it notes the number of the last document that was acknowledged.
+const NOTED: &str = "CORBIE_TEST_KILLED_NOTED";
+
+/// Not a test, but the process: begins a task and puts documents for ever.
+#[tokio::test]
+async fn process_that_is_killed() {
+    let (Ok(at), Ok(noted)) = (std::env::var(STORE), std::env::var(NOTED)) else { return };
+    let store: Store = match at.starts_with("postgres://") {
+        true => Store::connect(&at, Options::default()).await.unwrap(),
+        false => sqlite::Store::open(Path::new(&at), Options::default()).unwrap().into(),
+    };
+    let (runs, waits) = (task("runs.pdf"), task("waits.pdf"));
+    store.add_task(&runs).await.unwrap();
+    store.add_task(&waits).await.unwrap();
+    store.start_task(runs.id).await.unwrap();
+    for number in 0.. {
+        put(&store, document(&format!("{number}.pdf"), 20)).await;
+        std::fs::write(&noted, number.to_string()).unwrap();
+        if number == 5 {
+            #[expect(clippy::print_stderr, reason = "stdout is captured, and somebody listens here")]
+            {
+                eprintln!("ready");
+            }
+        }
+    }
+}
+
+/// Starts it on the store of a folder or of an address, and waits until it has put some documents.
+pub(crate) fn start(at: &str, noted: &Path) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "killed::process_that_is_killed", "--nocapture"])
+        .env(STORE, at)
+        .env(NOTED, noted)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line == "ready"), "it never became ready");
+    child
+}

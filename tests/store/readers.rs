@@ -1,0 +1,89 @@
+//! Those who load what an index is made of beside writers, and the writer when its store is closed.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use corbie::knowledge::document::{DocumentId, NewDocument};
+use corbie::knowledge::store::Listing;
+use corbie::knowledge::task::Work;
+
+use crate::fixture::{base, document, folder, open, put};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn k09_who_loads_never_sees_half_a_document() {
+    let folder = folder();
+    let store = open(folder.path());
+    let first = document("engine.pdf", 7);
+    put(&store, first.clone()).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let (store, done, id) = (store.clone(), Arc::clone(&done), first.id);
+        tokio::spawn(async move {
+            for round in 0..30 {
+                // It has seven chunks or three, and now and then it is not there.
+                let chunks = if round % 2 == 0 { 3 } else { 7 };
+                let new = NewDocument { replaces: Some(id), ..document("engine.pdf", chunks) };
+                put(&store, new).await;
+                let other = document(&format!("{round}.pdf"), 5);
+                put(&store, other.clone()).await;
+                store.remove_document(&base(), other.id).await.unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        })
+    };
+    let mut looks = 0;
+    while !done.load(Ordering::Relaxed) {
+        let live = store.live().await.unwrap();
+        for seen in &live.documents {
+            assert!([3, 5, 7].contains(&seen.chunks.len()), "{} chunks", seen.chunks.len());
+            let found = store.chunks(&seen.chunks).await.unwrap();
+            assert!(found.is_empty() || found.len() == seen.chunks.len(), "{} of {}", found.len(), seen.chunks.len());
+        }
+        store
+            .load(None, &[], |loaded| {
+                assert!([3, 5, 7].contains(&loaded.chunks.len()) && loaded.chunks.iter().all(|c| c.vectors.len() == 2));
+                ControlFlow::Continue(())
+            })
+            .await
+            .unwrap();
+        let listed = store.documents(&base(), Listing::default()).await.unwrap();
+        assert_eq!(listed.documents.len() as u64, listed.total);
+        looks += 1;
+    }
+    writer.await.unwrap();
+    assert!(looks > 1);
+    assert!(store.check().await.unwrap().is_sound());
+}
+
+#[tokio::test]
+async fn a_panic_fails_one_call() {
+    let folder = folder();
+    let store = open(folder.path());
+    put(&store, document("engine.pdf", 1)).await;
+    for _ in 0..6 {
+        let failed = store.load(None, &[], |_| panic!("on purpose")).await.unwrap_err();
+        assert_eq!(failed.kind(), "storage_failed");
+    }
+    assert_eq!(store.live().await.unwrap().documents.len(), 1);
+    assert_eq!(store.document(&base(), DocumentId::random()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_was_queued_is_done_before_the_store_is_closed() {
+    let folder = folder();
+    let store = open(folder.path());
+    let new = document("engine.pdf", 50);
+    let mut putting = Box::pin(store.put_document(new.clone(), Work::Alone));
+    // Polled until it waits for the writer's answer, and then forgotten.
+    for _ in 0..1000 {
+        if tokio::time::timeout(Duration::from_micros(100), &mut putting).await.is_ok() {
+            break;
+        }
+    }
+    drop(putting);
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!(store.document(&base(), new.id).await.unwrap().unwrap().chunk_count, 50);
+}
