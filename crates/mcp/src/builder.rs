@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::discovery::Module;
 use crate::dispatch::KNOWN;
 use crate::error::{Error, RegistrationError};
+use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::message::Params;
 use crate::metrics::Metrics;
@@ -182,7 +183,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Shared by instances that stand behind one address, so that each can go on with a call another began.
+    /// Shared by instances that stand behind one address, so that each can go on with a call another began, and takes up
+    /// the legacy session another opened. [`Server::share_state_key`] gives it later.
     pub fn state_key(mut self, key: StateKey) -> Self {
         self.state_key = Some(key);
         self
@@ -265,7 +267,7 @@ impl ServerBuilder {
             metrics,
             audit: AuditLog::new(self.limits.max_audit, self.audit_sink),
             methods: self.methods,
-            state_key: self.state_key.unwrap_or_else(StateKey::random),
+            keys: Arc::new(Keys::new(self.state_key)),
             started: Instant::now(),
             started_at: SystemTime::now(),
             inspection: self.inspection,

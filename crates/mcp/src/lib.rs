@@ -24,6 +24,7 @@ mod event;
 mod expressible;
 mod grant;
 mod json_text;
+mod keys;
 mod later;
 mod limits;
 mod line_client;

@@ -15,7 +15,8 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
-/// The secret behind the seals. Instances behind one address share it; by default it is made at start.
+/// The secret behind what clients carry for us: the state of a call in rounds, and the ids of legacy sessions. Instances
+/// behind one address share it; by default it is made at start.
 #[derive(Clone)]
 pub struct StateKey([u8; 32]);
 
@@ -73,7 +74,7 @@ impl StateKey {
         Ok(state)
     }
 
-    fn mac(&self, payload: &[u8]) -> Hmac<Sha256> {
+    pub(crate) fn mac(&self, payload: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         mac.update(payload);
         mac
@@ -122,7 +123,8 @@ fn update_sorted(hash: &mut Sha256, value: &Value) {
     }
 }
 
-fn now() -> u64 {
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 

@@ -22,6 +22,7 @@ use crate::context::Context;
 use crate::discovery::{self, LastScan, Module, Report};
 use crate::error::{Error, RegistrationError};
 use crate::event::Event;
+use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::message::{Id, Params, Response};
 use crate::metrics::Metrics;
@@ -75,7 +76,7 @@ pub(crate) struct Inner {
     pub(crate) body_memory: BodyMemory,
     pub(crate) metrics: Metrics,
     pub(crate) audit: AuditLog,
-    pub(crate) state_key: StateKey,
+    pub(crate) keys: Arc<Keys>,
     pub(crate) started: Instant,
     pub(crate) started_at: SystemTime,
     pub(crate) inspection: Option<Inspection>,
@@ -154,6 +155,14 @@ impl Server {
     /// Changes it while the server runs.
     pub fn ask_person(&self, ask: bool) {
         self.0.ask_person.store(ask, Ordering::Relaxed);
+    }
+
+    /// Gives the key that all instances share while the server runs; see [`ServerBuilder::state_key`].
+    ///
+    /// What clients hold from before stays good here. A key that is given again, or another one, takes the place of the
+    /// one before.
+    pub fn share_state_key(&self, key: StateKey) {
+        self.0.keys.share(key);
     }
 
     pub fn uptime(&self) -> Duration {
@@ -366,12 +375,17 @@ impl fmt::Debug for Server {
     }
 }
 
-/// 128 random bits, in hex: an id that cannot be guessed.
+/// 128 random bits: what nobody can guess.
+pub(crate) fn random_bytes() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the operating system has random numbers");
+    bytes
+}
+
+/// The same in hex, as an id.
 pub(crate) fn random_id() -> String {
     use std::fmt::Write;
-    let mut bytes = [0u8; 16];
-    getrandom::fill(&mut bytes).expect("the operating system has random numbers");
-    bytes.iter().fold(String::with_capacity(32), |mut text, byte| {
+    random_bytes().iter().fold(String::with_capacity(32), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })

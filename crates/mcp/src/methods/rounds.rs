@@ -63,7 +63,7 @@ impl Round {
             None => Map::new(),
             Some(state) => {
                 let identity = &call.exchange.caller.identity;
-                call.server.inner().state_key.open(state, identity, &digest)?.answers
+                call.server.inner().keys.open(state, identity, &digest)?.answers
             }
         };
         let rounds = Rounds::new(earlier, brought.responses.unwrap_or_default());
@@ -140,7 +140,7 @@ impl Round {
             _ => Map::new(),
         };
         let digest = if self.digest.is_empty() { seal::digest(method, target, arguments) } else { self.digest.clone() };
-        let state = call.server.inner().state_key.seal(&call.exchange.caller.identity, &digest, answers);
+        let state = call.server.inner().keys.seal(&call.exchange.caller.identity, &digest, answers);
         Reply { kind: ResultType::InputRequired, ..Reply::new(json!({ "inputRequests": open, "requestState": state })) }
     }
 }

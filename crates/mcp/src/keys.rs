@@ -1,0 +1,61 @@
+//! The keys behind what clients carry for us: one of our own, and one that we share with other instances.
+//!
+//! The shared one may come late, since a program may have to ask a database for it. Until then everything works with
+//! our own, and is good here alone.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::seal::{State, StateKey};
+
+#[derive(Debug)]
+pub(crate) struct Keys {
+    own: StateKey,
+    shared: ArcSwapOption<StateKey>,
+}
+
+impl Keys {
+    pub(crate) fn new(shared: Option<StateKey>) -> Keys {
+        Keys { own: StateKey::random(), shared: ArcSwapOption::from_pointee(shared) }
+    }
+
+    pub(crate) fn share(&self, key: StateKey) {
+        self.shared.store(Some(Arc::new(key)));
+    }
+
+    pub(crate) fn shared(&self) -> Option<Arc<StateKey>> {
+        self.shared.load_full()
+    }
+
+    pub(crate) fn seal(&self, caller: &str, request: &str, answers: Map<String, Value>) -> String {
+        let shared = self.shared.load();
+        shared.as_deref().unwrap_or(&self.own).seal(caller, request, answers)
+    }
+
+    /// Opens what was sealed with the shared key, or with our own before there was one.
+    pub(crate) fn open(&self, sealed: &str, caller: &str, request: &str) -> Result<State, Error> {
+        let own = || self.own.open(sealed, caller, request);
+        match self.shared.load().as_deref() {
+            Some(shared) => shared.open(sealed, caller, request).or_else(|_| own()),
+            None => own(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_began_before_the_key_was_known_can_still_go_on() {
+        let (here, there) = (Keys::new(None), Keys::new(Some(StateKey::from_secret(b"shared"))));
+        let before = here.seal("ann", "r1", Map::new());
+        here.share(StateKey::from_secret(b"shared"));
+        let after = here.seal("ann", "r1", Map::new());
+        assert!(here.open(&before, "ann", "r1").is_ok() && there.open(&before, "ann", "r1").is_err());
+        assert!(here.open(&after, "ann", "r1").is_ok() && there.open(&after, "ann", "r1").is_ok());
+    }
+}
