@@ -91,6 +91,25 @@ impl ClientCapabilities {
         }
     }
 
+    /// What a client declares that can do these things and says no more about them.
+    pub(crate) fn declaring(features: impl IntoIterator<Item = ClientFeature>) -> ClientCapabilities {
+        let mut all = Map::new();
+        for feature in features {
+            let (name, member) = match feature {
+                ClientFeature::Elicitation => ("elicitation", Some("form")),
+                ClientFeature::ElicitationUrl => ("elicitation", Some("url")),
+                ClientFeature::Sampling => ("sampling", None),
+                ClientFeature::Roots => ("roots", None),
+                ClientFeature::Tasks => ("extensions", Some(TASKS_EXTENSION)),
+            };
+            let members = all.entry(name).or_insert_with(|| json!({}));
+            if let Some(member) = member {
+                members[member] = json!({});
+            }
+        }
+        ClientCapabilities(all)
+    }
+
     /// Refuses with the modern error that tells the client what to declare.
     pub fn require(&self, feature: ClientFeature) -> Result<(), Error> {
         if self.supports(feature) { Ok(()) } else { Err(feature.missing()) }
@@ -98,6 +117,15 @@ impl ClientCapabilities {
 }
 
 impl ClientFeature {
+    /// New ones go to the end: ids of sessions name them by their place.
+    pub(crate) const ALL: [ClientFeature; 5] = [
+        ClientFeature::Elicitation,
+        ClientFeature::ElicitationUrl,
+        ClientFeature::Sampling,
+        ClientFeature::Roots,
+        ClientFeature::Tasks,
+    ];
+
     pub fn missing(self) -> Error {
         let (name, capabilities) = match self {
             ClientFeature::Elicitation => ("elicitation", json!({ "elicitation": {} })),
@@ -111,6 +139,18 @@ impl ClientFeature {
 }
 
 impl LogLevel {
+    /// Each at the place of its number.
+    pub(crate) const ALL: [LogLevel; 8] = [
+        LogLevel::Debug,
+        LogLevel::Info,
+        LogLevel::Notice,
+        LogLevel::Warning,
+        LogLevel::Error,
+        LogLevel::Critical,
+        LogLevel::Alert,
+        LogLevel::Emergency,
+    ];
+
     pub fn parse(text: &str) -> Option<LogLevel> {
         serde_json::from_value(Value::String(text.to_owned())).ok()
     }

@@ -42,7 +42,7 @@ pub struct Limits {
     pub ask_timeout: Duration,
     /// Legacy HTTP sessions remembered.
     pub max_sessions: usize,
-    /// A legacy HTTP session unused for this long is forgotten.
+    /// A legacy HTTP session unused for this long is forgotten; one that instances share may be taken up again.
     pub session_idle: Duration,
     /// Entries on one page of a list.
     pub page_size: usize,

@@ -43,17 +43,6 @@ pub(crate) enum Outlet {
     Open(Sender),
 }
 
-const LEVELS: [LogLevel; 8] = [
-    LogLevel::Debug,
-    LogLevel::Info,
-    LogLevel::Notice,
-    LogLevel::Warning,
-    LogLevel::Error,
-    LogLevel::Critical,
-    LogLevel::Alert,
-    LogLevel::Emergency,
-];
-
 impl Session {
     pub(crate) fn new() -> Session {
         Session {
@@ -83,7 +72,7 @@ impl Session {
     }
 
     pub(crate) fn log_level(&self) -> LogLevel {
-        LEVELS[usize::from(self.log_level.load(Ordering::Relaxed))]
+        LogLevel::ALL[usize::from(self.log_level.load(Ordering::Relaxed))]
     }
 
     pub(crate) fn set_log_level(&self, level: LogLevel) {

@@ -85,7 +85,7 @@ impl Default for Options {
 impl Http {
     pub fn new(server: Server, options: Options) -> Http {
         let limits = server.limits();
-        let sessions = Arc::new(Sessions::new(limits.max_sessions, limits.session_idle));
+        let sessions = Arc::new(Sessions::new(limits.max_sessions, limits.session_idle, server.inner().keys.clone()));
         let (places, buckets) = (Places::new(limits), Arc::new(Buckets::new(options.global_rate_limit)));
         Http { server, options, sessions, places, buckets }
     }

@@ -20,6 +20,7 @@ mod queue;
 mod rate;
 mod rest;
 mod running;
+mod session_id;
 mod sessions;
 mod shutdown;
 mod slow_reader;

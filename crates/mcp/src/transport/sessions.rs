@@ -1,17 +1,41 @@
 //! Legacy HTTP sessions: remembered for convenience, never needed, bounded in number and age (T-15).
+//!
+//! An instance on its own knows the sessions it holds, and no others. Instances that share a key give ids that tell what
+//! `initialize` agreed on ([`SessionId`]); one that gets such an id and does not hold its session takes it up as it was
+//! then, whether another instance opened it or it was forgotten here, by a restart, for want of room or unused for
+//! long. Nobody can tell here that a session is unused everywhere, so what ends an id is a day since it was issued; one
+//! that is held goes on after that too.
+//!
+//! What does not go along: subscriptions, a log level that was set later, streams, and requests in flight. To cancel one,
+//! or to answer what it asks, a client has to reach the instance that works on it. A stream opened anywhere is a new one.
+//!
+//! A session that its client ends is over here for as long as its id could be taken up; as many ends are remembered as
+//! sessions. Other instances do not hear of it: there an id that its owner brings again within the day is taken up. It
+//! gives its owner nothing that a new session would not.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::server::random_id;
+use super::session_id::{LIFETIME, SessionId};
+use crate::keys::Keys;
+use crate::seal;
+use crate::server::{random_bytes, random_id};
 use crate::session::Session;
 
 #[derive(Debug)]
 pub(crate) struct Sessions {
     max: usize,
     idle: Duration,
-    open: Mutex<HashMap<String, Entry>>,
+    keys: Arc<Keys>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    open: HashMap<String, Entry>,
+    /// Serials of those that their clients ended here, with the second they were issued.
+    ended: HashMap<[u8; 16], u64>,
 }
 
 #[derive(Debug)]
@@ -23,14 +47,70 @@ struct Entry {
 }
 
 impl Sessions {
-    pub(crate) fn new(max: usize, idle: Duration) -> Sessions {
-        Sessions { max, idle, open: Mutex::default() }
+    pub(crate) fn new(max: usize, idle: Duration, keys: Arc<Keys>) -> Sessions {
+        Sessions { max, idle, keys, known: Mutex::default() }
     }
 
     /// Remembers a session and names it. When full, the one unused for longest makes room.
     pub(crate) fn add(&self, session: Arc<Session>, owner: Arc<str>) -> String {
-        let id = random_id();
-        let mut open = self.lock();
+        let id = match self.keys.shared() {
+            None => random_id(),
+            Some(key) => SessionId::new(&session, random_bytes(), seal::now()).write(&key, &owner),
+        };
+        self.hold(&mut self.lock(), id.clone(), session, owner);
+        id
+    }
+
+    pub(crate) fn find(&self, id: &str, caller: &Arc<str>) -> Option<Arc<Session>> {
+        {
+            let mut known = self.lock();
+            match known.open.get_mut(id) {
+                Some(entry) if entry.owner != *caller => return None,
+                Some(entry) if entry.used.elapsed() < self.idle => {
+                    entry.used = Instant::now();
+                    return Some(entry.session.clone());
+                }
+                Some(_) => drop(known.open.remove(id)),
+                None => {}
+            }
+        }
+        let brought = self.read(id, caller)?;
+        let mut known = self.lock();
+        if known.ended.contains_key(&brought.serial) {
+            return None;
+        }
+        // Another request may have been faster.
+        if let Some(entry) = known.open.get(id) {
+            return Some(entry.session.clone());
+        }
+        let session = Arc::new(brought.session());
+        self.hold(&mut known, id.to_owned(), session.clone(), caller.clone());
+        Some(session)
+    }
+
+    /// Forgets a session and ends its stream of news.
+    pub(crate) fn end(&self, id: &str, caller: &str) -> bool {
+        let brought = self.read(id, caller);
+        let mut known = self.lock();
+        let held = match known.open.get(id) {
+            Some(entry) if *entry.owner != *caller => return false,
+            Some(_) => known.open.remove(id),
+            None => None,
+        };
+        if let Some(entry) = &held {
+            entry.session.end_news();
+        }
+        let is_news = brought.is_some_and(|brought| self.remember_end(&mut known, &brought));
+        held.is_some() || is_news
+    }
+
+    /// What the id of a session tells that other instances may have opened.
+    fn read(&self, id: &str, caller: &str) -> Option<SessionId> {
+        SessionId::read(id, &*self.keys.shared()?, caller, seal::now())
+    }
+
+    fn hold(&self, known: &mut Known, id: String, session: Arc<Session>, owner: Arc<str>) {
+        let open = &mut known.open;
         if open.len() >= self.max {
             let now = Instant::now();
             open.retain(|_, entry| now.duration_since(entry.used) < self.idle);
@@ -40,55 +120,123 @@ impl Sessions {
         {
             open.remove(&oldest);
         }
-        open.insert(id.clone(), Entry { session, owner, used: Instant::now() });
-        id
+        open.insert(id, Entry { session, owner, used: Instant::now() });
     }
 
-    pub(crate) fn find(&self, id: &str, caller: &str) -> Option<Arc<Session>> {
-        let mut open = self.lock();
-        let entry = open.get_mut(id).filter(|entry| *entry.owner == *caller)?;
-        if entry.used.elapsed() >= self.idle {
-            open.remove(id);
-            return None;
+    /// False for one that has ended before.
+    fn remember_end(&self, known: &mut Known, id: &SessionId) -> bool {
+        let ended = &mut known.ended;
+        if ended.len() >= self.max {
+            let now = seal::now();
+            ended.retain(|_, issued| now.saturating_sub(*issued) < LIFETIME);
         }
-        entry.used = Instant::now();
-        Some(entry.session.clone())
-    }
-
-    /// Forgets a session and ends its stream of news.
-    pub(crate) fn end(&self, id: &str, caller: &str) -> bool {
-        let mut open = self.lock();
-        if open.get(id).is_none_or(|entry| *entry.owner != *caller) {
-            return false;
+        if ended.len() >= self.max
+            && let Some(oldest) = ended.iter().min_by_key(|(_, issued)| **issued).map(|(serial, _)| *serial)
+        {
+            ended.remove(&oldest);
         }
-        open.remove(id).is_some_and(|entry| {
-            entry.session.end_news();
-            true
-        })
+        ended.insert(id.serial, id.issued).is_none()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::LogLevel;
+    use crate::seal::StateKey;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn alone(max: usize, idle: Duration) -> Sessions {
+        Sessions::new(max, idle, Arc::new(Keys::new(None)))
+    }
+
+    fn shared(max: usize, idle: Duration) -> Sessions {
+        Sessions::new(max, idle, Arc::new(Keys::new(Some(StateKey::from_secret(b"shared")))))
+    }
+
+    fn open(sessions: &Sessions) -> String {
+        sessions.add(Arc::new(Session::new()), "ann".into())
+    }
+
+    fn finds(sessions: &Sessions, id: &str, caller: &str) -> bool {
+        sessions.find(id, &caller.into()).is_some()
+    }
 
     #[test]
     fn t15_sessions_are_bounded_and_the_stalest_goes_first() {
-        let sessions = Sessions::new(2, Duration::from_secs(60));
-        let first = sessions.add(Arc::new(Session::new()), "ann".into());
-        let second = sessions.add(Arc::new(Session::new()), "ann".into());
-        assert!(sessions.find(&first, "ann").is_some());
-        let third = sessions.add(Arc::new(Session::new()), "ann".into());
-        assert!(sessions.find(&second, "ann").is_none());
-        assert!(sessions.find(&first, "ann").is_some() && sessions.find(&third, "ann").is_some());
-        assert!(
-            sessions.find(&first, "bob").is_none() && !sessions.end(&first, "bob"),
-            "another caller's does not exist"
-        );
+        let sessions = alone(2, LONG);
+        let (first, second) = (open(&sessions), open(&sessions));
+        assert!(finds(&sessions, &first, "ann"));
+        let third = open(&sessions);
+        assert!(!finds(&sessions, &second, "ann"));
+        assert!(finds(&sessions, &first, "ann") && finds(&sessions, &third, "ann"));
+        assert!(!finds(&sessions, &first, "bob") && !sessions.end(&first, "bob"), "another caller's does not exist");
         assert!(sessions.end(&first, "ann") && !sessions.end(&first, "ann"));
+    }
+
+    #[test]
+    fn t15_without_a_shared_key_what_is_forgotten_is_gone() {
+        let sessions = alone(2, Duration::ZERO);
+        let id = open(&sessions);
+        assert!(!finds(&sessions, &id, "ann"));
+    }
+
+    #[test]
+    fn a13_a_session_is_taken_up_where_the_key_is_the_same_and_by_its_owner_alone() {
+        let (here, there) = (shared(2, LONG), shared(2, LONG));
+        let id = open(&here);
+        assert!(!finds(&there, &id, "bob") && !there.end(&id, "bob"));
+        let taken = there.find(&id, &"ann".into()).expect("taken up");
+        taken.set_log_level(LogLevel::Error);
+        let again = there.find(&id, &"ann".into()).expect("held now");
+        assert!(Arc::ptr_eq(&taken, &again), "it is remembered from then on");
+        assert!(!finds(&there, &id, "bob") && !there.end(&id, "bob"), "also when it is held");
+        assert!(!finds(&alone(2, LONG), &id, "ann"));
+    }
+
+    #[test]
+    fn t15_sessions_that_are_taken_up_are_bounded_too() {
+        let (here, there) = (shared(100, LONG), shared(3, LONG));
+        for id in (0..20).map(|_| open(&here)).collect::<Vec<_>>() {
+            assert!(finds(&there, &id, "ann"));
+            assert!(there.end(&open(&here), "ann"));
+        }
+        let known = there.lock();
+        assert_eq!((known.open.len(), known.ended.len()), (3, 3));
+    }
+
+    #[test]
+    fn a13_what_is_forgotten_for_want_of_room_or_use_is_taken_up_again() {
+        for sessions in [shared(1, LONG), shared(9, Duration::ZERO)] {
+            let (first, second) = (open(&sessions), open(&sessions));
+            assert!(finds(&sessions, &first, "ann") && finds(&sessions, &second, "ann"));
+        }
+    }
+
+    #[test]
+    fn t15_an_ended_session_is_over_here_and_elsewhere_nobody_knows() {
+        let (here, there, later) = (shared(9, LONG), shared(9, LONG), shared(9, LONG));
+        let id = open(&here);
+        assert!(here.end(&id, "ann") && !here.end(&id, "ann") && !finds(&here, &id, "ann"));
+        assert!(finds(&there, &id, "ann"), "as the head of this file says");
+        assert!(there.end(&id, "ann") && !finds(&there, &id, "ann"));
+        assert!(later.end(&id, "ann") && !finds(&later, &id, "ann"), "one that is not held can be ended");
+    }
+
+    #[test]
+    fn t15_sessions_from_before_the_key_was_known_go_on_here() {
+        let keys = Arc::new(Keys::new(None));
+        let sessions = Sessions::new(9, LONG, keys.clone());
+        let before = open(&sessions);
+        keys.share(StateKey::from_secret(b"shared"));
+        let after = open(&sessions);
+        assert!(finds(&sessions, &before, "ann") && !finds(&shared(9, LONG), &before, "ann"));
+        assert!(finds(&sessions, &after, "ann") && finds(&shared(9, LONG), &after, "ann"));
+        assert!(sessions.end(&before, "ann") && !finds(&sessions, &before, "ann"));
     }
 }
