@@ -36,7 +36,11 @@ impl Knowledge {
         if let Some(error) = self.failure() {
             return Some(error.to_string());
         }
-        let health = self.opened()?.store.known_health();
+        let Some(open) = self.opened() else {
+            // A file is opened when it is first needed; a database is looked for from the beginning.
+            return self.settings().store.as_ref().map(|_| "the database has not answered yet".to_owned());
+        };
+        let health = open.store.known_health();
         match (health.accessible, health.connected) {
             (Err(why), _) => Some(why),
             (Ok(()), Err(Trouble { what, .. })) => Some(format!("the database {what}")),

@@ -79,6 +79,21 @@ async fn t41_a_check_that_panics_is_degraded_too() {
     assert_eq!(reply.json()["status"], "degraded");
 }
 
+/// A balancer may ask for one part; who asks for none is still served by the others.
+#[tokio::test]
+async fn t41_ready_knows_the_part_that_is_asked_for() {
+    let health = || Health { impaired: vec![("archive".into(), "its disk is full".into())], ..Health::default() };
+    let server = fixture::builder(Default::default()).health(health).build().expect("valid");
+    let port = fixture::listen(&server, Options::default()).await;
+    let ready = async |path: &str| {
+        let reply = http(port, "GET", path, &[], "").await;
+        (reply.status, reply.json()["status"].clone())
+    };
+    assert_eq!(ready("/ready").await, (200, json!("degraded")));
+    assert_eq!(ready("/ready?for=archive").await, (503, json!("degraded")));
+    assert_eq!(ready("/ready?for=search").await, (200, json!("degraded")));
+}
+
 #[tokio::test]
 async fn t41_ready_turns_503_while_the_last_requests_finish_and_live_stays() {
     let gate = fixture::Gate::new();

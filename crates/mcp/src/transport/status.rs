@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
 use super::guard::{Endpoint, json as reply, refuse};
@@ -20,11 +20,7 @@ use crate::version::{Era, Version};
 /// 200 always; `degraded` names the impaired part (T-40, T-41). Strangers get the word alone.
 pub(crate) async fn health(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
     let server = &endpoint.server;
-    let check = || server.inner().health.as_ref().map(|check| check()).unwrap_or_default();
-    let health = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Health {
-        impaired: vec![("health".into(), "the health check itself failed".into())],
-        members: Map::new(),
-    });
+    let health = examined(&endpoint);
     let status = if health.impaired.is_empty() { "ok" } else { "degraded" };
     if !endpoint.is_known(&headers) {
         return page(StatusCode::OK, json!({ "status": status }));
@@ -53,12 +49,33 @@ pub(crate) async fn live() -> Response {
     page(StatusCode::OK, json!({ "status": "ok" }))
 }
 
-/// 503 once a drain has begun, so that a load balancer looks elsewhere.
-pub(crate) async fn ready(State(endpoint): State<Arc<Endpoint>>) -> Response {
+/// 503 once a drain has begun, so that a load balancer looks elsewhere. `?for=PART` asks for one part of the server: 503 as
+/// well where that is impaired. Without it the other parts are served: where all instances lack the same thing, a balancer
+/// that looked elsewhere would find nobody. Strangers get the word alone.
+pub(crate) async fn ready(State(endpoint): State<Arc<Endpoint>>, uri: Uri, headers: HeaderMap) -> Response {
     if endpoint.server.is_draining() {
         return page(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "draining" }));
     }
-    page(StatusCode::OK, json!({ "status": "ok" }))
+    let impaired: Vec<String> = examined(&endpoint).impaired.into_iter().map(|(part, _)| part.to_string()).collect();
+    let wanted = uri.query().and_then(|query| query.split('&').find_map(|member| member.strip_prefix("for=")));
+    let status = match wanted {
+        Some(part) if impaired.iter().any(|impaired| impaired == part) => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::OK,
+    };
+    match impaired.is_empty() {
+        true => page(status, json!({ "status": "ok" })),
+        false if endpoint.is_known(&headers) => page(status, json!({ "status": "degraded", "impaired": impaired })),
+        false => page(status, json!({ "status": "degraded" })),
+    }
+}
+
+/// How the server is. A check that fails is one more thing that is wrong.
+fn examined(endpoint: &Endpoint) -> Health {
+    let check = || endpoint.server.inner().health.as_ref().map(|check| check()).unwrap_or_default();
+    catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Health {
+        impaired: vec![("health".into(), "the health check itself failed".into())],
+        members: Map::new(),
+    })
 }
 
 /// OpenMetrics, or the older form for those who ask for it alone.
