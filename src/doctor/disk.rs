@@ -29,10 +29,12 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
         );
         return findings.check("disk");
     };
-    tokio::task::spawn_blocking(move || look(&storage, LOOK)).await.ok()?.check("disk")
+    // Documents in a database are looked at by another check; the folder is still for uploads.
+    let has_file = config.knowledge.store.is_none();
+    tokio::task::spawn_blocking(move || look(&storage, has_file, LOOK)).await.ok()?.check("disk")
 }
 
-fn look(storage: &Path, limit: Duration) -> Findings {
+fn look(storage: &Path, has_file: bool, limit: Duration) -> Findings {
     let mut findings = Findings::default();
     let shown = storage.display();
     let advice = "give this user the folder, or set `knowledge.storage_path` to another";
@@ -54,6 +56,9 @@ fn look(storage: &Path, limit: Duration) -> Findings {
             NOTHING..LITTLE => findings.note(told, "free some space before you add many documents"),
             _ => findings.ok(told),
         }
+    }
+    if !has_file {
+        return findings;
     }
     if !Store::exists(storage) {
         findings.ok("there are no documents yet");
@@ -89,11 +94,11 @@ mod tests {
     fn a_database_too_large_for_the_time_is_noted_and_is_no_problem() {
         let folder = tempfile::tempdir().unwrap();
         drop(Store::open(folder.path(), Options::default()).unwrap());
-        let check = look(folder.path(), Duration::ZERO).check("disk").unwrap();
+        let check = look(folder.path(), true, Duration::ZERO).check("disk").unwrap();
         assert_eq!(check.state, State::Note, "{check:?}");
         assert!(check.found.contains("not finished within 0 s"), "{check:?}");
         assert!(check.advice.as_ref().unwrap().contains("corbie knowledge check"), "{check:?}");
-        let whole = look(folder.path(), LOOK);
+        let whole = look(folder.path(), true, LOOK);
         assert!(whole.0.iter().any(|(state, found, _)| *state == State::Ok && found.contains("is whole")), "{whole:?}");
     }
 }

@@ -9,6 +9,7 @@ mod certificate;
 mod client_url;
 mod clients;
 mod configuration;
+mod database;
 mod disk;
 mod health;
 mod models;
@@ -108,7 +109,7 @@ const SHORT: Duration = Duration::from_secs(10);
 /// For what works or waits for others; also where many programs share few processors.
 const LONG: Duration = Duration::from_secs(60);
 
-const CHECKS: [Item; 11] = [
+const CHECKS: [Item; 12] = [
     Item { name: "configuration", limit: SHORT, needs: Needs::Nothing, run: |it| Box::pin(configuration::check(it)) },
     Item { name: "ports", limit: SHORT, needs: Needs::Both, run: |it| Box::pin(ports::check(it)) },
     Item { name: "access", limit: SHORT, needs: Needs::Settings, run: |it| Box::pin(access::check(it)) },
@@ -119,6 +120,7 @@ const CHECKS: [Item; 11] = [
     Item { name: "providers", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(providers::check(it)) },
     Item { name: "permissions", limit: SHORT, needs: Needs::Settings, run: |it| Box::pin(permissions::check(it)) },
     Item { name: "disk", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(disk::check(it)) },
+    Item { name: "database", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(database::check(it)) },
     Item { name: "clients", limit: SHORT, needs: Needs::Places, run: |it| Box::pin(clients::check(it)) },
 ];
 

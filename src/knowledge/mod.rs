@@ -175,6 +175,14 @@ impl Knowledge {
     /// Whom to tell what changes.
     pub fn tell(&self, server: Server) {
         let _ = self.0.server.set(server);
+        self.share_key(self.opened());
+    }
+
+    /// What clients hold of one instance is good for all that share a store.
+    fn share_key(&self, open: Option<&Open>) {
+        if let (Some(server), Some(Open { store: Store::Shared(store), .. })) = (self.server(), open) {
+            server.share_state_key(store.state_key());
+        }
     }
 
     pub fn server(&self) -> Option<&Server> {
@@ -268,6 +276,7 @@ impl Knowledge {
         let (knowledge, care) = (self.clone(), open.clone());
         let look_after = move || knowledge.clone().look_after(care.clone());
         shared.going.spawn(supervised_until(shared.stop.clone(), Name("looking after"), look_after));
+        self.share_key(Some(&open));
         if let Store::Shared(store) = &open.store {
             let (knowledge, heard) = (self.clone(), store.heard());
             let hear = move || notices::hear(knowledge.clone(), heard.clone());
@@ -305,6 +314,7 @@ impl Knowledge {
                     store.prune_tasks(date::now(), keep).await?;
                     let folder = storage.clone();
                     let named = store.uploads().await?;
+                    upload::shared::sweep(&store, uploads, &named).await?;
                     blocking(move || upload::sweep(&folder, uploads, &named)).await?;
                 }
                 Ok::<_, Error>(())

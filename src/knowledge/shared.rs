@@ -29,7 +29,7 @@ impl Shared {
     }
 
     pub(super) async fn is_empty(&self, base: &BaseName) -> Result<bool, Error> {
-        Ok(self.store.totals(base).await?.documents == 0)
+        Ok(self.store.is_empty(base).await?)
     }
 
     pub(super) async fn find(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<(u64, f32)>, Error> {

@@ -6,6 +6,7 @@
 //! One that is never added goes after a while.
 
 mod room;
+pub mod shared;
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -96,12 +97,14 @@ async fn keep(
     if let Some(found) = length.filter(|length| *length > most) {
         return Err(Error::FileTooLarge { found, most_mb: most >> 20 });
     }
-    let (uploads, all) = (knowledge.open().await?.storage.join(UPLOADS), settings.max_uploads_mb << 20);
+    let open = knowledge.open().await?;
+    let (uploads, all) = (open.storage.join(UPLOADS), settings.max_uploads_mb << 20);
     let quota = Quota { all, own: all.min(settings.max_uploads_mb_per_caller << 20) };
+    let kept = open.store.kept_uploads().await?;
     // One that does not say how long it is may become as long as a file may be.
     let (room, bytes) = (room.clone(), length.unwrap_or(most.min(quota.own)));
     let identity = caller.identity.clone();
-    let place = blocking(move || room.reserve(&uploads, &identity, bytes, quota)).await??;
+    let place = blocking(move || room.reserve(&uploads, &kept, &identity, bytes, quota)).await??;
     let path = place.folder.path().join(&name);
     let mut file = File::create_new(&path).await.map_err(|error| room::unwritten(&error))?;
     let size = receive_into(&mut file, body, bytes).await?;
@@ -109,6 +112,9 @@ async fn keep(
         return Err(Error::EmptyFile(name));
     }
     file.sync_all().await.map_err(|error| room::unwritten(&error))?;
+    if let Some((folder, _)) = shared::parts(&path) {
+        open.store.keep_upload(&folder, &path).await?;
+    }
     // From here on it stays until its task has ended, or it is too old.
     Ok((place.keep().join(name), size))
 }

@@ -27,6 +27,24 @@ fn k08_two_processes_see_each_others_documents() {
     assert_eq!(one.task(&task)["status"], "cancelled");
 }
 
+/// A load balancer knows nothing of uploads.
+#[test]
+fn k41_an_upload_to_one_process_is_added_by_another() {
+    let storage = Storage::new();
+    let (one, mut other) = (Corbie::over(&storage, &[]), Corbie::over(&storage, &[]));
+    let kept = one.client.call_bytes("POST", "/files?filename=crows.txt", CROWS.as_bytes());
+    assert_eq!(kept.status, 201, "{kept:?}");
+    let path = kept.json()["file_path"].as_str().unwrap().to_owned();
+    drop(one);
+    // What shares a database shares no folder.
+    if other.database().is_some() {
+        std::fs::remove_dir_all(storage.path().join("uploads")).unwrap();
+    }
+    let added = other.add_path(&path, json!({}));
+    assert_eq!(added["filename"], "crows.txt");
+    assert_eq!(other.search("clever crows")["results"][0]["document_id"], added["document_id"]);
+}
+
 #[test]
 fn k09_ten_callers_work_at_once_and_nobody_sees_half_a_document() {
     let mut corbie = Corbie::with(&[("CHUNK_SIZE", "16"), ("CHUNK_OVERLAP", "0")]);

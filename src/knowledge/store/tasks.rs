@@ -1,6 +1,7 @@
 //! Tasks, and whose they are: a task belongs to the process that took it on, and when that has ended, to who adopts it.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::time::Duration;
 
 use super::{Error, Store};
@@ -24,6 +25,15 @@ pub struct Uploads {
     pub wanted: HashSet<String>,
     /// Those of tasks that were completed or cancelled.
     pub done: HashSet<String>,
+}
+
+/// A file that came with a request, kept for every instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptUpload {
+    /// What it is known by.
+    pub folder: String,
+    pub size: u64,
+    pub age: Duration,
 }
 
 impl Store {
@@ -103,6 +113,27 @@ impl Store {
     /// The documents that an unfinished import has stored, and whether they took the place of others.
     pub async fn imported(&self, task: TaskId) -> Result<HashMap<DocumentId, bool>, Error> {
         each!(self, store => store.imported(task).await)
+    }
+
+    /// Keeps a file that came with a request where every instance finds it, by the name of its folder. Where nobody else
+    /// could, it stays where it is.
+    pub async fn keep_upload(&self, folder: &str, path: &Path) -> Result<(), Error> {
+        each!(self, store => store.keep_upload(folder, path).await)
+    }
+
+    /// Writes such a file to a path where there is none. False if none is kept.
+    pub async fn bring_upload(&self, folder: &str, to: &Path) -> Result<bool, Error> {
+        each!(self, store => store.bring_upload(folder, to).await)
+    }
+
+    /// Forgets such a file. It may be gone already.
+    pub async fn drop_upload(&self, folder: &str) -> Result<(), Error> {
+        each!(self, store => store.drop_upload(folder).await)
+    }
+
+    /// All that are kept so.
+    pub async fn kept_uploads(&self) -> Result<Vec<KeptUpload>, Error> {
+        each!(self, store => store.kept_uploads().await)
     }
 
     /// The uploads that tasks name.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{MODULE, base, base_schema, begun, dialect, metadata, whence};
 use crate::knowledge::document::Origin;
 use crate::knowledge::ingest::Wish;
+use crate::knowledge::upload::shared;
 use crate::knowledge::work::Request;
 use crate::knowledge::{Knowledge, UPLOADS};
 
@@ -90,10 +91,17 @@ async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<O
     let base = base(context, input.knowledge_base.as_deref())?;
     let metadata = metadata(input.metadata)?;
     let rules = knowledge.rules(whence(context));
+    let file_path = match &knowledge.settings().store {
+        Some(_) => {
+            let open = knowledge.open().await?;
+            shared::here(&open.store, &open.storage, PathBuf::from(&input.file_path)).await?
+        }
+        None => PathBuf::from(&input.file_path),
+    };
     // As it was sent, so that a refusal tells nothing of where this program runs (S-03).
-    let facts = knowledge.check(rules, PathBuf::from(&input.file_path)).await?;
+    let facts = knowledge.check(rules, file_path.clone()).await?;
     // The program may be started again elsewhere before it comes to this file.
-    let path = std::path::absolute(&input.file_path).unwrap_or_else(|_| PathBuf::from(&input.file_path));
+    let path = std::path::absolute(&file_path).unwrap_or(file_path);
     let open = knowledge.open().await?;
     let uploads = open.storage.join(UPLOADS);
     let is_upload = uploads.canonicalize().is_ok_and(|uploads| facts.path.starts_with(uploads));

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::PREFIX;
+use crate::knowledge::store::KeptUpload;
 use crate::knowledge::{Error, private_folder};
 use crate::locked::locked;
 
@@ -45,13 +46,20 @@ struct Promise {
 }
 
 impl Room {
-    /// Reserves room for an upload of so many bytes by this caller.
-    pub(super) fn reserve(&self, uploads: &Path, caller: &str, bytes: u64, quota: Quota) -> Result<Place, Error> {
+    /// Reserves room for an upload of so many bytes by this caller, beside those that are in the folder or kept elsewhere.
+    pub(super) fn reserve(
+        &self,
+        uploads: &Path,
+        kept: &[KeptUpload],
+        caller: &str,
+        bytes: u64,
+        quota: Quota,
+    ) -> Result<Place, Error> {
         private_folder(uploads).map_err(|error| unwritten(&error))?;
         // Held while the folder is looked through, or two would find the same room.
         let mut promises = locked(&self.0);
         let prefix = prefix_of(caller);
-        let Taken { all, own } = taken(uploads, &prefix, &promises);
+        let Taken { all, own } = taken(uploads, kept, &prefix, &promises);
         let is_over = |taken: u64, most: u64| taken.saturating_add(bytes) > most;
         if is_over(own, quota.own) {
             return Err(no_room(&format!(
@@ -120,13 +128,19 @@ struct Taken {
     own: u64,
 }
 
-fn taken(uploads: &Path, own_prefix: &str, promises: &Promises) -> Taken {
-    let mut taken = Taken::default();
-    for entry in std::fs::read_dir(uploads).into_iter().flatten().flatten() {
+fn taken(uploads: &Path, kept: &[KeptUpload], own_prefix: &str, promises: &Promises) -> Taken {
+    let here = std::fs::read_dir(uploads).into_iter().flatten().flatten().map(|entry| {
         let path = entry.path();
         let size = promises.get(&path).copied().unwrap_or_else(|| size_of(&path));
+        (entry.file_name().to_string_lossy().into_owned(), size)
+    });
+    let here: HashMap<String, u64> = here.collect();
+    // What lies here too is counted once.
+    let elsewhere = kept.iter().filter(|kept| !here.contains_key(&kept.folder)).map(|kept| (&kept.folder, kept.size));
+    let mut taken = Taken::default();
+    for (folder, size) in here.iter().map(|(folder, size)| (folder, *size)).chain(elsewhere) {
         taken.all += size;
-        if entry.file_name().to_string_lossy().starts_with(own_prefix) {
+        if folder.starts_with(own_prefix) {
             taken.own += size;
         }
     }
@@ -150,7 +164,7 @@ mod tests {
     fn k41_uploads_at_once_have_no_more_room_than_one_after_the_other() {
         let storage = tempfile::tempdir().unwrap();
         let (uploads, room) = (storage.path().join("uploads"), Room::default());
-        let reserve = |bytes| room.reserve(&uploads, "a", bytes, Quota { all: 100, own: 100 });
+        let reserve = |bytes| room.reserve(&uploads, &[], "a", bytes, Quota { all: 100, own: 100 });
         let first = reserve(60).unwrap();
         assert_eq!(reserve(41).unwrap_err().code(), "too_many_uploads");
         let second = reserve(40).unwrap();
@@ -168,7 +182,7 @@ mod tests {
         let storage = tempfile::tempdir().unwrap();
         let uploads = storage.path().join("uploads");
         let reserve = |room: &Room, caller, mb: u64| {
-            room.reserve(&uploads, caller, mb << 20, Quota { all: 100 << 20, own: 60 << 20 })
+            room.reserve(&uploads, &[], caller, mb << 20, Quota { all: 100 << 20, own: 60 << 20 })
         };
         let room = Room::default();
         let first = reserve(&room, "a", 50).unwrap();

@@ -44,6 +44,7 @@ impl Work {
         self.0.going.spawn(async move {
             let discarded = async {
                 let named = store.uploads().await?;
+                upload::shared::forget(&store, &path, &named).await?;
                 blocking(move || upload::discard(&folder, &path, &named)).await
             };
             // Whoever looks for uploads that are left over finds it later.
@@ -55,8 +56,11 @@ impl Work {
 
     /// Stops the work on a task that another process goes on with, or the next start.
     pub(super) fn let_go(&self, job: &Job) {
-        let message = "Another process goes on with this task; knowledge-task-status tells how far it is";
-        self.stop_work(job, Outcome::Failed { code: "interrupted".into(), message: message.into() });
+        let message = format!(
+            "Another process goes on with this task; knowledge-task-status tells how far it is (task {})",
+            job.id
+        );
+        self.stop_work(job, Outcome::Failed { code: "interrupted".into(), message });
     }
 
     fn stop_work(&self, job: &Job, told: Outcome) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,11 +12,11 @@ use super::Work;
 use super::end::failed;
 use super::job::{Job, Request};
 use super::queue::Unit;
-use crate::knowledge::document::DocumentId;
+use crate::knowledge::document::{DocumentId, Origin};
 use crate::knowledge::ingest::{Added, Became, Target};
 use crate::knowledge::patience::Patience;
 use crate::knowledge::task::Outcome;
-use crate::knowledge::{Error, blocking, folder, source};
+use crate::knowledge::{Error, blocking, folder, source, upload};
 use crate::locked::locked;
 
 /// What follows on a unit.
@@ -130,7 +130,14 @@ impl Work {
 
     /// Adds one file. The last file of a task ends it.
     async fn file(&self, job: &Arc<Job>, path: PathBuf) -> After {
-        let (wish, ends) = job.request.wish(&path);
+        let (mut wish, ends) = job.request.wish(&path);
+        if wish.origin == Origin::Uploaded {
+            wish.file_path = match self.upload_here(job, &wish.file_path).await {
+                Ok(here) => here,
+                Err(error) if error.passes() => return After::Nothing,
+                Err(error) => return After::Ends(failed(&error)),
+            };
+        }
         let target = Target {
             store: &self.0.store,
             finder: &self.0.finder,
@@ -179,8 +186,19 @@ impl Work {
         }
     }
 
+    /// Where an upload lies here: it may have come to another instance.
+    async fn upload_here(&self, job: &Job, path: &Path) -> Result<PathBuf, Error> {
+        let bring = || upload::shared::here(&self.0.store, &self.0.storage, path.to_owned());
+        loop {
+            match bring().await {
+                Err(error) if error.passes() && self.patience(job).pause().await => {}
+                brought => return brought,
+            }
+        }
+    }
+
     /// Notes how long a file took, for guesses about others.
-    async fn learn(&self, path: &std::path::Path, added: &Result<Added, Error>, began: Instant) {
+    async fn learn(&self, path: &Path, added: &Result<Added, Error>, began: Instant) {
         if let (Ok(added), Ok(metadata)) = (added, tokio::fs::metadata(path).await)
             && added.became != Became::Unchanged
             && let Ok(format) = source::format_of(path)

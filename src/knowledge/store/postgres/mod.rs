@@ -16,9 +16,11 @@ mod contents;
 mod copies;
 mod copy;
 mod documents;
+mod examined;
 mod failure;
 mod imported;
 mod instance;
+mod keys;
 mod letters;
 mod listing;
 mod models;
@@ -39,14 +41,17 @@ mod task_list;
 mod task_rows;
 mod tasks;
 mod text;
+mod uploaded;
 mod uploads;
 mod watched;
 
 use std::sync::Arc;
 
+use corbie_mcp::StateKey;
 use deadpool_postgres::Pool;
 
 pub use address::Address;
+pub use examined::{Examined, examine};
 pub(in crate::knowledge) use models::Model;
 pub use pulse::Heard;
 pub use schema::VERSION;
@@ -71,6 +76,7 @@ struct Shared {
     replicas: Replicas,
     options: Options,
     history: String,
+    state_key: StateKey,
     instance: Instance,
     pulse: Pulse,
 }
@@ -86,7 +92,9 @@ impl Store {
     pub async fn connect(address: &Address, replicas: &[Address], options: Options) -> Result<Store, Error> {
         let primary = address.pool(CONNECTIONS)?;
         schema::migrate(Session::writing(&primary).await?).await?;
-        let history = schema::history(&Session::plain(&primary).await?).await?;
+        let session = Session::plain(&primary).await?;
+        let (history, state_key) = (schema::history(&session).await?, keys::state_key(&session).await?);
+        drop(session);
         let replicas = Replicas::of(replicas)?;
         let instance = Instance::take(&primary).await?;
         let shared = Arc::new(Shared {
@@ -96,6 +104,7 @@ impl Store {
             replicas,
             options,
             history,
+            state_key,
             instance,
         });
         tokio::spawn(care::run(Arc::downgrade(&shared)));

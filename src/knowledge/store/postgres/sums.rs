@@ -43,6 +43,15 @@ impl Store {
         })
     }
 
+    /// Whether a base has no documents, as searches see it.
+    pub(in crate::knowledge) async fn is_empty(&self, base: &BaseName) -> Result<bool, Error> {
+        let session = self.searching().await?;
+        let sql = "SELECT coalesce(sum(s.documents), 0) = 0 FROM sums AS s JOIN bases AS b ON b.key = s.base WHERE b.name = $1";
+        let row = session.row(sql, &[&base.as_str()]).await?;
+        session.leave().await?;
+        rows::get(&row, 0)
+    }
+
     /// All bases that anything was ever written to, by name.
     pub async fn bases(&self) -> Result<Vec<BaseName>, Error> {
         let session = self.plain().await?;

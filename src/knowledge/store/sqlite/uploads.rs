@@ -1,9 +1,29 @@
 //! Which uploads tasks name: those that wait to be read, and those that nobody will read again.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use super::Store;
-use crate::knowledge::store::{Error, Uploads};
+use crate::knowledge::store::{Error, KeptUpload, Uploads};
+
+/// All processes of a file see the folder of uploads.
+impl Store {
+    pub async fn keep_upload(&self, _: &str, _: &Path) -> Result<(), Error> {
+        Ok(())
+    }
+
+    pub async fn bring_upload(&self, _: &str, _: &Path) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    pub async fn drop_upload(&self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    pub async fn kept_uploads(&self) -> Result<Vec<KeptUpload>, Error> {
+        Ok(Vec::new())
+    }
+}
 
 impl Store {
     /// The uploads that tasks name.

@@ -237,11 +237,20 @@ CREATE TABLE watched_folders (
 );
 CREATE UNIQUE INDEX watched_folders_path ON watched_folders (md5(path));
 
--- Files that came with a request, in pieces, until their task has read them.
+-- Files that came with a request, until their task has read them. Each has a folder of its own, by which it is known.
 CREATE TABLE uploads (
+    folder text PRIMARY KEY,
+    -- As its caller was told.
     path text NOT NULL,
+    size_bytes bigint NOT NULL,
+    created timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE upload_pieces (
+    folder text NOT NULL REFERENCES uploads (folder) ON DELETE CASCADE,
     place integer NOT NULL,
     piece bytea NOT NULL,
-    PRIMARY KEY (path, place)
+    PRIMARY KEY (folder, place)
 );
-ALTER TABLE uploads ALTER piece SET STORAGE EXTERNAL;
+-- What is uploaded is compressed already, more often than not.
+ALTER TABLE upload_pieces ALTER piece SET STORAGE EXTERNAL;

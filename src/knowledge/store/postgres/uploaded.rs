@@ -1,0 +1,77 @@
+//! Files that came with a request, in pieces: whichever instance took one, every one can read it.
+
+use std::path::Path;
+
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{Store, rows};
+use crate::knowledge::store::{Error, KeptUpload};
+
+/// The most bytes of a piece.
+const PIECE: usize = 1 << 20;
+
+impl Store {
+    /// Keeps a file under the name of its folder, which no other has.
+    pub async fn keep_upload(&self, folder: &str, path: &Path) -> Result<(), Error> {
+        let mut file = File::open(path).await.map_err(Error::io(path))?;
+        let session = self.writing().await?;
+        let sql = "INSERT INTO uploads (folder, path, size_bytes) VALUES ($1, $2, 0)";
+        session.execute(sql, &[&folder, &rows::text(&path.to_string_lossy())]).await?;
+        let (mut place, mut size, mut piece) = (0_i32, 0_i64, Vec::with_capacity(PIECE));
+        loop {
+            piece.clear();
+            let read = (&mut file).take(PIECE as u64).read_to_end(&mut piece).await.map_err(Error::io(path))?;
+            if read == 0 {
+                break;
+            }
+            let sql = "INSERT INTO upload_pieces (folder, place, piece) VALUES ($1, $2, $3)";
+            session.execute(sql, &[&folder, &place, &piece]).await?;
+            (place, size) = (place + 1, size + read as i64);
+        }
+        session.execute("UPDATE uploads SET size_bytes = $2 WHERE folder = $1", &[&folder, &size]).await?;
+        session.commit().await
+    }
+
+    /// Writes a file that is kept to a path where there is none. False if there is no such file.
+    pub async fn bring_upload(&self, folder: &str, to: &Path) -> Result<bool, Error> {
+        let session = self.reading().await?;
+        let Some(row) = session.maybe("SELECT size_bytes FROM uploads WHERE folder = $1", &[&folder]).await? else {
+            session.leave().await?;
+            return Ok(false);
+        };
+        let size = rows::number(&row, 0)?;
+        let mut file = File::create_new(to).await.map_err(Error::io(to))?;
+        let mut written = 0;
+        for place in 0_i32.. {
+            let sql = "SELECT piece FROM upload_pieces WHERE folder = $1 AND place = $2";
+            let Some(row) = session.maybe(sql, &[&folder, &place]).await? else { break };
+            let piece: &[u8] = rows::get(&row, 0)?;
+            file.write_all(piece).await.map_err(Error::io(to))?;
+            written += piece.len() as u64;
+        }
+        session.leave().await?;
+        file.sync_all().await.map_err(Error::io(to))?;
+        match written == size {
+            true => Ok(true),
+            false => Err(Error::unreadable("upload")),
+        }
+    }
+
+    /// Forgets a file. It may be gone already.
+    pub async fn drop_upload(&self, folder: &str) -> Result<(), Error> {
+        self.ask("DELETE FROM uploads WHERE folder = $1", &[&folder]).await.map(drop)
+    }
+
+    /// All files that are kept.
+    pub async fn kept_uploads(&self) -> Result<Vec<KeptUpload>, Error> {
+        let sql = "SELECT folder, size_bytes, extract(epoch FROM now() - created)::bigint FROM uploads";
+        let kept = self.ask(sql, &[]).await?;
+        let kept = kept.iter().map(|row| {
+            let seconds = rows::get::<i64>(row, 2)?.max(0).cast_unsigned();
+            let age = std::time::Duration::from_secs(seconds);
+            Ok(KeptUpload { folder: rows::get(row, 0)?, size: rows::number(row, 1)?, age })
+        });
+        kept.collect()
+    }
+}
