@@ -1,0 +1,5 @@
+"""A promise that was not kept."""
+
+
+class Broken(Exception):
+    """What was promised, and what came instead. Ends the test."""

@@ -1,0 +1,207 @@
+"""A client that adds, changes, finds, removes, cancels and clears documents, and knows what has to be there."""
+
+import asyncio
+import json
+import random
+import time
+from pathlib import Path
+
+import texts
+from books import Entry, Shelf
+from broken import Broken
+from mcp import FACES, Caller, Outcome
+
+SHARED = "everybody"
+# How long a client follows a task before it does something else.
+FOLLOWS = 8
+# The most documents a client has in a base before it rather changes those.
+MOST = 12
+TASK_ENDS = {"completed", "failed", "cancelled"}
+
+
+class Client:
+    def __init__(self, number: int, caller: Caller, files: Path, chance: random.Random) -> None:
+        self.number = number
+        self.caller = caller
+        self.files = files
+        self.chance = chance
+        self.until = 0.0
+        self.bases = 0
+        # Every second one has bases of its own, which it clears away now and then; others share one.
+        self.shelves = [self._shelf()]
+
+    def _shelf(self) -> Shelf:
+        self.bases += 1
+        return Shelf(self.number, SHARED if self.number % 2 else f"own{self.number}-{self.bases}")
+
+    @property
+    def shelf(self) -> Shelf:
+        return self.shelves[-1]
+
+    async def go_on(self, until: float) -> None:
+        self.until = until
+        while time.monotonic() < until:
+            await self.step()
+            await asyncio.sleep(self.chance.uniform(0.02, 0.3))
+
+    async def step(self) -> None:
+        there = self.shelf.there()
+        entry = self.chance.choice(there) if there else None
+        choice = self.chance.random()
+        if choice < 0.38 or entry is None:
+            await self.add(entry)
+        elif choice < 0.44:
+            await self.add(None, is_cancelled=True)
+        elif choice < 0.58:
+            await self.remove(entry)
+        elif choice < 0.80:
+            await self.search(entry)
+        elif choice < 0.90:
+            await self.read(entry)
+        elif choice < 0.93:
+            await self.search_in_vain()
+        elif choice < 0.98 and self.shelf.base != SHARED:
+            await self.clear()
+        else:
+            await self.classify()
+
+    async def call(self, tool: str, **arguments) -> Outcome:
+        if tool.startswith("knowledge") and tool != "knowledge-task-status":
+            arguments["knowledge_base"] = self.shelf.base
+        return await self.caller.call(tool, arguments, self.chance.choice(FACES))
+
+    async def add(self, entry: Entry | None, is_cancelled: bool = False) -> None:
+        """Adds a document, or another version of one, and waits for it or takes the promise."""
+        shelf = self.shelf
+        if entry is None or (len(shelf.entries) < MOST and self.chance.random() < 0.6):
+            gone = [each for each in shelf.entries.values() if each.is_certain() and not each.is_there()]
+            entry = self.chance.choice(gone) if gone and self.chance.random() < 0.5 else shelf.new()
+        version = shelf.next_version()
+        path = self.files / entry.name
+        path.write_text(texts.text(entry.name, version))
+        is_promise = is_cancelled or self.chance.random() < 0.5
+        shelf.sent(entry, version)
+        outcome = await self.call("knowledge-add", file_path=str(path), **{"async": is_promise})
+        if outcome.kind == "refused":
+            shelf.refused(entry, version)
+        if outcome.kind != "said":
+            return
+        said = outcome.said
+        if not said.get("success"):
+            raise Broken(f"{entry.name} cannot be added: {said}")
+        if not is_promise:
+            shelf.became(entry, version, said["document_id"])
+            self.caller.counts["adds acknowledged"] += 1
+            return
+        entry.task, entry.promised, entry.may_be_cancelled = said["task_id"], version, is_cancelled
+        self.caller.counts["adds promised"] += 1
+        if is_cancelled:
+            await asyncio.sleep(self.chance.choice([0, 0, 0.1, 0.4]))
+            await self.caller.cancel(entry.task)
+        await self.follow(entry)
+
+    async def follow(self, entry: Entry) -> None:
+        """Follows a task to its end, or as long as this client has patience."""
+        until = min(self.until, time.monotonic() + FOLLOWS)
+        while time.monotonic() < until:
+            outcome = await self.call("knowledge-task-status", task_id=entry.task)
+            if outcome.kind == "said" and self.ended(self.shelf, entry, outcome.said):
+                return
+            await asyncio.sleep(0.2)
+
+    def ended(self, shelf: Shelf, entry: Entry, said: dict) -> bool:
+        """Notes what became of a task, if it has ended."""
+        status = said.get("status")
+        if status == "completed":
+            result = said.get("result") or {}
+            shelf.became(entry, entry.promised, result.get("document_id") or said.get("document_id"))
+            self.caller.counts["adds acknowledged"] += 1
+        elif status == "cancelled" and (entry.may_be_cancelled or shelf.is_left):
+            shelf.refused(entry, entry.promised)
+            self.caller.counts["adds cancelled"] += 1
+        elif status == "failed" and "ended 3 times" in json.dumps(said):
+            shelf.refused(entry, entry.promised)
+            self.caller.counts["adds given up after three kills"] += 1
+        elif status not in ("queued", "running", "processing", "pending"):
+            raise Broken(f"the task {entry.task} of {entry.name} was promised, and: {said}")
+        return status in TASK_ENDS
+
+    async def remove(self, entry: Entry) -> None:
+        shelf = self.shelf
+        shelf.sent(entry, None)
+        outcome = await self.call("knowledge-remove", document_id=entry.id, confirm=True)
+        if outcome.kind == "refused":
+            shelf.refused(entry, None)
+        if outcome.kind != "said":
+            return
+        if not outcome.said.get("success"):
+            raise Broken(f"{entry.name} is there, and cannot be removed: {outcome.said}")
+        shelf.became(entry, None, None)
+        self.caller.counts["removals acknowledged"] += 1
+
+    async def search(self, entry: Entry) -> None:
+        """What is there is found by its word at once, whichever instance is asked."""
+        outcome = await self.call("knowledge-search", query=entry.word(), top_k=5)
+        if outcome.kind == "said":
+            found(entry, self.shelf.base, outcome.said)
+            self.caller.counts["found"] += 1
+
+    async def search_in_vain(self) -> None:
+        if not self.shelf.dead:
+            return
+        word = self.chance.choice(self.shelf.dead[-20:])
+        outcome = await self.call("knowledge-search", query=word, top_k=5)
+        if outcome.kind == "said":
+            not_found(word, self.shelf.base, outcome.said)
+            self.caller.counts["searched in vain"] += 1
+
+    async def read(self, entry: Entry) -> None:
+        outcome = await self.call("knowledge-get", document_id=entry.id, max_characters=100_000)
+        if outcome.kind == "said":
+            same_text(entry, entry.may_be[0], outcome.said)
+
+    async def clear(self) -> None:
+        shelf = self.shelf
+        if not all(entry.is_certain() for entry in shelf.entries.values()):
+            # What is in doubt stays so: another base is begun, which can be cleared.
+            self.shelves.append(self._shelf())
+            return
+        outcome = await self.call("knowledge-clear", confirm=True, confirmation_phrase="DELETE ALL")
+        if outcome.kind == "said":
+            if not outcome.said.get("success"):
+                raise Broken(f"{shelf.base} cannot be cleared: {outcome.said}")
+            shelf.cleared()
+            self.caller.counts["bases cleared"] += 1
+        elif outcome.kind == "lost":
+            # It may be cleared yet: this base is left alone, and another one begun.
+            for entry in shelf.entries.values():
+                shelf.sent(entry, None)
+            shelf.is_left = True
+            self.shelves.append(self._shelf())
+
+    async def classify(self) -> None:
+        outcome = await self.call("classify_text", text="What is the sum of two and two?")
+        if outcome.why.startswith("storage"):
+            raise Broken(f"classification needs no database, and is told: {outcome.why}")
+
+
+def found(entry: Entry, base: str, said: dict) -> None:
+    word = entry.word()
+    hits = [hit for hit in said.get("results") or [] if hit["filename"] == entry.name]
+    if not hits:
+        raise Broken(f"{entry.name} in version {entry.may_be[0]} ({word}) is not found in {base}: {json.dumps(said)}")
+    for hit in hits:
+        if not texts.is_of_one_version(hit["chunk_text"], word):
+            raise Broken(f"{entry.name} is {entry.may_be[0]} ({word}), and a passage says: {hit['chunk_text']}")
+
+
+def not_found(word: str, base: str, said: dict) -> None:
+    if any(word in hit["chunk_text"] for hit in said.get("results") or []):
+        raise Broken(f"what was removed, replaced or cancelled ({word}) is found in {base}: {json.dumps(said)}")
+
+
+def same_text(entry: Entry, version: int, said: dict) -> None:
+    pages = said.get("pages") or [{}]
+    text = pages[0].get("text", "")
+    if text.split() != texts.text(entry.name, version).split():
+        raise Broken(f"{entry.name} is {version}, and says: {text or said}")

@@ -1,0 +1,152 @@
+"""Calls of tools over the faces that need no session: MCP of 2026-07-28, an older MCP, and the REST style."""
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+
+import wire
+from broken import Broken
+
+MODERN = "2026-07-28"
+LEGACY = "2025-06-18"
+FACES = ["modern", "modern", "modern", "legacy", "rest"]
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": {"name": "many", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+# What a tool may say of a call that is right, for callers to judge.
+ANSWERS = {"document_not_found", "empty_knowledge_base", "task_not_found"}
+# What is said while the database is away, and where another instance goes on with a task. A write may have been made
+# all the same, or may be yet.
+PASSING = {"storage_away", "storage_busy", "interrupted"}
+# The same where no word for programs comes with it.
+SAYS_WHY = ("database of the knowledge base cannot be reached", "keeps the knowledge base busy")
+# Nothing was done, and nothing is promised.
+REFUSALS = {"too_many_tasks"}
+# The numbers of JSON-RPC for a call that is right: too many at once, no time left, cancelled, and shutting down.
+NUMBERS = {-32002, -32004, -32006, -32007, -32011, -32012}
+
+
+@dataclass
+class Outcome:
+    # `said` by the tool; `refused`, so that nothing has changed; or `lost`: it may have been done, or may be yet.
+    kind: str
+    said: dict = field(default_factory=dict)
+    why: str = ""
+
+
+class Caller:
+    """Calls tools at one address."""
+
+    def __init__(self, address: wire.Address, counts: Counter | None = None, patience: float = 20) -> None:
+        self.address = address
+        self.counts = Counter() if counts is None else counts
+        self.patience = patience
+
+    async def call(self, tool: str, arguments: dict, face: str = "modern", patience: float | None = None) -> Outcome:
+        if face == "rest":
+            path, headers, body = "/mcp/tools/call", {}, {"name": tool, "arguments": arguments}
+        else:
+            path, headers, body = "/mcp", *_message(face, "tools/call", {"name": tool, "arguments": arguments}, tool)
+        return self._count(await self._post(path, headers, body, patience), face)
+
+    async def cancel(self, task: str) -> Outcome:
+        headers, body = _message("legacy", "tools/cancel", {"taskId": task})
+        return self._count(await self._post("/mcp", headers, body, None), "cancel")
+
+    async def must(self, tool: str, arguments: dict) -> dict:
+        """What a tool says when nothing is wrong any more."""
+        outcome = await self.call(tool, arguments)
+        if outcome.kind != "said":
+            raise Broken(f"{tool} {arguments} at {self.address[1]}, with nothing broken: {outcome.why}")
+        return outcome.said
+
+    async def get(self, path: str) -> wire.Reply:
+        return await wire.exchange(self.address, "GET", path, {}, patience=self.patience)
+
+    async def _post(self, path: str, headers: dict, body: dict, patience: float | None) -> Outcome:
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
+        try:
+            reply = await wire.exchange(self.address, "POST", path, headers, body, patience or self.patience)
+        except wire.LOST as error:
+            return Outcome("lost", why="no answer in time" if isinstance(error, asyncio.TimeoutError) else "cut off")
+        return _of_reply(reply)
+
+    def _count(self, outcome: Outcome, face: str) -> Outcome:
+        self.counts["calls"] += 1
+        self.counts[f"face {face}"] += 1
+        if outcome.kind != "said":
+            self.counts["unanswered" if outcome.kind == "lost" else "refused"] += 1
+            self.counts[f"told {outcome.why.split(':')[0]}"] += 1
+        return outcome
+
+
+def _message(face: str, method: str, params: dict, name: str | None = None) -> tuple[dict, dict]:
+    headers = {"MCP-Protocol-Version": MODERN if face == "modern" else LEGACY}
+    if face == "modern":
+        params = {**params, "_meta": META}
+        headers["Mcp-Method"] = method
+        if name is not None:
+            headers["Mcp-Name"] = name
+    return headers, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def _of_reply(reply: wire.Reply) -> Outcome:
+    text = reply.text()
+    if reply.headers.get("content-type", "").startswith("text/event-stream"):
+        events = [line[5:] for line in text.splitlines() if line.startswith("data:") and line[5:].strip()]
+        text = events[-1] if events else ""
+    try:
+        message = json.loads(text)
+    except ValueError:
+        message = None
+    if not isinstance(message, dict):
+        if reply.status >= 500:
+            return Outcome("lost", why=f"status {reply.status}")
+        raise Broken(f"no answer at all: {reply.status} {text!r}")
+    if "error" in message and "code" in (message["error"] if isinstance(message["error"], dict) else {}):
+        return _of_error(reply.status, message["error"])
+    if reply.status >= 500 or reply.status == 429:
+        return Outcome("lost", why=f"status {reply.status}: {text}")
+    if reply.status != 200:
+        raise Broken(f"a call that is right is told: {reply.status} {text}")
+    return _of_result(message.get("result", message))
+
+
+def _of_error(status: int, error: dict) -> Outcome:
+    number = error["code"]
+    # Today's version of the protocol moves the numbers of programs.
+    number = number - 1000 if -31019 <= number <= -31000 else number
+    kind = (error.get("data") or {}).get("error_type")
+    if kind == "TaskNotFound":
+        return Outcome("said", {"error": "task_not_found", "message": error.get("message")})
+    if "has ended" in error.get("message", ""):
+        return Outcome("said", {"error": "task_ended", "message": error["message"]})
+    if number in NUMBERS or status in (429, 503, 504):
+        return Outcome("lost", why=f"error {number}: {error}")
+    if kind == "KnowledgeError" and any(words in error["message"] for words in SAYS_WHY):
+        return Outcome("lost", why=f"storage, in words: {error}")
+    raise Broken(f"a call that is right is told: {error}")
+
+
+def _of_result(result: dict) -> Outcome:
+    said = result.get("structuredContent")
+    if said is None:
+        content = result.get("content") or [{}]
+        try:
+            said = json.loads(content[0].get("text", ""))
+        except ValueError:
+            said = {}
+        if not result.get("content"):
+            said = result
+    error = said.get("error")
+    code = error.get("type") if isinstance(error, dict) else error
+    if not code or "task_id" in said or code in ANSWERS:
+        return Outcome("said", said)
+    if code in PASSING:
+        return Outcome("lost", said, f"{code}: {said.get('message')}")
+    if code in REFUSALS:
+        return Outcome("refused", said, f"{code}: {said.get('message')}")
+    raise Broken(f"a call that is right is told: {said}")

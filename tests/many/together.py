@@ -1,0 +1,174 @@
+"""Several instances behind a proxy, many clients, and faults: nothing is lost or doubled, and all say the same.
+
+Taxonomies are each instance's own and are left alone here.
+"""
+
+import asyncio
+import random
+import time
+from pathlib import Path
+
+import checks
+import texts
+from broken import Broken
+from clients import Client
+from database import Server
+from faults import Faults
+from instances import Instance
+from listening import Listener
+from mcp import Caller
+from proxy import Proxy
+from report import Report
+
+DATABASE = "together"
+ORPHANS = "orphans"
+# What is promised.
+TAKEN_OVER_WITHIN = 15
+# Nothing is promised of how long the work itself takes: this is for a machine with other things to do.
+FINISHED_WITHIN = 30
+HEARD_WITHIN = 1
+# Every instance looks for itself so often: after that, nothing that is heard is of what was before.
+QUIET = 4.5
+# How many paragraphs keep an instance busy until it is killed.
+LONG = 40
+# How many words are searched for in the end, at every instance.
+WORDS = 30
+# How much of the time that is given is for faults; the rest is for looking at what they did.
+SHARE = 0.5
+# A shorter run measures the notices of one instance only, since all have to be quiet before.
+SHORT = 60
+
+
+async def run(options, server: Server, folder: Path, report: Report) -> None:
+    chance = random.Random(options.seed)
+    await server.ask(f"CREATE DATABASE {DATABASE}")
+    files = folder / "files"
+    files.mkdir()
+    instances = [Instance(number, folder, server.url(DATABASE)) for number in range(1, options.instances + 1)]
+    proxy = Proxy(instances)
+    try:
+        # All at once: they make the tables together.
+        await asyncio.gather(*(each.start() for each in instances))
+        await proxy.start()
+        report.phase(f"together: {len(instances)} instances run")
+        clients = [
+            Client(number, Caller(proxy.address, report.counts), files, random.Random(f"{options.seed} {number}"))
+            for number in range(options.clients)
+        ]
+        await struck(options, clients, instances, server, chance, report)
+        # At once: whatever the faults have left behind is taken over in the same time.
+        await taken_over(instances, server, files, chance, report)
+        heard = Notices(instances)
+        await at_rest(clients, instances, heard, files, chance, report)
+        await heard.measure(report, 1 if options.seconds < SHORT else len(instances))
+        await checks.health(instances)
+    finally:
+        proxy.stop()
+        for each in instances:
+            await each.kill()
+
+
+async def struck(options, clients, instances, server, chance, report) -> None:
+    until = time.monotonic() + options.seconds * SHARE
+    faults = Faults(instances, server, DATABASE, chance, report)
+    async with asyncio.TaskGroup() as group:
+        for client in clients:
+            group.create_task(client.go_on(until))
+        group.create_task(faults.strike_until(until))
+    await faults.end()
+    struck_by = ", ".join(f"{count} {kind}" for kind, count in sorted(report.faults.items()))
+    report.phase(f"together: {len(clients)} clients, {report.counts['calls']} calls, faults: {struck_by}")
+
+
+async def at_rest(clients, instances, heard, files, chance, report) -> None:
+    seconds = await checks.rest(instances)
+    seconds += report.times["and finished"][-1]
+    report.took("all tasks end after an instance was lost", seconds, checks.TASKS_END_WITHIN)
+    open_tasks = await checks.end_tasks(clients, instances)
+    report.phase(f"together: at rest {seconds:.1f} s after it died, {open_tasks} promised tasks have ended")
+    await heard.prepare(files)
+    await checks.documents(clients, instances, report)
+    report.phase(f"together: {report.counts['documents compared']} documents are there once, with their text")
+    await checks.searches(clients, instances, chance, report, WORDS)
+    report.phase(f"together: {report.counts['searches compared']} searches are answered alike by all")
+
+
+class Notices:
+    """Changes through one instance are heard at every other one."""
+
+    def __init__(self, instances: list[Instance]) -> None:
+        self.instances = instances
+        self.listeners: list[Listener] = []
+        self.ids: list[str] = []
+
+    async def prepare(self, files: Path) -> None:
+        """Adds what will be removed, and listens: what is heard later is of that only."""
+        self.listeners = [Listener(each.address) for each in self.instances]
+        await asyncio.gather(*(each.ready() for each in self.listeners))
+        for number, instance in enumerate(self.instances):
+            name = f"notice{number}.txt"
+            (files / name).write_text(texts.text(name, 1))
+            arguments = {"file_path": str(files / name), "async": False, "knowledge_base": "notices"}
+            self.ids.append((await instance.caller().must("knowledge-add", arguments))["document_id"])
+
+    async def measure(self, report: Report, most: int) -> None:
+        for instance, document in list(zip(self.instances, self.ids))[:most]:
+            others = [each for each in self.listeners if each.address != instance.address]
+            await asyncio.gather(*(each.is_quiet(QUIET) for each in others))
+            for each in others:
+                each.forget()
+            begun = time.monotonic()
+            arguments = {"document_id": document, "confirm": True, "knowledge_base": "notices"}
+            await instance.caller().must("knowledge-remove", arguments)
+            for each in others:
+                heard = await each.next(HEARD_WITHIN + QUIET)
+                if heard is None:
+                    raise Broken(f"a removal through {instance.name} was not heard at port {each.address[1]}")
+                report.took("a notice at another instance", heard - begun, HEARD_WITHIN)
+        for each in self.listeners:
+            each.stop()
+        times = report.times["a notice at another instance"]
+        report.phase(f"together: {len(times)} notices, the last {max(times) * 1000:.0f} ms after the call began")
+
+
+async def taken_over(instances, server, files, chance, report) -> None:
+    """Tasks of an instance that dies and does not come back are done by others."""
+    lost = chance.choice(instances)
+    others = [each for each in instances if each is not lost]
+    names = [f"orphan{number}.txt" for number in range(3)]
+    tasks = []
+    await checks.answer(instances)
+    for each in others:
+        each.freeze()
+    try:
+        # The others are asleep for this moment: the tasks are that one's.
+        for name in names:
+            (files / name).write_text(texts.text(name, 1, LONG))
+            arguments = {"file_path": str(files / name), "knowledge_base": ORPHANS}
+            tasks.append((await lost.caller().must("knowledge-add", arguments))["task_id"])
+        await lost.kill()
+        killed = time.monotonic()
+    finally:
+        for each in others:
+            each.thaw()
+    sql = "SELECT runner FROM corbie.tasks WHERE state IN ('queued', 'running') AND filename LIKE 'orphan%'"
+    runners = (await server.ask(sql, DATABASE)).splitlines()
+    if len(runners) < len(names):
+        raise Broken(f"the tasks of {lost.name} ended before it was killed; give them more to do: {runners}")
+    while set((await server.ask(sql, DATABASE)).splitlines()) & set(runners):
+        if time.monotonic() > killed + 2 * TAKEN_OVER_WITHIN:
+            raise Broken(f"tasks of a dead instance are not taken over after {2 * TAKEN_OVER_WITHIN} s")
+        await asyncio.sleep(0.1)
+    report.took("a task of a dead instance is taken over", time.monotonic() - killed, TAKEN_OVER_WITHIN)
+    for task, name in zip(tasks, names):
+        said = await checks.end_of(others[0].caller(), task, killed + FINISHED_WITHIN)
+        if said["status"] != "completed":
+            raise Broken(f"{name} of {lost.name}, which died, is not finished: {said}")
+    report.took("and finished", time.monotonic() - killed, FINISHED_WITHIN)
+    await lost.start()
+    for each in instances:
+        shown = sorted(document["filename"] for document in await checks.listing(each.caller(), ORPHANS))
+        if shown != names:
+            raise Broken(f"{each.name} lists {shown}, and {names} were taken over")
+    over, finished = report.times["a task of a dead instance is taken over"][-1], report.times["and finished"][-1]
+    report.phase(f"together: tasks of {lost.name} taken over after {over:.1f} s, finished after {finished:.1f} s")
