@@ -61,6 +61,9 @@ pub(crate) fn example_server() -> Setup {
     example("corbie-mcp", "conformance").arguments("--port 0")
 }
 
+/// What cargo has built together is about as old; to build one alone builds much of what it needs anew.
+const TOGETHER: Duration = Duration::from_secs(300);
+
 /// An example of a package of this workspace.
 pub(crate) fn example(package: &str, name: &str) -> Setup {
     /// Those that were looked at. One test builds, the others wait.
@@ -71,7 +74,8 @@ pub(crate) fn example(package: &str, name: &str) -> Setup {
     let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
     // Testing the product does not build it; one that is older than the product may be of older sources.
     let age = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    if !ready.iter().any(|known| known == name) && age(&program) < age(product) {
+    let is_older = age(&program).is_none_or(|age_of| age(product).is_some_and(|product| age_of + TOGETHER < product));
+    if !ready.iter().any(|known| known == name) && is_older {
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.current_dir(env!("CARGO_MANIFEST_DIR"));
         // Build scripts that look at them would run again, and once more for whoever builds next.
