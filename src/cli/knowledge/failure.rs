@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::text;
 use crate::cli::one_line;
+use crate::knowledge::store::moved;
 
 /// A situation; most of them a person can do something about.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +55,8 @@ pub(in crate::cli) enum Failure {
     NotConfirmed(String),
     #[error("nothing was removed")]
     Declined,
+    #[error(transparent)]
+    Move(#[from] moved::Error),
     #[error("{message}")]
     Argument { parameter: &'static str, message: String },
 }
@@ -121,6 +124,7 @@ impl Failure {
             Failure::TaskEnded { .. } => "task_ended",
             Failure::NoPage { .. } => "page_not_found",
             Failure::NotConfirmed(_) | Failure::Declined => "confirmation_required",
+            Failure::Move(error) => error.kind(),
             Failure::Argument { .. } => "invalid_parameter",
         }
     }

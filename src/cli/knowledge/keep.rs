@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::counted;
 use super::failure::Failure;
+use super::migrate;
 use crate::cli::interrupt::Unfinished;
 use crate::cli::progress::Progress;
 use crate::cli::{End, one_line};
@@ -26,7 +27,7 @@ Examples:
   corbie knowledge check
   corbie knowledge backup knowledge.db
   corbie knowledge drill
-  corbie knowledge restore knowledge.db")]
+  corbie knowledge migrate --from sqlite: --to env:DATABASE_URL")]
 pub(in crate::cli) enum Command {
     /// Read everything and tell what is wrong with it; exits with 1 if anything is
     #[command(after_help = "\
@@ -68,16 +69,27 @@ Examples:
         #[command(flatten)]
         format: Format,
     },
+    /// Move everything into a PostgreSQL database, or back into a file; no server may have either open. Started again, it
+    /// goes on where it ended; exits with 1 if both sides are not the same afterwards
+    #[command(after_help = "\
+Examples:
+  corbie knowledge migrate --from sqlite: --to env:DATABASE_URL
+  corbie knowledge migrate --from postgres://corbie@db.example.org/corbie --to sqlite:./knowledge")]
+    Migrate(migrate::Migrate),
 }
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Format {
     /// Print JSON on one line
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+    // It names its own places.
+    if let Command::Migrate(command) = command {
+        return migrate::run(command, loaded, out).await;
+    }
     let storage = storage(loaded)?;
     let there = || match is_there(&storage) {
         true => Ok(()),
@@ -115,6 +127,7 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
             )
         }
         Command::Drill(drill) => drill::run(drill, loaded, out).await,
+        Command::Migrate(command) => migrate::run(command, loaded, out).await,
         Command::Restore { file, format } => {
             if !file.exists() {
                 return Err(Failure::NoBackup(one_line(&file.display().to_string())).into());
@@ -217,7 +230,7 @@ async fn check(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn write_problems(problems: &[String], out: &mut dyn Write) -> std::io::Result<()> {
+pub(super) fn write_problems(problems: &[String], out: &mut dyn Write) -> std::io::Result<()> {
     problems.iter().try_for_each(|problem| writeln!(out, "problem: {}", one_line(problem)))
 }
 

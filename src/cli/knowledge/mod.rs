@@ -11,6 +11,7 @@ pub(super) mod failure;
 mod id;
 mod interrupt;
 mod keep;
+mod migrate;
 mod paths;
 pub(super) mod peer;
 mod remove;
@@ -51,7 +52,7 @@ pub(super) enum Command {
     Status(status::Status),
     /// List the tasks that add documents, or cancel one
     Tasks(tasks::Tasks),
-    /// Check, repair, back up and restore the knowledge base
+    /// Check, repair, back up, restore and move the knowledge base
     #[command(subcommand)]
     Knowledge(keep::Command),
 }
@@ -110,9 +111,9 @@ async fn with_peer(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> E
 }
 
 impl Command {
-    /// Whether it has something to undo when it is interrupted.
+    /// Whether it has something to undo or to tell when it is interrupted.
     pub(super) fn undoes(&self) -> bool {
-        matches!(self, Command::Add(_))
+        matches!(self, Command::Add(_) | Command::Knowledge(keep::Command::Migrate(_)))
     }
 }
 

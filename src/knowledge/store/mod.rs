@@ -31,6 +31,7 @@ mod care;
 mod documents;
 mod error;
 mod listing;
+pub mod moved;
 mod options;
 mod passages;
 pub mod postgres;

@@ -31,7 +31,7 @@ use outcome::Outcome;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Drill {
     /// Try this backup, instead of one that is made now
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "PLACE")]
     from: Option<PathBuf>,
     /// Bring it back within this folder, instead of beside the knowledge base
     #[arg(long, value_name = "FOLDER")]

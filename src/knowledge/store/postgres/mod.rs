@@ -24,6 +24,7 @@ mod keys;
 mod letters;
 mod listing;
 mod models;
+mod moved;
 mod orphans;
 mod postings;
 mod prune;

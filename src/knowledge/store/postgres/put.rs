@@ -67,14 +67,7 @@ impl Store {
         if let Some(before) = &before {
             contents::remove(session, base, &[before.writing], now).await?;
         }
-        let writing: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
-        let model = models::known(session, &new.model, ready.dimensions).await?;
-        let (key, id) = write_row(session, base, ready, &before, origin, writing, model.key, now).await?;
-        write_pages(session, ready, writing).await?;
-        write_chunks(session, ready, writing).await?;
-        write_vectors(session, ready, base, writing, model.key).await?;
-        postings::write(session, base, writing, &ready.words).await?;
-        sums::add(session, base, &ready.added()?, now).await?;
+        let (key, id, writing) = write(session, base, ready, &before, origin, now).await?;
         imported::note(session, work, id, before.is_some()).await?;
         tasks::end_with(session, self.0.instance.id(), work, now).await?;
         let first = (writing as u64) << KEYS;
@@ -84,24 +77,28 @@ impl Store {
 }
 
 /// A document with its words and vectors as they are written.
-struct Ready {
-    new: NewDocument,
+pub(super) struct Ready {
+    pub(super) new: NewDocument,
+    /// What its chunks are known by.
+    pub(super) ids: Vec<ChunkId>,
+    /// When it was added, where that was not now.
+    pub(super) date_added: Option<i64>,
     dimensions: usize,
     vectors: Vec<Vec<HalfVector>>,
     words: apart::Read,
-    metadata: String,
+    pub(super) metadata: String,
     facets: Vec<i64>,
 }
 
 /// The document that is replaced.
-struct Before {
+pub(super) struct Before {
     key: i64,
     origin: Origin,
     writing: i64,
 }
 
 impl Ready {
-    fn of(mut new: NewDocument) -> Result<Ready, Error> {
+    pub(super) fn of(mut new: NewDocument) -> Result<Ready, Error> {
         if new.chunks.len() >= 1 << KEYS {
             return Err(Error::Internal(format!(
                 "a document has {} chunks, and {} are kept at most",
@@ -122,7 +119,8 @@ impl Ready {
         let words = read(&new.filename, new.title.as_deref(), &new.chunks);
         let facets = facets(&filter::facets(&new.format, &new.metadata));
         let metadata = rows::to_json(&new.metadata)?;
-        Ok(Ready { new, dimensions, vectors, words, metadata, facets })
+        let ids = new.chunks.iter().map(|_| ChunkId::random()).collect();
+        Ok(Ready { new, ids, date_added: None, dimensions, vectors, words, metadata, facets })
     }
 
     fn vector_count(&self) -> usize {
@@ -225,6 +223,26 @@ pub(super) async fn at_path(session: &Session, base: i64, path: &str, own: i64) 
     row.map(|row| Ok(DocumentId(rows::get(&row, 0)?))).transpose()
 }
 
+/// Writes a document that nothing is in the way of; its key, its id, and the number of what it says.
+pub(super) async fn write(
+    session: &Session,
+    base: i64,
+    ready: &Ready,
+    before: &Option<Before>,
+    origin: Origin,
+    now: i64,
+) -> Result<(i64, DocumentId, i64), Error> {
+    let writing: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
+    let model = models::known(session, &ready.new.model, ready.dimensions).await?;
+    let (key, id) = write_row(session, base, ready, before, origin, writing, model.key, now).await?;
+    write_pages(session, ready, writing).await?;
+    write_chunks(session, ready, writing).await?;
+    write_vectors(session, ready, base, writing, model.key).await?;
+    postings::write(session, base, writing, &ready.words).await?;
+    sums::add(session, base, &ready.added()?, now).await?;
+    Ok((key, id, writing))
+}
+
 /// The row of the document itself; its key and its id.
 #[allow(clippy::too_many_arguments, reason = "each is a column")]
 async fn write_row(
@@ -244,7 +262,7 @@ async fn write_row(
     let path = new.path.as_deref().map(rows::text);
     let title = new.title.as_deref().map(rows::text);
     let warning = new.warning.as_deref().map(rows::text);
-    let added = ready.added()?;
+    let (added, date_added) = (ready.added()?, ready.date_added.unwrap_or(now));
     let (filename, format, method) = (rows::text(&new.filename), rows::text(&new.format), rows::text(&new.method));
     let (pages, chunks) = (rows::count(new.pages.len())?, rows::count(new.chunks.len())?);
     let vectors = rows::count(ready.vector_count())?;
@@ -280,11 +298,12 @@ async fn write_row(
         }
         None => {
             let sql = format!(
-                "INSERT INTO documents (id, {COLUMNS}, base, date_added) VALUES ($1, {VALUES}, $22, $9) RETURNING key, id"
+                "INSERT INTO documents (id, {COLUMNS}, base, date_added) VALUES ($1, {VALUES}, $22, $23) RETURNING key, id"
             );
             let mut given: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = vec![&new.id.0];
             given.extend(shared);
             given.push(&base);
+            given.push(&date_added);
             session.row(&sql, &given).await?
         }
     };
@@ -318,13 +337,13 @@ async fn write_chunks(session: &Session, ready: &Ready, writing: i64) -> Result<
         .iter()
         .map(|chunk| Ok((rows::to_json(&chunk.path)?, rows::to_json(&chunk.stretches)?)))
         .collect();
-    let lines =
-        ready.new.chunks.iter().zip(json?).enumerate().map(|(ordinal, (chunk, (path, stretches)))| -> Line<'_> {
+    let lines = ready.new.chunks.iter().zip(&ready.ids).zip(json?).enumerate().map(
+        |(ordinal, ((chunk, id), (path, stretches)))| -> Line<'_> {
             let (first, last) = chunk.pages;
             vec![
                 Box::new(writing),
                 Box::new(ordinal as i32),
-                Box::new(ChunkId::random().0),
+                Box::new(id.0),
                 Box::new(first.cast_signed()),
                 Box::new(last.cast_signed()),
                 Box::new(chunk.tokens.cast_signed()),
@@ -332,7 +351,8 @@ async fn write_chunks(session: &Session, ready: &Ready, writing: i64) -> Result<
                 Box::new(rows::text(&chunk.text)),
                 Box::new(stretches),
             ]
-        });
+        },
+    );
     copy::rows(session, "chunks", &columns, lines.collect()).await
 }
 

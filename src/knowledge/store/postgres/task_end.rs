@@ -130,6 +130,12 @@ fn left_of(request: Option<&str>) -> String {
     }
 }
 
+/// The same of a result that is written.
+pub(super) fn brief_of(result: &str) -> Result<String, Error> {
+    let result: Value = serde_json::from_str(result).map_err(|error| Error::Corrupt(error.to_string()))?;
+    rows::to_json(&brief(&result))
+}
+
 /// A result without what became of each file: an import tells of ten thousand, and a list may have two hundred imports.
 fn brief(result: &Value) -> Value {
     match result {

@@ -190,6 +190,6 @@ fn read(row: &Row) -> Result<Watched, Error> {
 }
 
 /// PostgreSQL has signed numbers only, and these may take all their bits.
-fn unsigned(row: &Row, column: usize) -> Result<u64, Error> {
+pub(super) fn unsigned(row: &Row, column: usize) -> Result<u64, Error> {
     rows::get::<i64>(row, column).map(i64::cast_unsigned)
 }

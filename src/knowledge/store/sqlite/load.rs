@@ -114,11 +114,16 @@ fn each(
 }
 
 fn chunk(row: &Row<'_>) -> Result<LoadedChunk, Error> {
-    let vectors = match row.get_ref(5)?.as_blob_or_null().map_err(|_| Error::unreadable("vectors"))? {
-        Some(codes) => vectors::decode(row.get(3)?, row.get(4)?, codes).ok_or_else(|| Error::unreadable("vectors"))?,
-        None => Vec::new(),
-    };
-    Ok(LoadedChunk { key: row.get(0)?, text: row.get(1)?, path: rows::json(row, 2)?, vectors })
+    Ok(LoadedChunk { key: row.get(0)?, text: row.get(1)?, path: rows::json(row, 2)?, vectors: vectors(row, 3)? })
+}
+
+/// The vectors of a chunk, of three columns from this one on: `dimensions`, `windows` and `codes`.
+pub(super) fn vectors(row: &Row<'_>, first: usize) -> Result<Vec<Vec<f32>>, Error> {
+    let unreadable = || Error::unreadable("vectors");
+    match row.get_ref(first + 2)?.as_blob_or_null().map_err(|_| unreadable())? {
+        Some(codes) => vectors::decode(row.get(first)?, row.get(first + 1)?, codes).ok_or_else(unreadable),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// The columns of [`live_document`].

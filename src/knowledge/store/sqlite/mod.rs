@@ -24,6 +24,7 @@ mod instance;
 mod listing;
 mod load;
 mod loss;
+mod moved;
 mod put;
 mod readers;
 mod repair;
@@ -87,9 +88,15 @@ impl Store {
     pub fn open(folder: &Path, options: Options) -> Result<Store, Error> {
         let files = Files::of(folder);
         files.create_folders()?;
-        let in_use = Arc::new(share(&files)?);
+        let in_use = share(&files)?;
+        Store::open_with(files, in_use, options)
+    }
+
+    /// The same with the lock that others respect.
+    fn open_with(files: Files, in_use: File, options: Options) -> Result<Store, Error> {
+        let in_use = Arc::new(in_use);
         let setting_up = files.setting_up()?;
-        setting_up.lock().map_err(Error::io(folder))?;
+        setting_up.lock().map_err(Error::io(&files.folder))?;
         files.make_database()?;
         let mut connection = connection::writer(&files.database, options.busy_timeout)?;
         schema::migrate(&mut connection)?;

@@ -22,10 +22,12 @@ impl Store {
 }
 
 /// A document with its vectors as they are written.
-struct Ready {
-    new: NewDocument,
-    vectors: Vec<vectors::Encoded>,
-    metadata: String,
+pub(super) struct Ready {
+    pub(super) new: NewDocument,
+    /// What its chunks are known by.
+    pub(super) ids: Vec<ChunkId>,
+    pub(super) vectors: Vec<vectors::Encoded>,
+    pub(super) metadata: String,
 }
 
 /// The document that is replaced.
@@ -36,7 +38,7 @@ struct Before {
 }
 
 impl Ready {
-    fn of(mut new: NewDocument) -> Result<Ready, Error> {
+    pub(super) fn of(mut new: NewDocument) -> Result<Ready, Error> {
         let encode = |chunk: &mut NewChunk| vectors::encode(&std::mem::take(&mut chunk.vectors));
         let vectors = new.chunks.iter_mut().map(encode).collect::<Result<Vec<_>, _>>()?;
         let mut dimensions = vectors.iter().filter(|some| some.windows > 0).map(|some| some.dimensions);
@@ -45,7 +47,8 @@ impl Ready {
             return Err(Error::Internal("vectors of a document differ in length".to_owned()));
         }
         let metadata = rows::to_json(&new.metadata)?;
-        Ok(Ready { new, vectors, metadata })
+        let ids = new.chunks.iter().map(|_| ChunkId::random()).collect();
+        Ok(Ready { new, ids, vectors, metadata })
     }
 }
 
@@ -120,7 +123,7 @@ fn empty(connection: &Connection, key: u64) -> Result<u64, Error> {
 }
 
 /// A row with nothing in it yet but what stays.
-fn insert(connection: &Connection, base: i64, id: DocumentId, now: i64) -> Result<u64, Error> {
+pub(super) fn insert(connection: &Connection, base: i64, id: DocumentId, now: i64) -> Result<u64, Error> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO documents (id, base, date_added, filename, origin, format, size_bytes, sha256, updated, status, method, \
          metadata, model, page_count, chunk_count, vector_count) \
@@ -129,7 +132,7 @@ fn insert(connection: &Connection, base: i64, id: DocumentId, now: i64) -> Resul
     Ok(statement.query_row((id, base, now), |row| row.get(0))?)
 }
 
-fn fill(connection: &Connection, ready: &Ready, key: u64, origin: Origin, now: i64) -> Result<(), Error> {
+pub(super) fn fill(connection: &Connection, ready: &Ready, key: u64, origin: Origin, now: i64) -> Result<(), Error> {
     let new = &ready.new;
     let vectors: u32 = ready.vectors.iter().map(|encoded| encoded.windows).sum();
     let mut statement = connection.prepare_cached(
@@ -159,7 +162,7 @@ fn fill(connection: &Connection, ready: &Ready, key: u64, origin: Origin, now: i
     Ok(())
 }
 
-fn insert_pages(connection: &Connection, document: u64, ready: &Ready) -> Result<(), Error> {
+pub(super) fn insert_pages(connection: &Connection, document: u64, ready: &Ready) -> Result<(), Error> {
     let mut statement =
         connection.prepare_cached("INSERT INTO pages (document, number, label, text) VALUES (?1, ?2, ?3, ?4)")?;
     for page in &ready.new.pages {
@@ -169,7 +172,11 @@ fn insert_pages(connection: &Connection, document: u64, ready: &Ready) -> Result
 }
 
 /// The keys that the chunks got. They are neighbours: nobody else inserts any meanwhile.
-fn insert_chunks(connection: &Connection, document: u64, ready: &Ready) -> Result<std::ops::Range<u64>, Error> {
+pub(super) fn insert_chunks(
+    connection: &Connection,
+    document: u64,
+    ready: &Ready,
+) -> Result<std::ops::Range<u64>, Error> {
     let mut chunks = connection.prepare_cached(
         "INSERT INTO chunks (id, document, ordinal, page_first, page_last, tokens, path, text, stretches) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -177,10 +184,10 @@ fn insert_chunks(connection: &Connection, document: u64, ready: &Ready) -> Resul
     let mut vectors =
         connection.prepare_cached("INSERT INTO vectors (chunk, dimensions, windows, codes) VALUES (?1, ?2, ?3, ?4)")?;
     let mut keys = 0..0;
-    for (ordinal, (chunk, encoded)) in ready.new.chunks.iter().zip(&ready.vectors).enumerate() {
+    let all = ready.new.chunks.iter().zip(&ready.vectors).zip(&ready.ids);
+    for (ordinal, ((chunk, encoded), id)) in all.enumerate() {
         let (first, last) = chunk.pages;
         let (path, stretches) = (rows::to_json(&chunk.path)?, rows::to_json(&chunk.stretches)?);
-        let id = ChunkId::random();
         let key =
             chunks.insert(params![id, document, ordinal, first, last, chunk.tokens, path, chunk.text, stretches])?;
         if encoded.windows > 0 {

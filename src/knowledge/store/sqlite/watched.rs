@@ -186,6 +186,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Watched> {
 }
 
 /// SQLite has signed numbers only, and these may take all their bits.
-fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::cast_unsigned)
 }

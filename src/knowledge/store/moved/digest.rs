@@ -1,0 +1,204 @@
+//! What two stores are compared by.
+//!
+//! Everything is compared to the last byte but vectors: a file keeps them as codes and a database as halves, so that their
+//! directions are. A zero in a text is what PostgreSQL knows no way to keep, and is the same as its replacement.
+
+use sha2::{Digest, Sha256};
+
+use super::{EndedTask, Whole};
+use crate::knowledge::store::{Place, Standing, Watched};
+
+/// What anything comes to.
+pub(super) type Sum = [u8; 32];
+
+/// What writing a vector in another form may cost, there and back.
+const ALIKE: f64 = 0.999;
+
+impl Whole {
+    /// Of all but its key, and of vectors how many there are and how long.
+    pub(super) fn sum(&self) -> Sum {
+        let mut sum = Summing::default();
+        let document = &self.document;
+        sum.bytes(document.id.0.as_bytes());
+        sum.text(document.base.as_str());
+        sum.text(&document.filename);
+        sum.maybe(document.path.as_deref());
+        sum.number(document.origin as i64);
+        sum.maybe(document.title.as_deref());
+        sum.text(&document.format);
+        sum.number(document.size_bytes.cast_signed());
+        sum.bytes(&document.sha256);
+        sum.number(document.date_added);
+        sum.number(document.updated);
+        sum.number(document.status as i64);
+        sum.text(&document.method);
+        sum.text(&self.metadata);
+        sum.text(&document.model);
+        sum.maybe(document.warning.as_deref());
+        sum.number(self.copies.len() as i64);
+        self.copies.iter().for_each(|path| sum.text(path));
+        sum.number(self.pages.len() as i64);
+        for page in &self.pages {
+            sum.number(page.number.into());
+            sum.maybe(page.label.as_deref());
+            sum.text(&page.text);
+        }
+        sum.number(self.chunks.len() as i64);
+        for whole in &self.chunks {
+            let chunk = &whole.chunk;
+            sum.bytes(whole.id.0.as_bytes());
+            sum.text(&chunk.text);
+            [chunk.pages.0, chunk.pages.1, chunk.tokens].into_iter().for_each(|number| sum.number(number.into()));
+            sum.number(chunk.stretches.len() as i64);
+            for stretch in &chunk.stretches {
+                [stretch.page, stretch.start, stretch.end].into_iter().for_each(|number| sum.number(number.into()));
+            }
+            sum.number(chunk.path.len() as i64);
+            chunk.path.iter().for_each(|heading| sum.text(heading));
+            sum.number(chunk.vectors.len() as i64);
+            chunk.vectors.iter().for_each(|vector| sum.number(vector.len() as i64));
+        }
+        sum.end()
+    }
+
+    /// Whether every vector shows where that of the other does. Both have as many, and as long ones.
+    pub(super) fn shows_where(&self, other: &Whole) -> bool {
+        let vectors = |whole: &Whole| -> Vec<Vec<f32>> {
+            whole.chunks.iter().flat_map(|whole| whole.chunk.vectors.iter().cloned()).collect()
+        };
+        vectors(self).iter().zip(&vectors(other)).all(|(one, other)| cosine(one, other) >= ALIKE)
+    }
+}
+
+impl EndedTask {
+    pub(super) fn sum(&self) -> Sum {
+        let mut sum = Summing::default();
+        sum.bytes(self.id.0.as_bytes());
+        sum.text(self.base.as_str());
+        sum.text(&self.owner);
+        sum.number(self.kind as i64);
+        sum.text(&self.request);
+        sum.maybe(self.document.map(|document| document.to_string()).as_deref());
+        sum.maybe(self.filename.as_deref());
+        sum.maybe(self.format.as_deref());
+        sum.maybe_number(self.size_bytes);
+        sum.text(&self.state);
+        sum.number(self.created);
+        sum.maybe_number(self.started);
+        sum.maybe_number(self.ended);
+        sum.number(self.updated);
+        sum.number(self.attempts.into());
+        sum.maybe(self.result.as_deref());
+        sum.maybe(self.error_code.as_deref());
+        sum.maybe(self.error_message.as_deref());
+        sum.end()
+    }
+}
+
+/// Of a file of a watched folder, as it is remembered.
+pub(super) fn of_watched(watched: &Watched) -> Sum {
+    let mut sum = Summing::default();
+    sum.text(&watched.path);
+    sum.maybe_number(watched.look.modified);
+    sum.number(watched.look.size.cast_signed());
+    sum.number(watched.device.cast_signed());
+    sum.number(watched.inode.cast_signed());
+    sum.maybe_number(watched.changed);
+    match watched.standing {
+        Standing::Waiting => sum.number(0),
+        Standing::Going(task) => sum.bytes(task.0.as_bytes()),
+        Standing::Settled(document) => sum.maybe(document.map(|document| document.to_string()).as_deref()),
+    }
+    sum.end()
+}
+
+/// Of which folder it was.
+pub(super) fn of_place(place: Place) -> Sum {
+    let mut sum = Summing::default();
+    sum.number(place.device.cast_signed());
+    sum.number(place.inode.cast_signed());
+    sum.end()
+}
+
+/// Of many things in their order, as people compare it.
+pub(super) fn of_all<'a>(sums: impl Iterator<Item = &'a Sum>) -> String {
+    let mut all = Sha256::new();
+    sums.for_each(|sum| all.update(sum));
+    all.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Each value with its kind and its length, so that no two things read the same.
+#[derive(Default)]
+struct Summing(Sha256);
+
+impl Summing {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.update([1]);
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        match text.contains('\0') {
+            true => self.bytes(text.replace('\0', "\u{fffd}").as_bytes()),
+            false => self.bytes(text.as_bytes()),
+        }
+    }
+
+    fn maybe(&mut self, text: Option<&str>) {
+        match text {
+            Some(text) => self.text(text),
+            None => self.0.update([0]),
+        }
+    }
+
+    fn number(&mut self, number: i64) {
+        self.0.update([2]);
+        self.0.update(number.to_le_bytes());
+    }
+
+    fn maybe_number(&mut self, number: Option<i64>) {
+        match number {
+            Some(number) => self.number(number),
+            None => self.0.update([0]),
+        }
+    }
+
+    fn end(self) -> Sum {
+        self.0.finalize().into()
+    }
+}
+
+/// One that shows nowhere shows where another does that shows nowhere.
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    match (dot(a, a), dot(b, b)) {
+        (0.0, 0.0) => 1.0,
+        (one, other) if one > 0.0 && other > 0.0 => dot(a, b) / (one.sqrt() * other.sqrt()),
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_direction_is_compared_and_not_a_length() {
+        assert!(cosine(&[1.0, 2.0], &[2.0, 4.0]) >= ALIKE);
+        assert!(cosine(&[1.0, 2.0], &[2.0, 1.0]) < ALIKE);
+        assert!(cosine(&[0.0, 0.0], &[0.0, 0.0]) >= ALIKE);
+        assert!(cosine(&[0.0, 0.0], &[0.0, 1.0]) < ALIKE);
+    }
+
+    #[test]
+    fn texts_that_are_cut_elsewhere_differ_and_a_zero_is_its_replacement() {
+        let sum = |texts: &[&str]| {
+            let mut sum = Summing::default();
+            texts.iter().for_each(|text| sum.text(text));
+            sum.end()
+        };
+        assert_ne!(sum(&["ab", "c"]), sum(&["a", "bc"]));
+        assert_eq!(sum(&["a\0b"]), sum(&["a\u{fffd}b"]));
+    }
+}

@@ -1,0 +1,45 @@
+//! Why a move does not begin, or does not go on. What was moved by then stays, and the same move goes on from there.
+
+use crate::knowledge::store;
+use crate::knowledge::task::Unfinished;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("both are the same knowledge base; name two")]
+    Same,
+    #[error(
+        "{side} has tasks that are not finished ({} running, {} waiting); start corbie on it until `corbie tasks` lists \
+         none of them, or cancel them, and stop it",
+        .unfinished.running,
+        .unfinished.queued
+    )]
+    Unfinished { side: &'static str, unfinished: Unfinished },
+    #[error("{side} is in use by other instances (on {}); stop them first", .hosts.join(", "))]
+    InUse { side: &'static str, hosts: Vec<String> },
+    #[error("the knowledge base to move is damaged ({0}); see `corbie knowledge check`, and mend it first")]
+    Damaged(String),
+    #[error(
+        "the knowledge base to move into has {0} that the other one does not have, or has otherwise; clear it, or name \
+         an empty one"
+    )]
+    NotEmpty(String),
+    #[error("the knowledge base to move was changed meanwhile; stop whoever writes to it, and start again")]
+    Changed,
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl Error {
+    /// A word that stays the same, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::Same => "same_storage",
+            Error::Unfinished { .. } => "tasks_unfinished",
+            Error::InUse { .. } => "storage_in_use",
+            Error::Damaged(_) => "storage_corrupt",
+            Error::NotEmpty(_) => "storage_not_empty",
+            Error::Changed => "storage_changed",
+            Error::Store(error) => error.kind(),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a move reads and writes: everything, with what callers hold on to.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::changes::{self, ChangeKind};
+use super::files::Files;
+use super::put::{self, Ready};
+use super::{Pen, Store, load, rows, watched};
+use crate::knowledge::document::{DocumentId, NewChunk, Page};
+use crate::knowledge::store::moved::{Base, Brought, EndedTask, Folder, Whole, WholeChunk};
+use crate::knowledge::store::{Error, Options, Place};
+
+impl Store {
+    /// Opens the store of a folder as [`Store::open`] does, and keeps all others out for as long as it is open here. Fails
+    /// where somebody has it open.
+    pub fn open_alone(folder: &Path, options: Options) -> Result<Store, Error> {
+        let files = Files::of(folder);
+        files.create_folders()?;
+        let alone = files.alone()?;
+        Store::open_with(files, alone, options)
+    }
+
+    pub(in crate::knowledge::store) async fn document_ids(&self) -> Result<Vec<DocumentId>, Error> {
+        self.read(|transaction| {
+            let mut statement = transaction.prepare_cached("SELECT id FROM documents ORDER BY key")?;
+            let ids = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            Ok(ids)
+        })
+        .await
+    }
+
+    pub(in crate::knowledge::store) async fn whole(&self, id: DocumentId) -> Result<Option<Whole>, Error> {
+        self.read(move |transaction| whole(transaction, id)).await
+    }
+
+    pub(in crate::knowledge::store) async fn bring(&self, brought: Brought) -> Result<(), Error> {
+        let encoded = tokio::task::spawn_blocking(move || Moving::of(brought)).await;
+        let moving = encoded.map_err(|error| Error::Internal(error.to_string()))??;
+        self.write(move |transaction, pen| bring(transaction, pen, &moving)).await
+    }
+
+    pub(in crate::knowledge::store) async fn told_bases(&self) -> Result<Vec<Base>, Error> {
+        self.read(|transaction| {
+            let mut statement = transaction.prepare_cached("SELECT name, created, updated FROM bases ORDER BY key")?;
+            let read = |row: &Row<'_>| Ok(Base { name: row.get(0)?, created: row.get(1)?, updated: row.get(2)? });
+            let bases = statement.query_map([], read)?.collect::<Result<_, _>>()?;
+            Ok(bases)
+        })
+        .await
+    }
+
+    pub(in crate::knowledge::store) async fn bring_base(&self, base: Base) -> Result<(), Error> {
+        self.write(move |transaction, _| {
+            let mut statement = transaction.prepare_cached(
+                "INSERT INTO bases (name, created, updated) VALUES (?1, ?2, ?3) \
+                 ON CONFLICT (name) DO UPDATE SET created = excluded.created, updated = excluded.updated",
+            )?;
+            statement.execute((base.name, base.created, base.updated))?;
+            Ok(())
+        })
+        .await
+    }
+
+    pub(in crate::knowledge::store) async fn ended_tasks(
+        &self,
+        after: i64,
+        most: u32,
+    ) -> Result<Vec<EndedTask>, Error> {
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(
+                "SELECT t.key, t.id, b.name, t.owner, t.kind, t.request, t.document, t.filename, t.format, t.size_bytes, \
+                 t.state, t.created, t.started, t.ended, t.updated, t.attempts, t.result, t.error_code, t.error_message \
+                 FROM tasks AS t JOIN bases AS b ON b.key = t.base \
+                 WHERE t.key > ?1 AND t.state NOT IN ('queued', 'running') ORDER BY t.key LIMIT ?2",
+            )?;
+            let tasks = statement.query_map((after, most), task)?.collect::<Result<_, _>>()?;
+            Ok(tasks)
+        })
+        .await
+    }
+
+    pub(in crate::knowledge::store) async fn bring_tasks(&self, tasks: Vec<EndedTask>) -> Result<(), Error> {
+        self.write(move |transaction, _| tasks.iter().try_for_each(|task| bring_task(transaction, task))).await
+    }
+
+    pub(in crate::knowledge::store) async fn watched_folders(&self) -> Result<Vec<Folder>, Error> {
+        self.read(|transaction| {
+            let mut statement =
+                transaction.prepare_cached("SELECT path, device, inode FROM watched_folders ORDER BY path")?;
+            let read = |row: &Row<'_>| {
+                Ok((row.get(0)?, Place { device: watched::unsigned(row, 1)?, inode: watched::unsigned(row, 2)? }))
+            };
+            let folders = statement.query_map([], read)?.collect::<Result<_, _>>()?;
+            Ok(folders)
+        })
+        .await
+    }
+}
+
+/// A document with its vectors as they are written.
+struct Moving {
+    ready: Ready,
+    copies: Vec<String>,
+    date_added: i64,
+    updated: i64,
+}
+
+impl Moving {
+    fn of(brought: Brought) -> Result<Moving, Error> {
+        let Brought { new, ids, metadata, copies, date_added, updated } = brought;
+        Ok(Moving { ready: Ready { ids, metadata, ..Ready::of(new)? }, copies, date_added, updated })
+    }
+}
+
+fn bring(connection: &Connection, pen: &Pen, moving: &Moving) -> Result<(), Error> {
+    let new = &moving.ready.new;
+    let base = rows::known_base(connection, &new.base, rows::now())?;
+    let key = put::insert(connection, base, new.id, moving.date_added)?;
+    put::fill(connection, &moving.ready, key, new.origin, moving.updated)?;
+    put::insert_pages(connection, key, &moving.ready)?;
+    put::insert_chunks(connection, key, &moving.ready)?;
+    let mut copies = connection.prepare_cached("INSERT INTO copies (document, path) VALUES (?1, ?2)")?;
+    for path in &moving.copies {
+        copies.execute((key, path))?;
+    }
+    changes::note(connection, pen, base, Some(key), ChangeKind::Put)?;
+    Ok(())
+}
+
+fn whole(connection: &Connection, id: DocumentId) -> Result<Option<Whole>, Error> {
+    let mut documents = connection.prepare_cached(&format!(
+        "SELECT {} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE d.id = ?1",
+        rows::DOCUMENT
+    ))?;
+    // What is said about it stands in that column.
+    let read = |row: &Row<'_>| Ok((rows::document(row)?, row.get(14)?));
+    let Some((document, metadata)) = documents.query_row([id], read).optional()? else { return Ok(None) };
+    let copies = connection
+        .prepare_cached("SELECT path FROM copies WHERE document = ?1 ORDER BY path")?
+        .query_map([document.key], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let pages = connection
+        .prepare_cached("SELECT number, label, text FROM pages WHERE document = ?1 ORDER BY number")?
+        .query_map([document.key], |row| Ok(Page { number: row.get(0)?, label: row.get(1)?, text: row.get(2)? }))?
+        .collect::<Result<_, _>>()?;
+    let mut statement = connection.prepare_cached(
+        "SELECT c.id, c.page_first, c.page_last, c.tokens, c.path, c.text, c.stretches, v.dimensions, v.windows, v.codes \
+         FROM chunks AS c LEFT JOIN vectors AS v ON v.chunk = c.key WHERE c.document = ?1 ORDER BY c.ordinal",
+    )?;
+    let mut rows = statement.query([document.key])?;
+    let mut chunks = Vec::new();
+    while let Some(row) = rows.next()? {
+        chunks.push(chunk(row)?);
+    }
+    Ok(Some(Whole { document, metadata, copies, pages, chunks }))
+}
+
+fn chunk(row: &Row<'_>) -> Result<WholeChunk, Error> {
+    Ok(WholeChunk {
+        id: row.get(0)?,
+        chunk: NewChunk {
+            pages: (row.get(1)?, row.get(2)?),
+            tokens: row.get(3)?,
+            path: rows::json(row, 4)?,
+            text: row.get(5)?,
+            stretches: rows::json(row, 6)?,
+            vectors: load::vectors(row, 7)?,
+        },
+    })
+}
+
+fn task(row: &Row<'_>) -> rusqlite::Result<EndedTask> {
+    Ok(EndedTask {
+        key: row.get(0)?,
+        id: row.get(1)?,
+        base: row.get(2)?,
+        owner: row.get(3)?,
+        kind: row.get(4)?,
+        request: row.get(5)?,
+        document: row.get(6)?,
+        filename: row.get(7)?,
+        format: row.get(8)?,
+        size_bytes: row.get(9)?,
+        state: row.get(10)?,
+        created: row.get(11)?,
+        started: row.get(12)?,
+        ended: row.get(13)?,
+        updated: row.get(14)?,
+        attempts: row.get(15)?,
+        result: row.get(16)?,
+        error_code: row.get(17)?,
+        error_message: row.get(18)?,
+    })
+}
+
+fn bring_task(connection: &Connection, task: &EndedTask) -> Result<(), Error> {
+    let base = rows::known_base(connection, &task.base, task.created)?;
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO tasks (id, base, owner, kind, request, document, filename, format, size_bytes, state, created, started, \
+         ended, updated, attempts, result, error_code, error_message) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) ON CONFLICT (id) DO NOTHING",
+    )?;
+    statement.execute(params![
+        task.id,
+        base,
+        task.owner,
+        task.kind,
+        task.request,
+        task.document,
+        task.filename,
+        task.format,
+        task.size_bytes,
+        task.state,
+        task.created,
+        task.started,
+        task.ended,
+        task.updated,
+        task.attempts,
+        task.result,
+        task.error_code,
+        task.error_message,
+    ])?;
+    Ok(())
+}
