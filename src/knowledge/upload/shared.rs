@@ -16,17 +16,17 @@ pub async fn here(store: &Store, storage: &Path, path: PathBuf) -> Result<PathBu
     let Some((folder, name)) = parts(&path).filter(|_| matches!(store, Store::Shared(_))) else { return Ok(path) };
     let own = storage.join(UPLOADS).join(&folder);
     let file = own.join(&name);
-    if is_there(&path).await {
-        return Ok(path);
-    }
+    // An instance beside this one may have it at the path that was told; that is its own, and goes when it likes.
     if is_there(&file).await {
         return Ok(file);
     }
     let (made, coming) = (own.clone(), own.join(format!("{}.part", uuid::Uuid::new_v4())));
     blocking(move || private_folder(&made)).await?.map_err(|error| super::room::unwritten(&error))?;
-    if !store.bring_upload(&folder, &coming).await? {
+    let brought = store.bring_upload(&folder, &coming).await;
+    if !matches!(brought, Ok(true)) {
+        let _ = tokio::fs::remove_file(&coming).await;
         let _ = tokio::fs::remove_dir(&own).await;
-        return Ok(path);
+        return Ok(brought.map(|_| path)?);
     }
     tokio::fs::rename(&coming, &file).await.map_err(|error| super::room::unwritten(&error))?;
     Ok(file)

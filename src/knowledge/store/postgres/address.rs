@@ -35,7 +35,7 @@ const SILENT: Duration = Duration::from_secs(15);
 /// What every connection is told. Statements that may take longer say so themselves.
 const SETTINGS: &str = "SET search_path = corbie, public; SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '60s'; SET client_min_messages = warning; \
-     SET hnsw.ef_search = 100; SET hnsw.iterative_scan = strict_order; SET jit = off; SET plan_cache_mode = auto";
+     SET hnsw.ef_search = 100; SET hnsw.iterative_scan = strict_order; SET jit = off; SET plan_cache_mode = force_custom_plan";
 
 impl Address {
     /// Reads `postgres://user:password@host:5432/database?sslmode=require&sslrootcert=/path`.
@@ -52,7 +52,10 @@ impl Address {
         if config.get_dbname().is_none() {
             return Err(wrong("it names no database".to_owned()));
         }
-        let is_near = config.get_hosts().iter().all(is_near);
+        // An address in numbers is where is spoken to, whatever the name says.
+        let is_near = !config.get_hosts().is_empty()
+            && config.get_hosts().iter().all(is_near)
+            && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback);
         config.ssl_mode(match mode.as_deref() {
             None if is_near => SslMode::Disable,
             Some("disable") => SslMode::Disable,
@@ -207,6 +210,8 @@ mod tests {
         assert_eq!(mode("postgres://a@db.example/nest"), SslMode::Require);
         assert_eq!(mode("postgres://a@db.example/nest?sslmode=disable"), SslMode::Disable);
         assert_eq!(mode("postgres://a@127.0.0.1/nest"), SslMode::Disable);
+        assert_eq!(mode("postgres://a@localhost/nest?hostaddr=10.0.0.5"), SslMode::Require);
+        assert_eq!(mode("postgres://a@/nest?hostaddr=10.0.0.5"), SslMode::Require);
         assert_eq!(mode("postgres://a@%2Ftmp%2Fsocket/nest"), SslMode::Disable);
         assert_eq!(mode("postgres://a@localhost/nest?sslmode=verify-full&sslrootcert=/etc/ca.pem"), SslMode::Require);
     }

@@ -21,7 +21,9 @@ impl Store {
     /// The rows of a single statement that reads, or that may be made twice. A connection may have died in the pool, so
     /// another one is tried.
     pub(super) async fn ask(&self, sql: &str, given: Given<'_>) -> Result<Vec<Row>, Error> {
-        match self.plain().await?.rows(sql, given).await {
+        // The first connection is let go before another is waited for.
+        let asked = self.plain().await?.rows(sql, given).await;
+        match asked {
             Err(Error::Away(_)) => self.plain().await?.rows(sql, given).await,
             asked => asked,
         }

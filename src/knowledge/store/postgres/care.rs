@@ -27,15 +27,28 @@ pub(super) async fn run(store: Weak<Shared>) {
 }
 
 impl Store {
+    /// One that fails keeps none of the others from being done.
     async fn join(&self, look: u64) -> Result<(), Error> {
-        let mut joins = 0;
-        while joins < MOST && self.join_postings().await? {
-            joins += 1;
+        let joined = self.join_many().await;
+        if !look.is_multiple_of(SELDOM) {
+            return joined;
         }
-        if look.is_multiple_of(SELDOM) {
-            self.join_sums().await?;
-            while joins < MOST && self.purge_postings().await? {
-                joins += 1;
+        let summed = self.join_sums().await;
+        let purged = async {
+            for _ in 0..MOST {
+                if !self.purge_postings().await? {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        joined.and(summed).and(purged.await)
+    }
+
+    async fn join_many(&self) -> Result<(), Error> {
+        for _ in 0..MOST {
+            if !self.join_postings().await? {
+                break;
             }
         }
         Ok(())

@@ -5,6 +5,9 @@ use tokio_postgres::error::SqlState;
 
 use crate::knowledge::store::Error;
 
+/// Why nothing can be written to one that follows another.
+pub(super) const STANDBY: &str = "it is a standby, and takes no writes";
+
 /// What an error of a statement or a connection means. Words of the server are told; values are not in them.
 pub(super) fn of(error: tokio_postgres::Error) -> Error {
     let Some(database) = error.as_db_error() else {
@@ -18,7 +21,11 @@ pub(super) fn of(error: tokio_postgres::Error) -> Error {
     let told = || format!("{} ({})", database.message(), code.code());
     match code {
         &SqlState::DISK_FULL => Error::Full,
-        &SqlState::READ_ONLY_SQL_TRANSACTION => Error::Away("it is a standby, and takes no writes".to_owned()),
+        // The second is what a standby says to whoever begins to write.
+        &SqlState::READ_ONLY_SQL_TRANSACTION => Error::Away(STANDBY.to_owned()),
+        &SqlState::FEATURE_NOT_SUPPORTED if database.message().contains("during recovery") => {
+            Error::Away(STANDBY.to_owned())
+        }
         &SqlState::T_R_SERIALIZATION_FAILURE
         | &SqlState::T_R_DEADLOCK_DETECTED
         | &SqlState::LOCK_NOT_AVAILABLE

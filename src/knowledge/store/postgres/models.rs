@@ -27,14 +27,21 @@ impl Store {
     /// The model in use, with an index for its vectors.
     pub(in crate::knowledge) async fn prepare_model(&self, name: &str, dimensions: usize) -> Result<Model, Error> {
         let session = self.writing().await?;
-        session.rows("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
         let model = known(&session, name, dimensions).await?;
-        let index = format!("vectors_model_{}", model.key);
+        session.commit().await?;
         // Asked first: making one needs more rights than searching, and waits for writers.
-        let find =
-            "SELECT 1 FROM pg_class WHERE relname = $1 AND relkind = 'I' AND relnamespace = 'corbie'::regnamespace";
-        let there = session.maybe(find, &[&index]).await?;
-        if there.is_none() && (1..=MOST_DIMENSIONS).contains(&dimensions) {
+        if !(1..=MOST_DIMENSIONS).contains(&dimensions) || has_index(&self.plain().await?, model).await? {
+            return Ok(model);
+        }
+        let session = self.writing().await?;
+        let turn = session.row("SELECT pg_try_advisory_xact_lock($1)", &[&LOCK]).await?;
+        if !rows::get::<bool>(&turn, 0)? {
+            // Somebody makes it at this moment. Until it is there, vectors are compared one by one.
+            session.leave().await?;
+            return Ok(model);
+        }
+        let index = index_of(model);
+        if !has_index(&session, model).await? {
             let Model { key, .. } = model;
             session.batch("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").await?;
             let make = format!(
@@ -54,6 +61,15 @@ impl Store {
         let row = self.plain().await?.row(sql, &[&base.as_str(), &rows::text(model)]).await?;
         Ok(rows::number(&row, 0)? as usize)
     }
+}
+
+fn index_of(model: Model) -> String {
+    format!("vectors_model_{}", model.key)
+}
+
+async fn has_index(session: &Session, model: Model) -> Result<bool, Error> {
+    let find = "SELECT 1 FROM pg_class WHERE relname = $1 AND relkind = 'I' AND relnamespace = 'corbie'::regnamespace";
+    Ok(session.maybe(find, &[&index_of(model)]).await?.is_some())
 }
 
 /// A model, which is made known where it is not.

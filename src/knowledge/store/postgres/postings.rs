@@ -123,7 +123,10 @@ impl Store {
 
 /// Puts one batch in the place of several, without what is dead.
 async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<(), Error> {
-    session.batch(&format!("SET LOCAL statement_timeout = '{}s'", PATIENCE.as_secs())).await?;
+    // Whoever removes documents takes the same rows in another order. Nobody waits for this one: it gives up before the
+    // server looks for those who wait for each other.
+    let settings = format!("SET LOCAL statement_timeout = '{}s'; SET LOCAL lock_timeout = '200ms'", PATIENCE.as_secs());
+    session.batch(&settings).await?;
     let dead = session.rows("SELECT key FROM writings WHERE batch = ANY($1) AND dead IS NOT NULL", &[&batches]).await?;
     let dead = dead.iter().map(|row| rows::get(row, 0)).collect::<Result<HashSet<i64>, _>>()?;
     let mut lists: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
@@ -147,9 +150,6 @@ async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<(), Er
     session.execute("DELETE FROM batches WHERE key = ANY($1)", &[&batches]).await?;
     let gone: Vec<i64> = dead.into_iter().collect();
     session.execute("DELETE FROM writings WHERE key = ANY($1)", &[&gone]).await?;
-    if joined.is_empty() {
-        return Ok(());
-    }
     let batch: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
     session.execute("UPDATE writings SET batch = $1 WHERE batch = ANY($2)", &[&batch, &batches]).await?;
     insert(session, base, batch, joined).await?;

@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Between two notices, and between two attempts to connect, at first and at most.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// So long after the database was away, all who live have beaten again.
+pub(super) const STEADY: Duration = Duration::from_secs(10);
 /// Beats between two looks at what may have changed unheard, and between two measurements.
 const LOOK: u64 = 2;
 const MEASURE: u64 = 15;
@@ -56,6 +58,8 @@ struct Shared {
 struct Known {
     trouble: Option<String>,
     bytes: u64,
+    /// When the database was last found to be away.
+    troubled: Option<Instant>,
     /// What tells that documents have changed.
     mark: i64,
 }
@@ -82,6 +86,12 @@ impl Pulse {
 
     pub(super) fn health(&self) -> Health {
         health(locked(&self.shared.known).trouble.as_deref())
+    }
+
+    /// Whether others would have been heard of if they lived: after a database was away, all heartbeats are old, and whoever
+    /// comes back first must not take the others for dead.
+    pub(super) fn is_steady(&self) -> bool {
+        locked(&self.shared.known).troubled.is_none_or(|troubled| troubled.elapsed() > STEADY)
     }
 
     /// How many bytes the database's tables take.
@@ -116,10 +126,14 @@ impl Shared {
             let begun = Instant::now();
             let Err(error) = self.beat_on_one(&address, &instance).await else { return };
             tracing::debug!(%error, "the connection for notices and heartbeats is made anew");
-            locked(&self.known).trouble = Some(match error {
-                Error::Away(why) => why,
-                other => other.to_string(),
-            });
+            {
+                let mut known = locked(&self.known);
+                known.troubled = Some(Instant::now());
+                known.trouble = Some(match error {
+                    Error::Away(why) => why,
+                    other => other.to_string(),
+                });
+            }
             // Many instances do not come back in the same moment.
             let jitter = u64::from(instance.id().as_bytes()[0]);
             pause = if begun.elapsed() > LONGEST_PAUSE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };

@@ -25,10 +25,11 @@ impl Store {
     ///
     /// Where another document is in the way, nothing is written, and the task goes on.
     pub async fn put_document(&self, new: NewDocument, work: Work) -> Result<Put, Error> {
+        // Asked first: while the database is away, nothing is made ready in vain.
+        let base = rows::known_base(&self.plain().await?, &new.base).await?;
         // Words are read here, so that nobody waits for it in front of a lock.
         let ready = tokio::task::spawn_blocking(move || Ready::of(new)).await;
         let ready = Arc::new(ready.map_err(|error| Error::Internal(error.to_string()))??);
-        let base = rows::known_base(&self.plain().await?, &ready.new.base).await?;
         let session = self.writing().await?;
         let put = self.put(&session, base, &ready, &work).await?;
         match &put {

@@ -7,6 +7,9 @@ use super::{postings, rows};
 use crate::knowledge::named::Named;
 use crate::knowledge::store::Error;
 
+/// The pieces of so many chunks are moved by one statement.
+const AT_ONCE: i32 = 1000;
+
 /// Gives what a document says another number, and writes its words anew.
 pub(super) async fn renew(
     session: &Session,
@@ -25,10 +28,18 @@ pub(super) async fn renew(
         let key = u64::from(rows::small(&row, 0)?);
         chunks.push(Chunk { key, text: rows::get(&row, 1)?, context, vectors: Vec::new() });
     }
+    let count = rows::count(chunks.len())?;
     let read = move || apart::words(&Document { key: 0, added: 0, facets: Vec::new(), chunks });
     let words = tokio::task::spawn_blocking(read).await.map_err(|error| Error::Internal(error.to_string()))?;
-    for table in ["pages", "chunks", "vectors"] {
-        session.execute(&format!("UPDATE {table} SET writing = $2 WHERE writing = $1"), &[&writing, &new]).await?;
+    session.execute("UPDATE pages SET writing = $2 WHERE writing = $1", &[&writing, &new]).await?;
+    // Each vector finds its neighbours anew, so that many at once would take too long for one statement.
+    for from in (0..count).step_by(AT_ONCE as usize) {
+        for table in ["chunks", "vectors"] {
+            let sql = format!(
+                "UPDATE {table} SET writing = $2 WHERE writing = $1 AND ordinal >= $3 AND ordinal < $3 + {AT_ONCE}"
+            );
+            session.execute(&sql, &[&writing, &new, &from]).await?;
+        }
     }
     let sql = "UPDATE writings SET dead = $2 WHERE key = $1";
     session.execute(sql, &[&writing, &rows::now()]).await?;

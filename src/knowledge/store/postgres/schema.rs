@@ -3,6 +3,7 @@
 //! All of corbie's tables stand in a schema of their own, `corbie`, beside whatever else the database has. Whoever starts
 //! first makes them, under a lock that others wait for.
 
+use super::rows;
 use super::session::Session;
 use crate::knowledge::store::Error;
 
@@ -27,7 +28,7 @@ pub(super) async fn migrate(mut session: Session) -> Result<(), Error> {
         return session.leave().await;
     }
     session.batch("SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0").await?;
-    session.rows("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    session.unhurried(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
     // Somebody else may have done it meanwhile.
     let found = version(&session).await?.unwrap_or(0);
     if found > VERSION {
@@ -35,7 +36,7 @@ pub(super) async fn migrate(mut session: Session) -> Result<(), Error> {
     }
     session = begun(session, found).await?;
     for (number, migration) in MIGRATIONS.iter().enumerate().skip(found as usize) {
-        session.batch(migration).await?;
+        session.unhurried(migration).await?;
         let number = (number + 1).to_string();
         let note = "INSERT INTO corbie.meta (name, value) VALUES ('version', $1) \
                     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
@@ -88,6 +89,12 @@ pub(super) async fn history(session: &Session) -> Result<String, Error> {
 }
 
 async fn suits(session: &Session) -> Result<(), Error> {
+    let encoding: String = rows::get(&session.row("SELECT current_setting('server_encoding')", &[]).await?, 0)?;
+    if encoding != "UTF8" {
+        return Err(Error::Internal(format!(
+            "the database keeps text as {encoding}, which has no place for all letters; make one with `ENCODING 'UTF8'`"
+        )));
+    }
     let row = session.row("SELECT current_setting('server_version_num')::int, current_setting('server_version')", &[]);
     let row = row.await?;
     match row.get::<_, i32>(0) >= LEAST_SERVER {
@@ -99,8 +106,17 @@ async fn suits(session: &Session) -> Result<(), Error> {
 }
 
 async fn extension_suits(session: &Session) -> Result<(), Error> {
-    let row = session.maybe("SELECT extversion FROM pg_extension WHERE extname = 'vector'", &[]).await?;
-    let text: String = row.map(|row| row.get(0)).unwrap_or_default();
+    let sql = "SELECT e.extversion, n.nspname::text FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace \
+               WHERE e.extname = 'vector'";
+    let (text, schema): (String, String) = match session.maybe(sql, &[]).await? {
+        Some(row) => (rows::get(&row, 0)?, rows::get(&row, 1)?),
+        None => (String::new(), "public".to_owned()),
+    };
+    if schema != "public" && schema != "corbie" {
+        return Err(Error::Internal(format!(
+            "pgvector is in the schema `{schema}`, where it is not looked for; run `ALTER EXTENSION vector SET SCHEMA public`"
+        )));
+    }
     let mut numbers = text.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     match (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= LEAST_EXTENSION {
         true => Ok(()),

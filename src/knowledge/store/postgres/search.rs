@@ -170,8 +170,9 @@ async fn mend(
     for misspelt in unknown {
         let (signs, differing) = (misspelt.signs, i64::from(misspelt.most_differing));
         let (least, most) = (misspelt.least_length.cast_signed(), misspelt.most_length.cast_signed());
-        let sql = "SELECT DISTINCT term FROM postings WHERE base = $1 AND signs <> 0 AND char_length(term) BETWEEN $2 AND $3 \
-                   AND bit_count((signs # $4)::bit(64)) <= $5 LIMIT $6";
+        let sql = "SELECT term FROM postings WHERE base = $1 AND signs <> 0 AND char_length(term) BETWEEN $2 AND $3 \
+                   AND bit_count((signs # $4)::bit(64)) <= $5 GROUP BY term, signs \
+                   ORDER BY bit_count((signs # $4)::bit(64)), term LIMIT $6";
         let rows = session.rows(sql, &[&held.base, &least, &most, &signs, &differing, &MOST_NEAR]).await?;
         let terms = rows.iter().map(|row| rows::get(row, 0)).collect::<Result<Vec<String>, _>>()?;
         let found = self::lists(session, held.base, &terms).await?;
@@ -227,16 +228,17 @@ async fn nearest(
     limit: usize,
 ) -> Result<Vec<Near>, Error> {
     let Model { key, dimensions } = model;
-    let narrowed = if allowed.is_some() { " AND writing = ANY($3)" } else { "" };
+    let narrowed = if allowed.is_some() { " AND writing = ANY($4)" } else { "" };
     // The planner takes the index for an order by this expression, and not for one that is a little more than it.
     let order = if is_exact { "(direction <=> $2) + 0" } else { "direction::halfvec(DIMENSIONS) <=> $2" };
     let order = order.replace("DIMENSIONS", &dimensions.to_string());
     // The model stands in the text: the index is of those vectors alone, and a parameter would hide that from the planner.
     let sql = format!(
         "SELECT writing, ordinal, (1 - (direction <=> $2))::real FROM vectors WHERE base = $1 AND model = {key}{narrowed} \
-         ORDER BY {order} LIMIT {limit}"
+         ORDER BY {order} LIMIT $3"
     );
-    let mut given: Vec<&(dyn ToSql + Sync)> = vec![&held.base, direction];
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut given: Vec<&(dyn ToSql + Sync)> = vec![&held.base, direction, &limit];
     if let Some(allowed) = &allowed {
         given.push(allowed);
     }

@@ -55,7 +55,7 @@ impl Session {
             let mut session = Session::plain(pool).await?;
             session.is_open = true;
             match session.batch(how).await {
-                Err(Error::Away(_)) if tried < DEAD => tried += 1,
+                Err(Error::Away(why)) if why != failure::STANDBY && tried < DEAD => tried += 1,
                 begun => return begun.map(|()| session),
             }
         }
