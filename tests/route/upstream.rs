@@ -91,6 +91,9 @@ impl Drop for Upstream {
 fn build_once(program: &Path, product: &Path, built: &Path) {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
+        if std::env::var_os("CORBIE_TEST_BUILT").is_some() && program.exists() {
+            return;
+        }
         let age = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
         // What cargo has built together is about as old; to build one alone builds much of what it needs anew.
         let together = Duration::from_secs(300);
