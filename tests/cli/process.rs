@@ -75,7 +75,7 @@ pub(crate) fn example(package: &str, name: &str) -> Setup {
     // Testing the product does not build it; one that is older than the product may be of older sources.
     let age = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
     let is_older = age(&program).is_none_or(|age_of| age(product).is_some_and(|product| age_of + TOGETHER < product));
-    let is_built = std::env::var_os("CORBIE_TEST_BUILT").is_some() && program.exists();
+    let is_built = std::env::var_os("BUILT_FOR_TESTS").is_some() && program.exists();
     if !ready.iter().any(|known| known == name) && is_older && !is_built {
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.current_dir(env!("CARGO_MANIFEST_DIR"));

@@ -91,7 +91,7 @@ impl Drop for Upstream {
 fn build_once(program: &Path, product: &Path, built: &Path) {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
-        if std::env::var_os("CORBIE_TEST_BUILT").is_some() && program.exists() {
+        if std::env::var_os("BUILT_FOR_TESTS").is_some() && program.exists() {
             return;
         }
         let age = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
