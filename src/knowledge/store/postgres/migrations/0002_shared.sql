@@ -1,0 +1,31 @@
+-- What instances share beside documents.
+
+-- Files that every instance follows: the taxonomy, the tokens. Each change is a version of its own; the newest counts.
+CREATE TABLE files (
+    name text NOT NULL,
+    version bigint NOT NULL,
+    content bytea NOT NULL,
+    changed timestamptz NOT NULL DEFAULT now(),
+    -- Which machine brought it, for people.
+    host text NOT NULL,
+    PRIMARY KEY (name, version)
+);
+
+-- What became of prompts, whichever instance they came to. Each instance has a number of its own, in the upper bits of
+-- the numbers of its records.
+CREATE SEQUENCE decider AS integer CYCLE MAXVALUE 2097151;
+CREATE TABLE decisions (
+    id bigint PRIMARY KEY,
+    at bigint NOT NULL,
+    caller text,
+    -- JSON, as text: what it says may have zeros in it, escaped.
+    record text NOT NULL
+);
+CREATE INDEX decisions_at ON decisions (at);
+
+-- When the allowance of a caller is whole again. Not worth a log: after a crash everybody begins anew.
+CREATE UNLOGGED TABLE rates (
+    caller text PRIMARY KEY,
+    whole timestamptz NOT NULL
+);
+CREATE INDEX rates_whole ON rates (whole);
