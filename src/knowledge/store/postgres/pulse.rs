@@ -31,12 +31,21 @@ const LOOK: u64 = 2;
 const MEASURE: u64 = 15;
 /// A row of an instance that died is kept for those who look for what happened.
 const FORGOTTEN: &str = "interval '1 day'";
-const CHANNEL: &str = "corbie";
+pub(super) const CHANNEL: &str = "corbie";
 
 /// What others have changed, as often as it is known: the numbers count notices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heard {
     pub documents: u64,
+    /// The taxonomy, the tokens.
+    pub files: u64,
+}
+
+/// What tells that something has changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Marks {
+    documents: i64,
+    files: i64,
 }
 
 /// Runs for as long as the store is open.
@@ -60,8 +69,7 @@ struct Known {
     bytes: u64,
     /// When the database was last found to be away.
     troubled: Option<Instant>,
-    /// What tells that documents have changed.
-    mark: i64,
+    marks: Marks,
 }
 
 impl Pulse {
@@ -185,13 +193,15 @@ impl Shared {
 
     /// Looks for what has changed and was not heard of.
     async fn look(&self, client: &Client) -> Result<(), Error> {
-        let sql = "SELECT coalesce(max(updated), 0) FROM sums";
+        let sql = "SELECT (SELECT coalesce(bit_xor(mark), 0) FROM sums), \
+                   (SELECT coalesce(sum(newest), 0)::bigint FROM (SELECT max(version) AS newest FROM files GROUP BY name) AS f)";
         let row = in_time(async { client.query_one(sql, &[]).await.map_err(failure::of) }).await?;
-        let mark: i64 = row.get(0);
-        let before = std::mem::replace(&mut locked(&self.known).mark, mark);
+        let marks = Marks { documents: row.get(0), files: row.get(1) };
+        let before = std::mem::replace(&mut locked(&self.known).marks, marks);
         self.heard.send_if_modified(|heard| {
-            heard.documents += u64::from(mark != before);
-            mark != before
+            heard.documents += u64::from(marks.documents != before.documents);
+            heard.files += u64::from(marks.files != before.files);
+            marks != before
         });
         Ok(())
     }
@@ -202,8 +212,10 @@ impl Shared {
             return;
         }
         self.heard.send_if_modified(|heard| {
+            let before = *heard;
             heard.documents += u64::from(what == "documents");
-            what == "documents"
+            heard.files += u64::from(what == "files");
+            *heard != before
         });
     }
 }

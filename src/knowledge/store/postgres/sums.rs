@@ -86,7 +86,7 @@ const JOIN: &str = "WITH gone AS (DELETE FROM sums WHERE ctid IN (SELECT ctid FR
      RETURNING *), \
      spoken AS (SELECT l.key, sum(l.value::bigint) AS chunks FROM gone, jsonb_each_text(gone.languages) AS l GROUP BY 1) \
      INSERT INTO sums SELECT base, sum(documents), sum(chunks), sum(vectors), sum(size_bytes), sum(length), \
-     (SELECT coalesce(jsonb_object_agg(key, chunks), '{}') FROM spoken WHERE chunks <> 0), max(updated) \
+     (SELECT coalesce(jsonb_object_agg(key, chunks), '{}') FROM spoken WHERE chunks <> 0), max(updated), bit_xor(mark) \
      FROM gone GROUP BY base";
 
 /// Adds what a document holds.

@@ -29,3 +29,7 @@ CREATE UNLOGGED TABLE rates (
     whole timestamptz NOT NULL
 );
 CREATE INDEX rates_whole ON rates (whole);
+
+-- Tells that the sums have changed, whoever's clock is ahead, and in whatever order writers came to their end: the marks of
+-- all rows together (xor), as rows that are joined keep them.
+ALTER TABLE sums ADD COLUMN mark bigint NOT NULL DEFAULT floor(random() * 9e18)::bigint;
