@@ -27,6 +27,7 @@ use crate::providers::client::Client;
 use crate::providers::pool::Pool;
 use crate::route::classifier::Classifier;
 use crate::route::{self, Router};
+use crate::shared_files::SharedFiles;
 use crate::supervised;
 use crate::upstream::{RemoteClassifier, State};
 
@@ -52,6 +53,8 @@ pub struct App {
     pub access: Access,
     /// None where the settings switch it off.
     pub knowledge: Option<Knowledge>,
+    /// None where no other instance shares them.
+    pub shared_files: Option<SharedFiles>,
     /// None where calls are not written to a file.
     pub audit: Option<Arc<AuditFile>>,
 }
@@ -133,8 +136,12 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         .ask_person(config.trust.ask_person)
         .health(health)
         .builtins();
-    let around =
-        classify::Around { elsewhere: router.external_classifier().is_some(), stay: config.router.stay.clone() };
+    let shared_files = SharedFiles::of(config, knowledge.as_ref());
+    let around = classify::Around {
+        elsewhere: router.external_classifier().is_some(),
+        stay: config.router.stay.clone(),
+        shared: shared_files.clone(),
+    };
     let builder = classify::tools::register(builder, &classification, around);
     let mut builder = route::tools::register(builder, &router);
     builder = builder.tool(doctor::tool::tool(doctor::tool::Server {
@@ -169,7 +176,7 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         }
     });
     let access = Access::new(config, router.pool().client())?;
-    Ok(App { server, classification, inference, router, access, knowledge, audit })
+    Ok(App { server, classification, inference, router, access, knowledge, shared_files, audit })
 }
 
 /// The file that calls are written to, if there is to be one.

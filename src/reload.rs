@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use corbie_mcp::{AuditEvent, Server};
+use tokio::sync::Notify;
 
 use crate::access::Access;
 use crate::changes::{Changes, Stamp};
@@ -26,6 +27,8 @@ pub struct Followed {
     access: Access,
     pool: Pool,
     server: Server,
+    /// Somebody knows that a file has changed.
+    again: Arc<Notify>,
 }
 
 /// What the files looked like.
@@ -33,7 +36,12 @@ type Seen = Vec<(PathBuf, Option<Stamp>)>;
 
 impl Followed {
     pub fn new(loaded: Loaded, access: Access, pool: Pool, server: Server) -> Followed {
-        Followed { loaded: Arc::new(Mutex::new(loaded)), access, pool, server }
+        Followed { loaded: Arc::new(Mutex::new(loaded)), access, pool, server, again: Arc::default() }
+    }
+
+    /// Has the files read without waiting for them to be looked at.
+    pub fn look_again(&self) {
+        self.again.notify_one();
     }
 
     /// Listens for the signal from this call on; the future follows it, and the files, until it is dropped.
@@ -45,6 +53,7 @@ impl Followed {
             loop {
                 tokio::select! {
                     () = changes.next(|| stamps(&locked(&self.loaded)), &seen) => {}
+                    () = self.again.notified() => {}
                     () = self.server.stopped() => return,
                 }
                 // What was seen stays what it was before reading: a change that comes meanwhile is one more.

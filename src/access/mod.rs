@@ -15,7 +15,7 @@ use corbie_mcp::{Standing, TrustLevel};
 
 pub use callers::{Callers, Changed, Known};
 pub use token::{NewToken, TokenName, TokenRecord};
-pub use token_file::{TokenFile, TokenFileError};
+pub use token_file::{TokenFile, TokenFileError, merged};
 
 use oauth::OAuth;
 

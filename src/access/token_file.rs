@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::token::{TokenName, TokenRecord};
+use crate::put_aside::put_aside;
 use crate::whole_file::{self, Access, folder_of};
 
 /// Where tokens are kept.
@@ -63,8 +64,17 @@ impl TokenFile {
         self.warn_of_readers(&file);
         let mut text = String::new();
         file.take(MOST_BYTES).read_to_string(&mut text).map_err(|error| self.io(error))?;
+        self.parse(&text)
+    }
+
+    /// Whether a text could stand in the file.
+    pub fn check(&self, text: &str) -> Result<(), TokenFileError> {
+        self.parse(text).map(drop)
+    }
+
+    fn parse(&self, text: &str) -> Result<Vec<TokenRecord>, TokenFileError> {
         let unreadable = |reason: String| TokenFileError::Unreadable { path: self.0.clone(), reason };
-        let content: Content = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+        let content: Content = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
         if content.version > VERSION {
             return Err(TokenFileError::Newer { path: self.0.clone(), version: content.version });
         }
@@ -97,24 +107,52 @@ impl TokenFile {
         })
     }
 
+    /// Puts another text in the place of `before`, while nobody else changes it; says whether it was that. Where `before`
+    /// must not be lost, it is kept beside.
+    pub fn exchange(&self, before: Option<&str>, text: &str, keeps: bool) -> Result<bool, TokenFileError> {
+        let io = |error| self.io(error);
+        let _lock = self.lock()?;
+        let found = match fs::read_to_string(&self.0) {
+            Ok(found) => Some(found),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(io(error)),
+        };
+        if found.as_deref() != before {
+            return Ok(false);
+        }
+        if let (true, Some(before)) = (keeps, before) {
+            put_aside(&self.0, before.as_bytes(), &fs::metadata(&self.0).map_err(io)?).map_err(io)?;
+        }
+        self.put(text).map_err(io)?;
+        Ok(true)
+    }
+
     /// Reads, changes and writes, while nobody else does.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<TokenRecord>) -> Result<T, TokenFileError>,
     ) -> Result<T, TokenFileError> {
-        private_folder(folder_of(&self.0)).map_err(|error| self.io(error))?;
-        let lock = private_file(&self.beside("lock")).map_err(|error| self.io(error))?;
-        lock.lock().map_err(|error| self.io(error))?;
+        let _lock = self.lock()?;
         let mut tokens = self.read()?;
         let changed = change(&mut tokens)?;
         self.write(tokens).map_err(|error| self.io(error))?;
         Ok(changed)
     }
 
-    /// Puts a whole new file in the place of the old one: a kill leaves one or the other.
+    /// Held by whoever changes the file.
+    fn lock(&self) -> Result<File, TokenFileError> {
+        private_folder(folder_of(&self.0)).map_err(|error| self.io(error))?;
+        let lock = private_file(&self.beside("lock")).map_err(|error| self.io(error))?;
+        lock.lock().map_err(|error| self.io(error))?;
+        Ok(lock)
+    }
+
     fn write(&self, tokens: Vec<TokenRecord>) -> io::Result<()> {
-        let mut text = serde_json::to_string_pretty(&Content { version: VERSION, tokens })?;
-        text.push('\n');
+        self.put(&written(tokens)?)
+    }
+
+    /// Puts a whole new file in the place of the old one: a kill leaves one or the other.
+    fn put(&self, text: &str) -> io::Result<()> {
         whole_file::prepare(&self.0, text.as_bytes(), Access::Owner)?.replace()
     }
 
@@ -139,6 +177,31 @@ impl TokenFile {
     fn io(&self, error: io::Error) -> TokenFileError {
         TokenFileError::Io { path: self.0.clone(), error }
     }
+}
+
+/// Tokens as a file has them.
+fn written(tokens: Vec<TokenRecord>) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string_pretty(&Content { version: VERSION, tokens })?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// What a file should say that said `base` before it was changed in two places. What one has revoked stays revoked,
+/// whatever the other says of it; of two that were made under one name, theirs stays. None where one cannot be read.
+pub fn merged(base: &str, ours: &str, theirs: &str) -> Option<String> {
+    let read = |text: &str| serde_json::from_str::<Content>(text).ok().filter(|content| content.version <= VERSION);
+    let (base, ours, theirs) = (read(base)?.tokens, read(ours)?.tokens, read(theirs)?.tokens);
+    let in_base = |token: &TokenRecord| base.iter().any(|other| other.name == token.name);
+    let revoked = |token: &TokenRecord| in_base(token) && !ours.iter().any(|other| other.name == token.name);
+    let mut tokens: Vec<_> = theirs.into_iter().filter(|token| !revoked(token)).collect();
+    for token in ours.iter().filter(|token| !in_base(token)) {
+        let is_there = |other: &TokenRecord| other.name == token.name || other.sha256 == token.sha256;
+        if !tokens.iter().any(is_there) {
+            tokens.push(token.clone());
+        }
+    }
+    tokens.truncate(MOST_TOKENS);
+    written(tokens).ok()
 }
 
 fn private_folder(folder: &Path) -> io::Result<()> {
@@ -179,6 +242,39 @@ mod tests {
         assert_eq!(file.revoke(&a.name).expect("revoked"), a);
         assert!(matches!(file.revoke(&a.name), Err(TokenFileError::Unknown(_))));
         assert_eq!(file.read().expect("read"), [b]);
+    }
+
+    #[test]
+    fn what_was_made_and_revoked_in_two_places_comes_together() {
+        let (a, b, c, d) = (token("a"), token("b"), token("c"), token("d"));
+        let text = |tokens: &[&TokenRecord]| written(tokens.iter().map(|token| (*token).clone()).collect()).unwrap();
+        let base = text(&[&a, &b]);
+        let names = |ours: &[&TokenRecord], theirs: &[&TokenRecord]| {
+            let merged = merged(&base, &text(ours), &text(theirs)).expect("merged");
+            let content: Content = serde_json::from_str(&merged).expect("read");
+            content.tokens.iter().map(|token| token.name.to_string()).collect::<Vec<_>>().concat()
+        };
+        assert_eq!(names(&[&a, &b, &c], &[&a, &b, &d]), "abdc", "both have made one");
+        assert_eq!(names(&[&a, &c], &[&a, &b]), "ac", "revoked here");
+        assert_eq!(names(&[&a, &b, &c], &[&b]), "bc", "revoked there");
+        let other = token("c");
+        assert_eq!(names(&[&a, &b, &c], &[&a, &b, &other]), "abc", "made twice");
+        assert_eq!(super::merged(&base, "not tokens", &base), None);
+    }
+
+    #[test]
+    fn it_is_exchanged_for_what_others_say_only_if_nobody_has_changed_it() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = TokenFile::at(folder.path().join("corbie/tokens.json"));
+        let text = |name: &str| written(vec![token(name)]).expect("text");
+        let (one, two) = (text("one"), text("two"));
+        assert!(!file.exchange(Some(&one), &two, false).expect("told"), "there is none");
+        assert!(file.exchange(None, &one, false).expect("told"));
+        assert!(!file.exchange(Some(&two), &two, true).expect("told"), "it says something else");
+        assert!(file.exchange(Some(&one), &two, true).expect("told"));
+        assert_eq!(file.read().expect("read")[0].name.to_string(), "two");
+        let kept = crate::put_aside::copy(file.path(), 1);
+        assert_eq!(fs::read_to_string(kept).expect("kept"), one);
     }
 
     #[cfg(unix)]

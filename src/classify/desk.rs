@@ -12,6 +12,7 @@ use super::method::With;
 use super::turns::{Busy, Turn, Turns};
 use super::{Classification, Published, Taxonomy, reload};
 use crate::config::ConfigError;
+use crate::shared_files::{Kind, SharedFiles};
 
 /// Cheap to clone; all clones are the same.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct Around {
     pub elsewhere: bool,
     /// Categories that must not go away: their prompts may not leave (`router.stay`).
     pub stay: BTreeSet<String>,
+    /// With whom the file is shared, if with anybody.
+    pub shared: Option<SharedFiles>,
 }
 
 #[derive(Debug)]
@@ -117,10 +120,12 @@ impl Desk {
         let desk = self.clone();
         let written = tokio::spawn(async move {
             let _saving = desk.0.saving.lock().await;
-            tokio::task::spawn_blocking(move || kept::replace(&file, &text, expected.as_deref())).await
+            match &desk.0.around.shared {
+                Some(shared) => for_all(shared, file, text, expected).await,
+                None => aside(move || kept::replace(&file, &text, expected.as_deref())).await,
+            }
         });
-        let stopped = |_| NotReplaced::Unwritable("writing the file stopped unexpectedly; look at the log".into());
-        written.await.map_err(stopped)?.map_err(stopped)?
+        written.await.unwrap_or_else(|_| Err(NotReplaced::stopped()))
     }
 
     /// Has the file taken up. It goes on when nobody waits for it any more: the file has been written.
@@ -129,6 +134,32 @@ impl Desk {
         let taken = tokio::spawn(async move { reload::take_up(&classification, &server).await });
         taken.await.unwrap_or_else(|_| Err(Taxonomy::unreadable()))
     }
+}
+
+/// Writes a text for all instances, and then into the file here: whoever is told that it was saved finds it everywhere.
+async fn for_all(
+    shared: &SharedFiles,
+    file: PathBuf,
+    text: String,
+    expected: Option<String>,
+) -> Result<Replaced, NotReplaced> {
+    let turn = shared.turn(Kind::Taxonomy).await.map_err(NotReplaced::Away)?;
+    let (looked_at, version) = (file.clone(), expected.clone());
+    aside(move || kept::check(&looked_at, version.as_deref())).await?;
+    if !turn.send(&text).await.map_err(NotReplaced::Away)? {
+        return Err(NotReplaced::Changed);
+    }
+    let written = text.clone();
+    let replaced = aside(move || kept::replace(&file, &written, expected.as_deref())).await?;
+    turn.end(text).await;
+    Ok(replaced)
+}
+
+/// Disks take their time.
+async fn aside<T: Send + 'static>(
+    run: impl FnOnce() -> Result<T, NotReplaced> + Send + 'static,
+) -> Result<T, NotReplaced> {
+    tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(NotReplaced::stopped()))
 }
 
 impl Around {

@@ -2,19 +2,18 @@
 //!
 //! Everything here waits for disks; callers do it aside.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::put_aside::put_aside;
+use crate::replaceable::{check_writable, target};
 use crate::whole_file::{self, Access};
 
 /// The largest text that is shown, checked or saved through the server. Larger taxonomies are changed in their files.
 pub(super) const MOST_BYTES: usize = 1 << 20;
-
-/// How many former texts are kept beside the file.
-const MOST_COPIES: u64 = 20;
 
 /// How many digits tell a version from others.
 const DIGITS: usize = 16;
@@ -34,6 +33,15 @@ pub(super) enum NotReplaced {
     Changed,
     #[error("{0}")]
     Unwritable(String),
+    /// Other instances could not be told.
+    #[error("the file is shared with other instances, and nothing was saved: {0}")]
+    Away(String),
+}
+
+impl NotReplaced {
+    pub(super) fn stopped() -> NotReplaced {
+        NotReplaced::Unwritable("writing the file stopped unexpectedly; look at the log".into())
+    }
 }
 
 /// The text of a file; none where it is larger than what is shown.
@@ -61,39 +69,45 @@ pub(super) fn version(text: &str) -> String {
     version
 }
 
-/// Why a file cannot be replaced; nothing if it can, as far as can be told without trying.
-pub(super) fn check_writable(path: &Path) -> Result<(), String> {
-    let target = target(path)?;
-    let folder = target.parent().unwrap_or(Path::new("/"));
-    for place in [&target, folder] {
-        may_write(place).map_err(|error| format!("`{}` cannot be written: {error}", place.display()))?;
+/// What stands in a file that can be replaced.
+struct Found {
+    target: PathBuf,
+    text: String,
+}
+
+/// Whether a file could be replaced, and says what is expected of it.
+pub(super) fn check(path: &Path, expected: Option<&str>) -> Result<(), NotReplaced> {
+    find(path, expected).map(drop)
+}
+
+fn find(path: &Path, expected: Option<&str>) -> Result<Found, NotReplaced> {
+    check_writable(path).map_err(NotReplaced::Unwritable)?;
+    let target = target(path).map_err(NotReplaced::Unwritable)?;
+    let text = read(&target).map_err(NotReplaced::Unwritable)?;
+    let text = text.ok_or_else(|| {
+        NotReplaced::Unwritable(format!("`{}` is larger than what can be saved here; edit the file", path.display()))
+    })?;
+    match expected.is_some_and(|expected| expected != version(&text)) {
+        true => Err(NotReplaced::Changed),
+        false => Ok(Found { target, text }),
     }
-    Ok(())
 }
 
 /// Puts a text in the place of what a file says, as a whole or not at all. What it said is kept beside it.
 ///
 /// Links are followed, as they are when the file is read: the file at their end is replaced, and they stay.
 pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result<Replaced, NotReplaced> {
-    check_writable(path).map_err(NotReplaced::Unwritable)?;
-    let target = target(path).map_err(NotReplaced::Unwritable)?;
+    let Found { target, text: before } = find(path, expected)?;
     let unwritable = |place: &Path| {
         let place = place.display().to_string();
         move |error: std::io::Error| NotReplaced::Unwritable(format!("`{place}` cannot be written: {error}"))
     };
     let metadata = std::fs::metadata(&target).map_err(unwritable(&target))?;
-    let before = read(&target).map_err(NotReplaced::Unwritable)?;
-    let before = before.ok_or_else(|| {
-        NotReplaced::Unwritable(format!("`{}` is larger than what can be saved here; edit the file", path.display()))
-    })?;
-    if expected.is_some_and(|expected| expected != version(&before)) {
-        return Err(NotReplaced::Changed);
-    }
     // Who asks again must not lose what was there before the first time.
     if before == text {
         return Ok(Replaced { version: version(text), backup: None });
     }
-    let backup = put_aside(&target, &before, &metadata).map_err(unwritable(&target))?;
+    let backup = put_aside(&target, before.as_bytes(), &metadata).map_err(unwritable(&target))?;
     let file = whole_file::prepare(&target, text.as_bytes(), Access::Like(&metadata)).map_err(unwritable(&target))?;
     // Somebody may have written meanwhile: disks take their time.
     if read(&target).ok().flatten().as_deref() != Some(&*before) {
@@ -104,56 +118,10 @@ pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result
     Ok(Replaced { version: version(text), backup: Some(backup) })
 }
 
-/// The file at the end of all links.
-fn target(path: &Path) -> Result<PathBuf, String> {
-    path.canonicalize().map_err(|error| format!("`{}` cannot be found: {error}", path.display()))
-}
-
-/// Keeps a text beside its file, under a number that no copy had, and lets the oldest copies go.
-fn put_aside(target: &Path, text: &str, metadata: &Metadata) -> std::io::Result<PathBuf> {
-    let newest = copies(target).into_iter().max().unwrap_or_default();
-    let path = copy(target, newest + 1);
-    whole_file::prepare(&path, text.as_bytes(), Access::Like(metadata))?.create()?;
-    for old in copies(target).into_iter().filter(|number| number + MOST_COPIES <= newest + 1) {
-        let _ = std::fs::remove_file(copy(target, old));
-    }
-    Ok(path)
-}
-
-/// The numbers of the copies there are.
-fn copies(target: &Path) -> Vec<u64> {
-    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let Ok(entries) = std::fs::read_dir(target.parent().unwrap_or(Path::new("/"))) else { return Vec::new() };
-    let number = |entry: std::fs::DirEntry| {
-        let found = entry.file_name();
-        found.to_str()?.strip_prefix(&name)?.strip_prefix(".bak-")?.parse().ok()
-    };
-    entries.flatten().filter_map(number).collect()
-}
-
-/// `taxonomy.yaml.bak-1` for `taxonomy.yaml`: what people call their own copies is left alone.
-fn copy(target: &Path, number: u64) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".bak-{number}"));
-    target.with_file_name(name)
-}
-
-#[cfg(unix)]
-fn may_write(path: &Path) -> std::io::Result<()> {
-    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(Into::into)
-}
-
-#[cfg(not(unix))]
-fn may_write(path: &Path) -> std::io::Result<()> {
-    match std::fs::metadata(path)?.permissions().readonly() && path.is_file() {
-        true => Err(std::io::ErrorKind::PermissionDenied.into()),
-        false => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::put_aside::{MOST_COPIES, copies, copy};
 
     #[test]
     fn what_was_there_is_kept_beside_and_nothing_else_is_left() {

@@ -29,6 +29,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
 use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
 
 pub use desk::Around;
 pub use method::{By, Method, Verdict};
@@ -58,6 +59,8 @@ struct Shared {
     /// Why the file as it is now was refused.
     refused: Mutex<Option<String>>,
     metrics: Metrics,
+    /// Somebody knows that the file has changed.
+    again: Notify,
 }
 
 /// A verdict on a text, and what it was given with.
@@ -98,7 +101,8 @@ impl Classification {
         let published = ArcSwap::from_pointee(Published::new(taxonomy, settings.cache_entries));
         let (reloading, metrics) = (tokio::sync::Mutex::new(stamp), Metrics::default());
         let refused = Mutex::default();
-        Classification(Arc::new(Shared { settings, inference, published, reloading, refused, metrics }))
+        let again = Notify::new();
+        Classification(Arc::new(Shared { settings, inference, published, reloading, refused, metrics, again }))
     }
 
     pub fn settings(&self) -> &config::Classification {

@@ -22,6 +22,11 @@ const RETRY: Duration = Duration::from_secs(60);
 pub const RESOURCE: &str = "corbie://categories";
 
 impl Classification {
+    /// Has the file read without waiting for it to be looked at.
+    pub fn look_again(&self) {
+        self.0.again.notify_one();
+    }
+
     /// Reads the taxonomy again and publishes it. On a mistake, what was published stays.
     pub async fn reload(&self) -> Result<Arc<Published>, ConfigError> {
         let mut read_at = self.0.reloading.lock().await;
@@ -84,6 +89,7 @@ pub fn follow(classification: Classification, server: Server) -> impl Future<Out
         loop {
             tokio::select! {
                 () = hangups.next() => {}
+                () = classification.0.again.notified() => {}
                 // A model that could not be loaded may have come by now.
                 _ = retries.tick() => {
                     let published = classification.published();

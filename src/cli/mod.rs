@@ -23,6 +23,7 @@ mod lines;
 mod listening;
 mod man;
 mod models;
+mod others;
 mod progress;
 mod providers;
 mod screen;

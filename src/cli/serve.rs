@@ -19,6 +19,7 @@ use crate::config::{Config, Loaded};
 use crate::knowledge::local;
 use crate::reload::Followed;
 use crate::route;
+use crate::shared_files::Kind;
 use crate::supervised::{Name, supervised};
 
 /// Which ways in are opened.
@@ -42,7 +43,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
     let app = app::build_loaded(loaded)?;
     let http_options = app::http_options(config, &app);
-    let App { server, classification, router, access, knowledge, .. } = app;
+    let App { server, classification, router, access, knowledge, shared_files, .. } = app;
     // Before the first line of the log: whoever reads it may stop us at once.
     let (stopped, followed) = (server.clone(), (classification.clone(), server.clone()));
     let stopping = supervised(Name("stop signals"), move || stop_on_signal(stopped.clone()));
@@ -97,6 +98,16 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     tokio::spawn(stopping);
     let mut keeping = vec![AbortOnDropHandle::new(tokio::spawn(following))];
     let settings = Followed::new(loaded.clone(), access, router.pool().clone(), server.clone());
+    if let Some(shared) = shared_files {
+        let (classification, settings) = (classification.clone(), settings.clone());
+        keeping.push(keep("shared files", move || {
+            let (classification, settings) = (classification.clone(), settings.clone());
+            shared.clone().follow(move |kind| match kind {
+                Kind::Taxonomy => classification.look_again(),
+                Kind::Tokens => settings.look_again(),
+            })
+        }));
+    }
     keeping.push(keep("settings", move || settings.clone().follow()));
     keeping.extend(tls.map(|tls| keep("certificates", move || certificates::follow(tls.clone()))));
     let of_models = server.clone();

@@ -9,6 +9,7 @@ use corbie_mcp::TrustLevel;
 use serde_json::{Value, json};
 
 use super::ending::WrongSettings;
+use super::others::Others;
 use super::table::{Align, write_table};
 use super::tools::UnknownTool;
 use super::{End, one_line};
@@ -20,6 +21,7 @@ use crate::config::trust::Level;
 use crate::config::{self, Loaded, Sources};
 use crate::harmless::harmless;
 use crate::knowledge::document::BaseName;
+use crate::shared_files::Kind;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -103,18 +105,26 @@ pub(super) fn run(
     let Some(file) = config::tokens_file(sources).map(TokenFile::at) else {
         return Err("nobody knows the user's folders here; set `server.tokens_file`".into());
     };
-    match (command, loaded) {
-        (Command::Create(command), Ok(loaded)) => create(command, trust, &file, &loaded, out),
-        (Command::Create(_), Err(error)) => Err(error.into()),
+    let settings = loaded.as_ref().ok().map(|loaded| &loaded.config);
+    match (command, &loaded) {
+        (Command::Create(_), Err(_)) => {}
+        (Command::Create(command), Ok(loaded)) => {
+            check_tools(&command.tools, loaded)?;
+            let others = Others::heard(settings, Kind::Tokens)?;
+            return create(command, trust, &file, &others, out);
+        }
         (Command::List(command), loaded) => {
-            warn_of_mistakes(&loaded)?;
-            list(command, &file, out)
+            warn_of_mistakes(loaded)?;
+            Others::heard(settings, Kind::Tokens)?;
+            return list(command, &file, out);
         }
         (Command::Revoke(command), loaded) => {
-            warn_of_mistakes(&loaded)?;
-            revoke(command, &file, out)
+            warn_of_mistakes(loaded)?;
+            let others = Others::heard(settings, Kind::Tokens)?;
+            return revoke(command, &file, &others, out);
         }
     }
+    loaded.map(|_| ExitCode::SUCCESS).map_err(Into::into)
 }
 
 fn warn_of_mistakes(loaded: &Result<Loaded, WrongSettings>) -> std::io::Result<()> {
@@ -124,8 +134,13 @@ fn warn_of_mistakes(loaded: &Result<Loaded, WrongSettings>) -> std::io::Result<(
     }
 }
 
-fn create(command: &Create, trust: Option<TrustLevel>, file: &TokenFile, loaded: &Loaded, out: &mut dyn Write) -> End {
-    check_tools(&command.tools, loaded)?;
+fn create(
+    command: &Create,
+    trust: Option<TrustLevel>,
+    file: &TokenFile,
+    others: &Others<'_>,
+    out: &mut dyn Write,
+) -> End {
     let mut new = NewToken::make(command.name.clone(), command.expires_in.map(Timeout::get));
     let record = &mut new.record;
     record.trust = trust.map(Level::from);
@@ -133,6 +148,13 @@ fn create(command: &Create, trust: Option<TrustLevel>, file: &TokenFile, loaded:
     record.knowledge_bases = some(command.knowledge_bases.iter().map(ToString::to_string).collect());
     record.rate_limit = command.rate_limit.map(|per_second| RateLimit { per_second, burst: command.burst });
     file.add(new.record.clone())?;
+    others.tell()?;
+    if !file.read()?.iter().any(|token| token.sha256 == new.record.sha256) {
+        let name = &new.record.name;
+        return Err(
+            format!("a token called `{name}` was made on another machine in this moment; choose another name").into()
+        );
+    }
     if command.json {
         let mut told = shown(&new.record);
         told["token"] = new.expose().into();
@@ -205,8 +227,9 @@ fn list(command: &List, file: &TokenFile, out: &mut dyn Write) -> End {
     Ok(ExitCode::SUCCESS)
 }
 
-fn revoke(command: &Revoke, file: &TokenFile, out: &mut dyn Write) -> End {
+fn revoke(command: &Revoke, file: &TokenFile, others: &Others<'_>, out: &mut dyn Write) -> End {
     let token = file.revoke(&command.name)?;
+    others.tell()?;
     match command.json {
         true => writeln!(out, "{}", json!({ "revoked": token.name.as_str() }))?,
         false => writeln!(out, "revoked `{}`; servers that run forget it within two seconds", token.name)?,

@@ -211,6 +211,14 @@ impl Knowledge {
         self.0.open.get()
     }
 
+    /// The database that several instances share, once it is open.
+    pub(crate) fn shared_store(&self) -> Option<&store::postgres::Store> {
+        match &self.opened()?.store {
+            Store::Shared(store) => Some(store),
+            Store::Embedded(_) => None,
+        }
+    }
+
     /// Why it could not be opened the last time it was tried.
     pub fn failure(&self) -> Option<Error> {
         locked(&self.0.failure).clone()

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::dialect;
 use crate::classify::desk::Desk;
 use crate::classify::{Taxonomy, kept};
+use crate::replaceable::check_writable;
 
 // No word here has the stem that clients look for (Z-5).
 const DESCRIPTION: &str = "Tells the taxonomy as it is written: its text, where it lies, which version it is, and \
@@ -134,7 +135,7 @@ impl Shown {
         let too_large = || format!("it is larger than {} MiB; edit the file itself", kept::MOST_BYTES >> 20);
         let why_not = match (&text, &problem) {
             (None, None) => Some(too_large()),
-            _ => kept::check_writable(file).err(),
+            _ => check_writable(file).err(),
         };
         Shown { text, path: Some(path.display().to_string()), version, why_not, problem }
     }

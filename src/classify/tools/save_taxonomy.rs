@@ -52,7 +52,7 @@ pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
                 "categories": { "type": "integer", "description": "How many are in use" },
                 "warnings": { "type": "array", "items": { "type": "object" }, "description": "What deserves a second look" },
                 "reason": {
-                    "type": "string", "enum": ["invalid", "changed", "unwritable", "no_file"],
+                    "type": "string", "enum": ["invalid", "changed", "unwritable", "no_file", "away"],
                     "description": "Why nothing was saved",
                 },
                 "error": { "type": "string", "description": "The same in words, and what to do" },
@@ -88,6 +88,7 @@ async fn save(desk: &Desk, server: &Server, input: Input) -> Result<Result<Value
     let replaced = match desk.replace(file.clone(), text, version).await {
         Ok(replaced) => replaced,
         Err(why @ NotReplaced::Changed) => return Ok(Err(Refusal::new("changed", why.to_string()))),
+        Err(why @ NotReplaced::Away(_)) => return Ok(Err(Refusal::new("away", why.to_string()))),
         Err(why @ NotReplaced::Unwritable(_)) => return Ok(Err(Refusal::new("unwritable", why.to_string()))),
     };
     let mut warnings = warnings(&taxonomy, desk);

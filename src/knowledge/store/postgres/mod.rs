@@ -18,6 +18,7 @@ mod copy;
 mod documents;
 mod examined;
 mod failure;
+mod files;
 mod imported;
 mod instance;
 mod keys;
@@ -53,6 +54,7 @@ use deadpool_postgres::Pool;
 
 pub use address::Address;
 pub use examined::{Examined, examine};
+pub use files::{Files, Version};
 pub(in crate::knowledge) use models::Model;
 pub use pulse::Heard;
 pub use schema::VERSION;

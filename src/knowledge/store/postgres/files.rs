@@ -1,0 +1,93 @@
+//! Files that all instances follow, each change a version of its own.
+//!
+//! A version is written only after the one its writer knew, so that of two who change the same at once, one hears of it.
+
+use deadpool_postgres::Pool;
+
+use super::address::Address;
+use super::pulse::CHANNEL;
+use super::session::Session;
+use super::{Store, instance, rows, schema};
+use crate::knowledge::store::Error;
+
+/// So many versions of a file are kept, for people who look for what it said.
+const KEPT: i64 = 50;
+
+/// The files of one database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Files {
+    pool: Pool,
+    history: String,
+}
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// From 1, counting up.
+    pub number: i64,
+    pub content: String,
+}
+
+impl Store {
+    /// The files that instances share.
+    pub fn files(&self) -> Files {
+        Files { pool: self.0.primary.clone(), history: self.0.history.clone() }
+    }
+}
+
+impl Files {
+    /// Those of a database that a server has used before; for commands, which need nothing else of it.
+    pub async fn connect(address: &Address) -> Result<Files, Error> {
+        let pool = address.pool(1)?;
+        let session = Session::plain(&pool).await?;
+        if schema::version(&session).await? != Some(schema::VERSION) {
+            let why = "its tables are not those of this version; start a server of this version on it first";
+            return Err(Error::Internal(why.to_owned()));
+        }
+        let history = schema::history(&session).await?;
+        drop(session);
+        Ok(Files { pool, history })
+    }
+
+    /// Which database this is, whatever its address.
+    pub fn history(&self) -> &str {
+        &self.history
+    }
+
+    /// What a file says now; none where nobody has brought it yet.
+    pub async fn newest(&self, name: &str) -> Result<Option<Version>, Error> {
+        let sql = "SELECT version, content FROM files WHERE name = $1 ORDER BY version DESC LIMIT 1";
+        let row = Session::plain(&self.pool).await?.maybe(sql, &[&name]).await?;
+        let Some(row) = row else { return Ok(None) };
+        let content = String::from_utf8(rows::get(&row, 1)?).map_err(|_| Error::unreadable("file"))?;
+        Ok(Some(Version { number: rows::get(&row, 0)?, content }))
+    }
+
+    /// Writes the version after `known`, and has everybody hear of it. Gives its number; none where somebody was quicker.
+    pub async fn write(&self, name: &str, known: i64, content: &str) -> Result<Option<i64>, Error> {
+        let written = self.try_to_write(name, known, content).await;
+        let Err(Error::Away(_)) = written else { return written };
+        // The connection may have been lost when it was written already.
+        match self.newest(name).await? {
+            Some(newest) if newest.number == known + 1 && newest.content == content => Ok(Some(newest.number)),
+            _ => written,
+        }
+    }
+
+    async fn try_to_write(&self, name: &str, known: i64, content: &str) -> Result<Option<i64>, Error> {
+        let session = Session::writing(&self.pool).await?;
+        let sql = "INSERT INTO files (name, version, content, host) SELECT $1, $2::bigint + 1, $3, $4 \
+                   WHERE $2 = (SELECT coalesce(max(version), 0) FROM files WHERE name = $1) ON CONFLICT DO NOTHING";
+        let host = instance::host();
+        if session.execute(sql, &[&name, &known, &content.as_bytes(), &host]).await? == 0 {
+            session.leave().await?;
+            return Ok(None);
+        }
+        let number = known + 1;
+        session.execute("DELETE FROM files WHERE name = $1 AND version <= $2", &[&name, &(number - KEPT)]).await?;
+        // With the commit, unlike news of documents: a file is rarely written.
+        session.execute("SELECT pg_notify($1, 'files')", &[&CHANNEL]).await?;
+        session.commit().await?;
+        Ok(Some(number))
+    }
+}

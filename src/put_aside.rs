@@ -1,0 +1,38 @@
+//! Former contents of a file, kept beside it under numbers.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+use crate::whole_file::{self, Access};
+
+/// How many former contents are kept beside a file.
+pub(crate) const MOST_COPIES: u64 = 20;
+
+/// Keeps a content beside its file, under a number that no copy had, and lets the oldest copies go.
+pub(crate) fn put_aside(target: &Path, content: &[u8], metadata: &Metadata) -> std::io::Result<PathBuf> {
+    let newest = copies(target).into_iter().max().unwrap_or_default();
+    let path = copy(target, newest + 1);
+    whole_file::prepare(&path, content, Access::Like(metadata))?.create()?;
+    for old in copies(target).into_iter().filter(|number| number + MOST_COPIES <= newest + 1) {
+        let _ = std::fs::remove_file(copy(target, old));
+    }
+    Ok(path)
+}
+
+/// The numbers of the copies there are.
+pub(crate) fn copies(target: &Path) -> Vec<u64> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Ok(entries) = std::fs::read_dir(target.parent().unwrap_or(Path::new("/"))) else { return Vec::new() };
+    let number = |entry: std::fs::DirEntry| {
+        let found = entry.file_name();
+        found.to_str()?.strip_prefix(&name)?.strip_prefix(".bak-")?.parse().ok()
+    };
+    entries.flatten().filter_map(number).collect()
+}
+
+/// `taxonomy.yaml.bak-1` for `taxonomy.yaml`: what people call their own copies is left alone.
+pub(crate) fn copy(target: &Path, number: u64) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".bak-{number}"));
+    target.with_file_name(name)
+}

@@ -1,0 +1,111 @@
+//! The copy of a shared file on this machine, which is the one that is read.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::PathBuf;
+
+use crate::access::{self, TokenFile};
+use crate::classify::Taxonomy;
+use crate::put_aside::put_aside;
+use crate::replaceable::{check_writable, target};
+use crate::whole_file::{self, Access};
+
+/// What kind of file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Taxonomy,
+    Tokens,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Copy {
+    pub(super) kind: Kind,
+    pub(super) path: PathBuf,
+}
+
+/// The largest file that is shared.
+const MOST_BYTES: u64 = 16 << 20;
+
+impl Kind {
+    /// What the file is called in the database.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Taxonomy => "taxonomy",
+            Kind::Tokens => "tokens",
+        }
+    }
+}
+
+impl Copy {
+    /// What it says; none where there is no file.
+    pub(super) fn read(&self) -> Result<Option<String>, String> {
+        let unreadable = |why: String| format!("`{}` cannot be read: {why}", self.path.display());
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unreadable(error.to_string())),
+        };
+        if !file.metadata().is_ok_and(|facts| facts.is_file()) {
+            return Err(unreadable("it is not a regular file".to_owned()));
+        }
+        let mut text = String::new();
+        let read =
+            file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable(error.to_string()))?;
+        match read as u64 > MOST_BYTES {
+            true => Err(unreadable(format!("it is larger than {} MiB", MOST_BYTES >> 20))),
+            false => Ok(Some(text)),
+        }
+    }
+
+    /// Why nobody should get this text for the file; nothing if it is as it should be.
+    pub(super) fn check(&self, text: &str) -> Result<(), String> {
+        match self.kind {
+            Kind::Taxonomy => Taxonomy::parse_for(text, &self.path).map(drop).map_err(|error| error.to_string()),
+            Kind::Tokens => TokenFile::at(&self.path).check(text).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Why it is not to be shared: a file that cannot be written is given out by somebody else.
+    pub(super) fn check_writable(&self) -> Result<(), String> {
+        match self.path.exists() {
+            true => check_writable(&self.path),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes another text, if it still says `before`. Where that must not be lost, it is kept beside.
+    pub(super) fn write(&self, before: Option<&str>, text: &str, keeps: bool) -> Result<bool, String> {
+        let unwritable = |error: std::io::Error| format!("`{}` cannot be written: {error}", self.path.display());
+        if self.kind == Kind::Tokens {
+            let file = TokenFile::at(&self.path);
+            return file.exchange(before, text, keeps).map_err(|error| error.to_string());
+        }
+        if before.is_none() {
+            let prepared = whole_file::prepare(&self.path, text.as_bytes(), Access::AsUsual).map_err(unwritable)?;
+            return match prepared.create() {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+                Err(error) => Err(unwritable(error)),
+            };
+        }
+        let target = target(&self.path)?;
+        let facts = fs::metadata(&target).map_err(unwritable)?;
+        let prepared = whole_file::prepare(&target, text.as_bytes(), Access::Like(&facts)).map_err(unwritable)?;
+        if self.read()?.as_deref() != before {
+            return Ok(false);
+        }
+        if let (true, Some(before)) = (keeps, before) {
+            put_aside(&target, before.as_bytes(), &facts).map_err(unwritable)?;
+        }
+        prepared.replace().map_err(unwritable)?;
+        Ok(true)
+    }
+
+    /// What it should say where it was changed here and by others; none where one of them has to give way.
+    pub(super) fn merged(&self, base: Option<&str>, ours: &str, theirs: &str) -> Option<String> {
+        match self.kind {
+            Kind::Taxonomy => None,
+            Kind::Tokens => access::merged(base?, ours, theirs),
+        }
+    }
+}

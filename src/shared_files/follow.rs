@@ -1,0 +1,89 @@
+//! Keeps the copies of this machine and the database the same while the server runs.
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::exchange::{Outcome, Trouble, exchange};
+use super::{Kind, SharedFiles};
+use crate::changes::{EVERY, Stamp};
+
+/// Every so many looks all is compared, whatever was heard and seen.
+const COMPARE: u64 = 60;
+
+/// What is known of one copy.
+#[derive(Debug, Default)]
+struct Seen {
+    /// How the file looked at the last look.
+    last: Option<Stamp>,
+    /// How it looked when it was last exchanged.
+    exchanged: Option<Stamp>,
+    /// Whether others may have changed it since.
+    due: bool,
+    /// What was told of it, so that it is told once.
+    told: Option<String>,
+}
+
+impl SharedFiles {
+    /// Goes on until the program stops. `brought` is told of each file that has come from others.
+    pub async fn follow(self, brought: impl Fn(Kind)) {
+        let shared = &*self.0;
+        if shared.knowledge.when_open().await.is_none() {
+            return;
+        }
+        let Some(store) = shared.knowledge.shared_store() else { return };
+        let (files, mut heard) = (store.files(), store.heard());
+        let mut known = heard.borrow_and_update().files;
+        let mut seen: Vec<Seen> = shared.copies.iter().map(|_| Seen { due: true, ..Seen::default() }).collect();
+        let mut looks = interval(EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for look in 1_u64.. {
+            let is_look = tokio::select! {
+                _ = looks.tick() => true,
+                changed = heard.changed() => match changed {
+                    Ok(()) => false,
+                    Err(_) => return,
+                },
+                () = shared.knowledge.stopping() => return,
+            };
+            let now = heard.borrow_and_update().files;
+            let was_heard = std::mem::replace(&mut known, now) != now;
+            for (copy, seen) in shared.copies.iter().zip(&mut seen) {
+                seen.due |= was_heard || look.is_multiple_of(COMPARE);
+                let stamp = Stamp::of(Some(&copy.path));
+                let steady = is_look && stamp == seen.last;
+                if is_look {
+                    seen.last = stamp;
+                }
+                if !seen.due && stamp == seen.exchanged {
+                    continue;
+                }
+                // Another process of this machine may be at it; the next look is soon.
+                let Ok(Some(_held)) = shared.place.hold() else { continue };
+                let outcome = exchange(&files, &shared.place, copy, steady).await;
+                let path = copy.path.display();
+                match &outcome {
+                    Ok(Outcome::Brought) => {
+                        tracing::info!(%path, "was changed on another instance, and is the same here now");
+                        brought(copy.kind);
+                    }
+                    Ok(Outcome::Sent) => tracing::info!(%path, "was changed here, and other instances follow"),
+                    Ok(Outcome::Same | Outcome::Waits) => {}
+                    Err(Trouble::Store(error)) => tracing::debug!(%path, %error, "cannot be compared with others"),
+                    Err(Trouble::File(why)) if seen.told.as_ref() != Some(why) => {
+                        tracing::warn!(%path, "is not shared: {why}");
+                        seen.told = Some(why.clone());
+                    }
+                    Err(Trouble::File(_)) => {}
+                }
+                match outcome {
+                    Ok(Outcome::Waits) | Err(Trouble::Store(_)) => {}
+                    done => {
+                        (seen.due, seen.exchanged) = (false, stamp);
+                        if done.is_ok() {
+                            seen.told = None;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

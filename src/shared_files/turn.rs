@@ -1,0 +1,57 @@
+//! The turn of somebody who changes a shared file: others see the change, or it is not made.
+
+use std::sync::Arc;
+
+use super::agreed::{Held, Place};
+use super::copy::{Copy, Kind};
+use super::exchange::{agree, exchange};
+use super::{SharedFiles, hold};
+use crate::knowledge::store::postgres::Files;
+
+/// The copy here says what all say, and nobody else on this machine changes it meanwhile.
+#[derive(Debug)]
+pub struct Turn {
+    files: Files,
+    place: Arc<Place>,
+    copy: Copy,
+    /// The number of what all say.
+    known: i64,
+    _held: Held,
+}
+
+impl SharedFiles {
+    /// Waits for the turn to change a file, and brings what others have made of it. Says why there is none: most often the
+    /// database is away.
+    pub async fn turn(&self, kind: Kind) -> Result<Turn, String> {
+        let shared = &*self.0;
+        let copy = shared.copies.iter().find(|copy| copy.kind == kind).ok_or("the settings name no such file")?;
+        let Some(store) = shared.knowledge.shared_store() else {
+            return Err(match shared.knowledge.failure() {
+                Some(error) => error.to_string(),
+                None => "the database is not open yet; try again in a moment".to_owned(),
+            });
+        };
+        let files = store.files();
+        let held = hold(&shared.place).await?;
+        exchange(&files, &shared.place, copy, true).await.map_err(|trouble| trouble.to_string())?;
+        let newest = files.newest(kind.name()).await.map_err(|error| error.to_string())?;
+        let known = newest.map_or(0, |newest| newest.number);
+        Ok(Turn { files, place: shared.place.clone(), copy: copy.clone(), known, _held: held })
+    }
+}
+
+impl Turn {
+    /// Has all others get this text. Says whether nobody was quicker.
+    pub async fn send(&self, text: &str) -> Result<bool, String> {
+        let written = self.files.write(self.copy.kind.name(), self.known, text).await;
+        written.map(|number| number.is_some()).map_err(|error| error.to_string())
+    }
+
+    /// Notes that the copy here says the same by now.
+    pub async fn end(self, text: String) {
+        // What is not noted is found out with the next look.
+        if let Err(error) = agree(&self.files, &self.place, &self.copy, text).await {
+            tracing::debug!(%error, "what was agreed on cannot be noted");
+        }
+    }
+}
