@@ -68,6 +68,8 @@ mod resources;
 mod restart;
 #[path = "knowledge/search.rs"]
 mod search;
+#[path = "knowledge/shared_files.rs"]
+mod shared_files;
 #[path = "knowledge/sharing.rs"]
 mod sharing;
 #[path = "knowledge/show.rs"]

@@ -89,6 +89,11 @@ impl Corbie {
         Corbie::beginning(setup, storage.database.clone())
     }
 
+    /// With a database that others use, and nothing else of theirs. The setup names it already.
+    pub(crate) fn on(database: &Arc<Database>, setup: Setup) -> Corbie {
+        Corbie::beginning(setup, Some(database.clone()))
+    }
+
     fn beginning(setup: Setup, database: Option<Arc<Database>>) -> Corbie {
         let mut running = in_database(setup, database.as_deref()).start();
         let client = running.client();

@@ -1,0 +1,243 @@
+//! Files that instances on one database share, each machine with its own copy.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::database::Database;
+use crate::fixture::{Corbie, in_database, said, shown};
+use crate::process::{self, Setup, skip, wait_for};
+
+/// What one machine has: a storage, a taxonomy and tokens of its own.
+struct Machine {
+    folder: TempDir,
+    database: Arc<Database>,
+}
+
+const BILLS: &str = "categories:\n  - name: bills\n    description: Money\n    words: [invoice]\n";
+const BIRDS: &str = "categories:\n  - name: birds\n    description: Feathers\n    words: [raven]\n";
+const BOATS: &str = "categories:\n  - name: boats\n    description: Sails\n    words: [mast]\n";
+
+/// A database, if tests use one: files are shared through nothing else.
+fn database() -> Option<Arc<Database>> {
+    let database = Database::if_wanted().map(Arc::new);
+    if database.is_none() {
+        skip("instances share files on PostgreSQL only");
+    }
+    database
+}
+
+impl Machine {
+    fn new(database: &Arc<Database>, taxonomy: &str) -> Machine {
+        let machine = Machine { folder: tempfile::tempdir().unwrap(), database: database.clone() };
+        std::fs::write(machine.taxonomy(), taxonomy).unwrap();
+        machine
+    }
+
+    fn taxonomy(&self) -> PathBuf {
+        self.folder.path().join("taxonomy.yaml")
+    }
+
+    fn tokens(&self) -> PathBuf {
+        self.folder.path().join("tokens.json")
+    }
+
+    fn says(&self) -> String {
+        std::fs::read_to_string(self.taxonomy()).unwrap()
+    }
+
+    /// Whether what it said is kept beside.
+    fn keeps(&self, text: &str) -> bool {
+        let path = |number| self.folder.path().join(format!("taxonomy.yaml.bak-{number}"));
+        (1..9).any(|number| std::fs::read_to_string(path(number)).is_ok_and(|kept| kept == text))
+    }
+
+    fn setup(&self, arguments: &str) -> Setup {
+        let within = |path: &Path| shown(path);
+        let setup = process::corbie(arguments)
+            .variable("CORBIE_KNOWLEDGE__STORAGE_PATH", within(&self.folder.path().join("storage")))
+            .variable("CORBIE_CLASSIFICATION__TAXONOMY", within(&self.taxonomy()))
+            .variable("CORBIE_SERVER__TOKENS_FILE", within(&self.tokens()));
+        in_database(setup, Some(&self.database))
+    }
+
+    fn start(&self) -> Corbie {
+        Corbie::on(&self.database, self.setup("serve --stdio --port 0"))
+    }
+
+    /// One that asks its callers for a token. The operator's own keeps it from refusing to start.
+    fn start_guarded(&self) -> Corbie {
+        let setup = self.setup("serve --stdio --port 0").variable("CORBIE_SERVER__AUTH", "bearer");
+        Corbie::on(&self.database, setup.variable("MCP_API_KEY", "the-operators-own-secret-token"))
+    }
+
+    #[track_caller]
+    fn command(&self, arguments: &str) -> String {
+        let ended = self.setup(arguments).run("");
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        ended.out
+    }
+}
+
+fn has_tables(database: &Database) -> bool {
+    database.ask("SELECT to_regclass('corbie.files') IS NOT NULL") == ["t"]
+}
+
+/// Whether all have the taxonomy from the database.
+fn is_shared(database: &Database) -> Option<()> {
+    let shared = has_tables(database) && database.ask("SELECT count(*) FROM corbie.files") == ["1"];
+    shared.then_some(())
+}
+
+/// The names of the categories in use.
+fn categories(corbie: &mut Corbie) -> Vec<String> {
+    let listed = said(&corbie.result("list_categories", &json!({})));
+    listed["categories"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
+fn version(corbie: &mut Corbie) -> Value {
+    said(&corbie.result("get_taxonomy", &json!({})))["version"].clone()
+}
+
+fn save(corbie: &mut Corbie, text: &str, version: &Value) -> Value {
+    said(&corbie.result("save_taxonomy", &json!({ "text": text, "version": version })))
+}
+
+fn has(corbie: &mut Corbie, category: &str) -> Option<()> {
+    categories(corbie).iter().any(|name| name == category).then_some(())
+}
+
+#[test]
+fn a13_a_taxonomy_that_is_saved_on_one_instance_is_used_by_all() {
+    let Some(database) = database() else { return };
+    let (here, there) = (Machine::new(&database, BILLS), Machine::new(&database, BILLS));
+    let (mut one, mut other) = (here.start(), there.start());
+    let old = version(&mut one);
+    wait_for("both to agree", || is_shared(&database));
+    let saved = wait_for("the database to be open", || {
+        let saved = save(&mut one, BIRDS, &old);
+        (saved["reason"] != "away").then_some(saved)
+    });
+    assert_eq!(saved["saved"], true, "{saved}");
+    assert!(has(&mut one, "birds").is_some());
+    wait_for("the other to use it", || has(&mut other, "birds"));
+    assert_eq!(there.says(), BIRDS);
+    // Whoever read what it said before would undo what others did.
+    let refused = save(&mut other, BOATS, &old);
+    assert_eq!((&refused["saved"], &refused["reason"]), (&json!(false), &json!("changed")), "{refused}");
+    let now = version(&mut other);
+    assert_eq!(now, saved["version"]);
+    assert_eq!(save(&mut other, BOATS, &now)["saved"], true);
+    wait_for("the first to use that", || has(&mut one, "boats"));
+    assert!(there.keeps(BIRDS), "what was there before is kept where it was saved");
+    assert_eq!(database.ask("SELECT max(version) FROM corbie.files WHERE name = 'taxonomy'"), ["3"]);
+}
+
+#[test]
+fn a13_of_two_who_save_at_once_one_is_told_to_look_again() {
+    let Some(database) = database() else { return };
+    let machines: Vec<_> = (0..3).map(|_| Machine::new(&database, BILLS)).collect();
+    let mut running: Vec<_> = machines.iter().map(Machine::start).collect();
+    let version = version(&mut running[0]);
+    wait_for("all to be there", || running.iter_mut().all(|one| one.status()["success"] == true).then_some(()));
+    wait_for("all to agree", || is_shared(&database));
+    let saved: Vec<Value> = std::thread::scope(|scope| {
+        let saving: Vec<_> = running
+            .iter_mut()
+            .enumerate()
+            .map(|(number, one)| {
+                let (text, version) = (BIRDS.replace("birds", &format!("birds{number}")), &version);
+                scope.spawn(move || save(one, &text, version))
+            })
+            .collect();
+        saving.into_iter().map(|saving| saving.join().unwrap()).collect()
+    });
+    let won: Vec<usize> = (0..3).filter(|number| saved[*number]["saved"] == true).collect();
+    assert_eq!(won.len(), 1, "{saved:?}");
+    assert!(saved.iter().all(|told| told["saved"] == true || told["reason"] == "changed"), "{saved:?}");
+    let winner = format!("birds{}", won[0]);
+    for one in &mut running {
+        wait_for("all to use what was saved", || has(one, &winner));
+    }
+}
+
+#[test]
+fn a13_a_taxonomy_that_is_edited_by_hand_reaches_the_others_unless_it_has_mistakes() {
+    let Some(database) = database() else { return };
+    let (here, there) = (Machine::new(&database, BILLS), Machine::new(&database, BILLS));
+    let (mut one, mut other) = (here.start(), there.start());
+    std::fs::write(here.taxonomy(), BIRDS).unwrap();
+    for corbie in [&mut one, &mut other] {
+        wait_for("both to use it", || has(corbie, "birds"));
+    }
+    std::fs::write(here.taxonomy(), "categories: 7\n").unwrap();
+    one.running.logged("is not shared");
+    assert_eq!(there.says(), BIRDS);
+    assert!(has(&mut one, "birds").is_some() && has(&mut other, "birds").is_some(), "what was right stays in use");
+    std::fs::write(here.taxonomy(), BOATS).unwrap();
+    wait_for("the other to use what was mended", || has(&mut other, "boats"));
+}
+
+#[test]
+fn a13_who_comes_later_uses_what_all_use_and_keeps_its_own_beside() {
+    let Some(database) = database() else { return };
+    let (here, there) = (Machine::new(&database, BIRDS), Machine::new(&database, BOATS));
+    let mut one = here.start();
+    wait_for("the first to share it", || is_shared(&database));
+    let mut other = there.start();
+    wait_for("the second to use it", || has(&mut other, "birds"));
+    assert!(there.keeps(BOATS));
+    // What was changed while an instance was not there is brought when it is back.
+    drop(other);
+    let saved = version(&mut one);
+    assert_eq!(save(&mut one, BILLS, &saved)["saved"], true);
+    let mut other = there.start();
+    wait_for("it to use what was changed meanwhile", || has(&mut other, "bills"));
+    assert!(!there.keeps(BIRDS), "nobody had changed it there");
+}
+
+#[test]
+fn a13_a_token_counts_on_all_instances_until_it_is_revoked_on_one() {
+    let Some(database) = database() else { return };
+    let (here, there) = (Machine::new(&database, BILLS), Machine::new(&database, BILLS));
+    let (one, other) = (here.start_guarded(), there.start_guarded());
+    let lets_in = |corbie: &Corbie, token: &str| {
+        let known = format!("Bearer {token}");
+        let reply = corbie.client.call(
+            "POST",
+            "/mcp/tools/list",
+            &[("Authorization", &known), ("Content-Type", "application/json")],
+            "{}",
+        );
+        match reply.status {
+            200 => true,
+            401 => false,
+            _ => panic!("{reply:?}"),
+        }
+    };
+    wait_for("the tables", || (database.ask("SELECT to_regclass('corbie.files') IS NOT NULL") == ["t"]).then_some(()));
+    let laptop = here.command("tokens create laptop").trim().to_owned();
+    for corbie in [&one, &other] {
+        wait_for("all to know it", || lets_in(corbie, &laptop).then_some(()));
+    }
+    let phone = there.command("tokens create phone").trim().to_owned();
+    assert!(here.command("tokens list --json").contains("phone"), "who lists them asks the others");
+    there.command("tokens revoke laptop");
+    for corbie in [&one, &other] {
+        wait_for("all to have forgotten it", || (!lets_in(corbie, &laptop)).then_some(()));
+        wait_for("all to know the second", || lets_in(corbie, &phone).then_some(()));
+    }
+    // A name is taken wherever it was.
+    let taken = here.setup("tokens create phone").run("");
+    assert!(taken.code == Some(1) && taken.err.contains("is there already"), "{}", taken.err);
+    // With the database out of reach it counts here, and the server tells the others.
+    let alone = here.setup("tokens create tablet");
+    let alone = alone.variable("CORBIE_KNOWLEDGE__STORE", "postgres://nobody@127.0.0.1:9/none").run("");
+    assert!(alone.code == Some(0) && alone.err.contains("other instances cannot be asked"), "{}", alone.err);
+    let tablet = alone.out.trim().to_owned();
+    for corbie in [&one, &other] {
+        wait_for("all to know the third", || lets_in(corbie, &tablet).then_some(()));
+    }
+}
