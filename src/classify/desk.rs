@@ -121,7 +121,7 @@ impl Desk {
         let written = tokio::spawn(async move {
             let _saving = desk.0.saving.lock().await;
             match &desk.0.around.shared {
-                Some(shared) => for_all(shared, file, text, expected).await,
+                Some(shared) => for_all(shared, desk.classification(), file, text, expected).await,
                 None => aside(move || kept::replace(&file, &text, expected.as_deref())).await,
             }
         });
@@ -139,6 +139,7 @@ impl Desk {
 /// Writes a text for all instances, and then into the file here: whoever is told that it was saved finds it everywhere.
 async fn for_all(
     shared: &SharedFiles,
+    classification: &Classification,
     file: PathBuf,
     text: String,
     expected: Option<String>,
@@ -146,9 +147,8 @@ async fn for_all(
     let turn = shared.turn(Kind::Taxonomy).await.map_err(NotReplaced::Away)?;
     let (looked_at, version) = (file.clone(), expected.clone());
     aside(move || kept::check(&looked_at, version.as_deref())).await?;
-    if !turn.send(&text).await.map_err(NotReplaced::Away)? {
-        return Err(NotReplaced::Changed);
-    }
+    let places = turn.send(&text).await.map_err(NotReplaced::Away)?.ok_or(NotReplaced::Changed)?;
+    classification.keep_places(places);
     let written = text.clone();
     let replaced = aside(move || kept::replace(&file, &written, expected.as_deref())).await?;
     turn.end(text).await;

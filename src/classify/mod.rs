@@ -59,6 +59,8 @@ struct Shared {
     /// Why the file as it is now was refused.
     refused: Mutex<Option<String>>,
     metrics: Metrics,
+    /// The names of categories in the order of their numbers, where other instances share them.
+    places: Mutex<Option<Arc<[String]>>>,
     /// Somebody knows that the file has changed.
     again: Notify,
 }
@@ -101,8 +103,8 @@ impl Classification {
         let published = ArcSwap::from_pointee(Published::new(taxonomy, settings.cache_entries));
         let (reloading, metrics) = (tokio::sync::Mutex::new(stamp), Metrics::default());
         let refused = Mutex::default();
-        let again = Notify::new();
-        Classification(Arc::new(Shared { settings, inference, published, reloading, refused, metrics, again }))
+        let (places, again) = (Mutex::default(), Notify::new());
+        Classification(Arc::new(Shared { settings, inference, published, reloading, refused, metrics, places, again }))
     }
 
     pub fn settings(&self) -> &config::Classification {

@@ -27,14 +27,24 @@ impl Classification {
         self.0.again.notify_one();
     }
 
+    /// Has categories get the numbers that other instances give them, with the next reading. Says whether that is new.
+    pub fn keep_places(&self, places: Vec<String>) -> bool {
+        let mut kept = locked(&self.0.places);
+        if places.is_empty() || kept.as_deref() == Some(&places[..]) {
+            return false;
+        }
+        *kept = Some(places.into());
+        true
+    }
+
     /// Reads the taxonomy again and publishes it. On a mistake, what was published stays.
     pub async fn reload(&self) -> Result<Arc<Published>, ConfigError> {
         let mut read_at = self.0.reloading.lock().await;
         *read_at = Stamp::of(self.0.settings.taxonomy.as_deref());
         let before = self.published();
-        let (settings, old) = (self.0.settings.clone(), before.clone());
+        let (settings, old, places) = (self.0.settings.clone(), before.clone(), locked(&self.0.places).clone());
         // Reading a large file and compiling its rules take their time.
-        let read = tokio::task::spawn_blocking(move || read(&settings, &old)).await;
+        let read = tokio::task::spawn_blocking(move || read(&settings, &old, places.as_deref())).await;
         let read = read.unwrap_or_else(|_| Err(Taxonomy::unreadable()));
         *locked(&self.0.refused) = read.as_ref().err().map(summary);
         let next = match read.inspect_err(|_| self.0.metrics.reloaded("refused"))? {
@@ -53,11 +63,16 @@ impl Classification {
 }
 
 /// The new version; none where it is the same as the old one, and that works.
-fn read(settings: &config::Classification, before: &Published) -> Result<Option<Published>, ConfigError> {
+fn read(
+    settings: &config::Classification,
+    before: &Published,
+    places: Option<&[String]>,
+) -> Result<Option<Published>, ConfigError> {
     let taxonomy = Taxonomy::open(settings.taxonomy.as_deref())?;
-    let taxonomy = match settings.stable_indices {
-        true => taxonomy.keeping_places_of(&before.taxonomy)?,
-        false => taxonomy,
+    let taxonomy = match (settings.stable_indices, places) {
+        (true, Some(places)) => taxonomy.in_places(places)?,
+        (true, None) => taxonomy.keeping_places_of(&before.taxonomy)?,
+        (false, _) => taxonomy,
     };
     let same = taxonomy == before.taxonomy && before.impairment().is_none();
     Ok((!same).then(|| Published::new(taxonomy, settings.cache_entries)))

@@ -102,9 +102,14 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         let (classification, settings) = (classification.clone(), settings.clone());
         keeping.push(keep("shared files", move || {
             let (classification, settings) = (classification.clone(), settings.clone());
-            shared.clone().follow(move |kind| match kind {
-                Kind::Taxonomy => classification.look_again(),
-                Kind::Tokens => settings.look_again(),
+            shared.clone().follow(move |change| match change.kind {
+                Kind::Taxonomy => {
+                    if classification.keep_places(change.places) || change.brought {
+                        classification.look_again();
+                    }
+                }
+                Kind::Tokens if change.brought => settings.look_again(),
+                Kind::Tokens => {}
             })
         }));
     }

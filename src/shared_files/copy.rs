@@ -65,6 +65,15 @@ impl Copy {
         }
     }
 
+    /// The names of the categories, where it has any.
+    pub(super) fn names(&self, text: &str) -> Vec<String> {
+        match self.kind {
+            Kind::Taxonomy => Taxonomy::parse_for(text, &self.path)
+                .map_or_else(|_| Vec::new(), |taxonomy| taxonomy.names().map(str::to_owned).collect()),
+            Kind::Tokens => Vec::new(),
+        }
+    }
+
     /// Why it is not to be shared: a file that cannot be written is given out by somebody else.
     pub(super) fn check_writable(&self) -> Result<(), String> {
         match self.path.exists() {

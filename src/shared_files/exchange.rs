@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::agreed::{Agreed, Place};
 use super::copy::Copy;
+use super::places;
 use super::step::{self, Step};
 use crate::knowledge::store;
-use crate::knowledge::store::postgres::Files;
+use crate::knowledge::store::postgres::{Files, Version};
 
 /// What an exchange came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,56 +35,87 @@ pub(super) enum Trouble {
 /// How often others may be quicker before it is left to the next time.
 const MOST_ROUNDS: usize = 8;
 
+/// What an exchange came to, and the places of categories that count now.
+#[derive(Debug)]
+pub(super) struct Exchanged {
+    pub(super) outcome: Outcome,
+    pub(super) places: Vec<String>,
+}
+
 /// Brings both sides to say the same. Whoever calls holds the place.
 ///
 /// What was changed here is sent only if it is `steady`: an editor may not be done with it.
-pub(super) async fn exchange(files: &Files, place: &Arc<Place>, copy: &Copy, steady: bool) -> Result<Outcome, Trouble> {
+pub(super) async fn exchange(
+    files: &Files,
+    place: &Arc<Place>,
+    copy: &Copy,
+    steady: bool,
+) -> Result<Exchanged, Trouble> {
     for _ in 0..MOST_ROUNDS {
         let newest = files.newest(copy.kind.name()).await?;
-        let (known, theirs) = newest.map_or((0, None), |newest| (newest.number, Some(newest.content)));
         let (ours, base) = look(files, place, copy).await?;
         let base = base.map(|agreed| agreed.content);
+        let theirs = newest.as_ref().map(|newest| newest.content.clone());
         let step = step::next(base.as_deref(), ours.as_deref(), theirs.as_deref());
+        let places = newest.as_ref().map(|newest| newest.places.clone()).unwrap_or_default();
+        let exchanged = |outcome| Ok(Exchanged { outcome, places: places.clone() });
         match (step, ours, theirs) {
             (Step::Agree, Some(ours), _) => {
                 agree(files, place, copy, ours).await?;
-                return Ok(Outcome::Same);
+                return exchanged(Outcome::Same);
             }
             (Step::Send, Some(ours), _) => {
                 if !steady {
-                    return Ok(Outcome::Waits);
+                    return exchanged(Outcome::Waits);
                 }
                 check(copy, ours.clone()).await?;
-                if files.write(copy.kind.name(), known, &ours).await?.is_some() {
+                if let Some(places) = send(files, copy, newest.as_ref(), &ours).await? {
                     agree(files, place, copy, ours).await?;
-                    return Ok(Outcome::Sent);
+                    return Ok(Exchanged { outcome: Outcome::Sent, places });
                 }
             }
-            (Step::Meet, Some(ours), Some(theirs)) => {
-                let outcome = match copy.merged(base.as_deref(), &ours, &theirs) {
-                    Some(merged) => {
-                        let sent = files.write(copy.kind.name(), known, &merged).await?.is_some();
-                        sent && bring(files, place, copy, Some(ours), merged, false).await?
+            (Step::Meet, Some(ours), Some(theirs)) => match copy.merged(base.as_deref(), &ours, &theirs) {
+                Some(merged) => {
+                    if let Some(places) = send(files, copy, newest.as_ref(), &merged).await?
+                        && bring(files, place, copy, Some(ours), merged, false).await?
+                    {
+                        return Ok(Exchanged { outcome: Outcome::Brought, places });
                     }
-                    None => {
-                        let path = copy.path.display();
-                        tracing::warn!(%path, "says something else than other instances do; theirs counts, and this is kept beside it");
-                        bring(files, place, copy, Some(ours), theirs, true).await?
-                    }
-                };
-                if outcome {
-                    return Ok(Outcome::Brought);
                 }
-            }
+                None => {
+                    let path = copy.path.display();
+                    tracing::warn!(%path, "says something else than other instances do; theirs counts, and this is kept beside it");
+                    if bring(files, place, copy, Some(ours), theirs, true).await? {
+                        return exchanged(Outcome::Brought);
+                    }
+                }
+            },
             (Step::Bring, ours, Some(theirs)) => {
                 if bring(files, place, copy, ours, theirs, false).await? {
-                    return Ok(Outcome::Brought);
+                    return exchanged(Outcome::Brought);
                 }
             }
-            _ => return Ok(Outcome::Same),
+            _ => return exchanged(Outcome::Same),
         }
     }
-    Ok(Outcome::Waits)
+    Ok(Exchanged { outcome: Outcome::Waits, places: Vec::new() })
+}
+
+/// Has all others get a text after the newest that is known. Gives the places that count from then on; none where somebody
+/// was quicker.
+pub(super) async fn send(
+    files: &Files,
+    copy: &Copy,
+    newest: Option<&Version>,
+    text: &str,
+) -> Result<Option<Vec<String>>, Trouble> {
+    let (reading, content) = (copy.clone(), text.to_owned());
+    let names = aside(move || Ok(reading.names(&content))).await?;
+    let before = newest.map_or(&[][..], |newest| &newest.places);
+    let number = newest.map_or(0, |newest| newest.number) + 1;
+    let version = Version { number, content: text.to_owned(), places: places::after(before, &names) };
+    let sent = files.write(copy.kind.name(), &version).await?;
+    Ok(sent.then_some(version.places))
 }
 
 /// What is here, and what was agreed on.

@@ -2,12 +2,22 @@
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::exchange::{Outcome, Trouble, exchange};
+use super::exchange::{Exchanged, Outcome, Trouble, exchange};
 use super::{Kind, SharedFiles};
 use crate::changes::{EVERY, Stamp};
 
 /// Every so many looks all is compared, whatever was heard and seen.
 const COMPARE: u64 = 60;
+
+/// What an exchange has changed here.
+#[derive(Debug)]
+pub struct Change {
+    pub kind: Kind,
+    /// The file says something else now.
+    pub brought: bool,
+    /// Of a taxonomy, the names of its categories in the order of their numbers; none where there are none to keep.
+    pub places: Vec<String>,
+}
 
 /// What is known of one copy.
 #[derive(Debug, Default)]
@@ -23,8 +33,9 @@ struct Seen {
 }
 
 impl SharedFiles {
-    /// Goes on until the program stops. `brought` is told of each file that has come from others.
-    pub async fn follow(self, brought: impl Fn(Kind)) {
+    /// Goes on until the program stops. `changed` is told of each file that has come from others, and with every exchange of
+    /// the places that count.
+    pub async fn follow(self, changed: impl Fn(Change)) {
         let shared = &*self.0;
         if shared.knowledge.when_open().await.is_none() {
             return;
@@ -58,12 +69,15 @@ impl SharedFiles {
                 }
                 // Another process of this machine may be at it; the next look is soon.
                 let Ok(Some(_held)) = shared.place.hold() else { continue };
-                let outcome = exchange(&files, &shared.place, copy, steady).await;
+                let exchanged = exchange(&files, &shared.place, copy, steady).await;
+                let outcome = exchanged.map(|Exchanged { outcome, places }| {
+                    changed(Change { kind: copy.kind, brought: outcome == Outcome::Brought, places });
+                    outcome
+                });
                 let path = copy.path.display();
                 match &outcome {
                     Ok(Outcome::Brought) => {
                         tracing::info!(%path, "was changed on another instance, and is the same here now");
-                        brought(copy.kind);
                     }
                     Ok(Outcome::Sent) => tracing::info!(%path, "was changed here, and other instances follow"),
                     Ok(Outcome::Same | Outcome::Waits) => {}

@@ -11,6 +11,7 @@ mod agreed;
 mod copy;
 mod exchange;
 mod follow;
+mod places;
 mod step;
 mod turn;
 
@@ -23,6 +24,7 @@ use copy::Copy;
 use exchange::exchange;
 
 pub use copy::Kind;
+pub use follow::Change;
 pub use turn::Turn;
 
 use crate::config::Config;

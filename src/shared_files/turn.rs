@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::agreed::{Held, Place};
 use super::copy::{Copy, Kind};
-use super::exchange::{agree, exchange};
+use super::exchange::{agree, exchange, send};
 use super::{SharedFiles, hold};
-use crate::knowledge::store::postgres::Files;
+use crate::knowledge::store::postgres::{Files, Version};
 
 /// The copy here says what all say, and nobody else on this machine changes it meanwhile.
 #[derive(Debug)]
@@ -14,8 +14,8 @@ pub struct Turn {
     files: Files,
     place: Arc<Place>,
     copy: Copy,
-    /// The number of what all say.
-    known: i64,
+    /// What all say.
+    newest: Option<Version>,
     _held: Held,
 }
 
@@ -35,16 +35,15 @@ impl SharedFiles {
         let held = hold(&shared.place).await?;
         exchange(&files, &shared.place, copy, true).await.map_err(|trouble| trouble.to_string())?;
         let newest = files.newest(kind.name()).await.map_err(|error| error.to_string())?;
-        let known = newest.map_or(0, |newest| newest.number);
-        Ok(Turn { files, place: shared.place.clone(), copy: copy.clone(), known, _held: held })
+        Ok(Turn { files, place: shared.place.clone(), copy: copy.clone(), newest, _held: held })
     }
 }
 
 impl Turn {
-    /// Has all others get this text. Says whether nobody was quicker.
-    pub async fn send(&self, text: &str) -> Result<bool, String> {
-        let written = self.files.write(self.copy.kind.name(), self.known, text).await;
-        written.map(|number| number.is_some()).map_err(|error| error.to_string())
+    /// Has all others get this text. Gives the places of its categories; none where somebody was quicker.
+    pub async fn send(&self, text: &str) -> Result<Option<Vec<String>>, String> {
+        let sent = send(&self.files, &self.copy, self.newest.as_ref(), text).await;
+        sent.map_err(|trouble| trouble.to_string())
     }
 
     /// Notes that the copy here says the same by now.

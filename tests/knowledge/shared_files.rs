@@ -199,6 +199,27 @@ fn a13_who_comes_later_uses_what_all_use_and_keeps_its_own_beside() {
 }
 
 #[test]
+fn a13_c55_a_category_has_the_same_number_on_an_instance_that_never_knew_those_before_it() {
+    let Some(database) = database() else { return };
+    let both = format!("{BIRDS}{}", BOATS.trim_start_matches("categories:\n"));
+    let (here, there) = (Machine::new(&database, &both), Machine::new(&database, BOATS));
+    let mut one = here.start();
+    wait_for("the first to share it", || is_shared(&database));
+    let old = version(&mut one);
+    assert_eq!(save(&mut one, BOATS, &old)["saved"], true);
+    let mut other = there.start();
+    for corbie in [&mut one, &mut other] {
+        wait_for("boats to be the second", || (categories(corbie) == ["birds", "boats"]).then_some(()));
+    }
+    let [one, other] = [one, other].map(|mut corbie| {
+        let classified = said(&corbie.result("classify_text", &json!({ "text": "the mast of a boat" })));
+        (classified["class"].clone(), said(&corbie.result("list_categories", &json!({}))))
+    });
+    assert_eq!(one, other);
+    assert_eq!(one.0, 1);
+}
+
+#[test]
 fn a13_a_token_counts_on_all_instances_until_it_is_revoked_on_one() {
     let Some(database) = database() else { return };
     let (here, there) = (Machine::new(&database, BILLS), Machine::new(&database, BILLS));

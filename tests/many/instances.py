@@ -15,8 +15,11 @@ SETTINGS = """\
 server: {{ listen: ['127.0.0.1:{port}'], tool_timeout_seconds: 60, shutdown_grace_seconds: 5 }}
 trust: {{ all: trusted }}
 knowledge: {{ storage_path: {home}/store, chunk_size: 64, chunk_overlap: 8 }}
+classification: {{ taxonomy: {home}/taxonomy.yaml }}
 providers: {{ detect_ports: [] }}
 """
+# What every machine begins with; from then on what was saved counts.
+TAXONOMY = "categories:\n  - name: general\n    description: Whatever fits nowhere else\n"
 STARTS_WITHIN = 30
 # What is no fault of a client, of the database or of a signal.
 FAULTS = ("panicked", "a fault of corbie itself")
@@ -37,6 +40,7 @@ class Instance:
         self.is_frozen = False
         self.home.mkdir(parents=True)
         (self.home / "settings.yaml").write_text(SETTINGS.format(port=self.address[1], home=self.home))
+        (self.home / "taxonomy.yaml").write_text(TAXONOMY)
         self.environment = {
             "PATH": os.environ["PATH"], "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home), "NO_COLOR": "1",
             "CORBIE_KNOWLEDGE__STORE": store,

@@ -1,4 +1,4 @@
-"""Calls of tools over the faces that need no session: MCP of 2026-07-28, an older MCP, and the REST style."""
+"""Calls of tools over MCP of 2026-07-28, over an older MCP without and with a session, and in the REST style."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from broken import Broken
 
 MODERN = "2026-07-28"
 LEGACY = "2025-06-18"
-FACES = ["modern", "modern", "modern", "legacy", "rest"]
+FACES = ["modern", "modern", "modern", "legacy", "session", "rest"]
 META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientInfo": {"name": "many", "version": "1"},
@@ -44,13 +44,47 @@ class Caller:
         self.address = address
         self.counts = Counter() if counts is None else counts
         self.patience = patience
+        # The id of a session of the older MCP, once there is one.
+        self.session: str | None = None
 
     async def call(self, tool: str, arguments: dict, face: str = "modern", patience: float | None = None) -> Outcome:
+        if face == "session":
+            return self._count(await self._in_session(tool, arguments, patience), face)
         if face == "rest":
             path, headers, body = "/mcp/tools/call", {}, {"name": tool, "arguments": arguments}
         else:
             path, headers, body = "/mcp", *_message(face, "tools/call", {"name": tool, "arguments": arguments}, tool)
         return self._count(await self._post(path, headers, body, patience), face)
+
+    async def begin_session(self) -> Outcome | None:
+        """Begins a session; gives what went wrong."""
+        client = {"name": "many", "version": "1"}
+        params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client}
+        headers, body = _message("legacy", "initialize", params)
+        reply = await self._exchange("/mcp", headers, body, None)
+        if isinstance(reply, Outcome):
+            return reply
+        self.session = reply.headers.get("mcp-session-id")
+        if self.session is None:
+            return _of_reply(reply)
+        initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        told = await self._exchange("/mcp", {**headers, "Mcp-Session-Id": self.session}, initialized, None)
+        return told if isinstance(told, Outcome) else None
+
+    async def _in_session(self, tool: str, arguments: dict, patience: float | None) -> Outcome:
+        """Goes on with the session, wherever the call leads; begins another where it is not known."""
+        if self.session is None and (failed := await self.begin_session()):
+            return failed if failed.kind != "said" else Outcome("lost", why="no session")
+        headers, body = _message("legacy", "tools/call", {"name": tool, "arguments": arguments})
+        reply = await self._exchange("/mcp", {**headers, "Mcp-Session-Id": self.session}, body, patience)
+        if isinstance(reply, Outcome):
+            return reply
+        if reply.status == 404:
+            # One that has just started knows none before it has reached the database.
+            self.session = None
+            self.counts["sessions not known"] += 1
+            return Outcome("refused", why="the session is not known")
+        return _of_reply(reply)
 
     async def cancel(self, task: str) -> Outcome:
         headers, body = _message("legacy", "tools/cancel", {"taskId": task})
@@ -67,12 +101,15 @@ class Caller:
         return await wire.exchange(self.address, "GET", path, {}, patience=self.patience)
 
     async def _post(self, path: str, headers: dict, body: dict, patience: float | None) -> Outcome:
+        reply = await self._exchange(path, headers, body, patience)
+        return reply if isinstance(reply, Outcome) else _of_reply(reply)
+
+    async def _exchange(self, path: str, headers: dict, body: dict, patience: float | None) -> wire.Reply | Outcome:
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
         try:
-            reply = await wire.exchange(self.address, "POST", path, headers, body, patience or self.patience)
+            return await wire.exchange(self.address, "POST", path, headers, body, patience or self.patience)
         except wire.LOST as error:
             return Outcome("lost", why="no answer in time" if isinstance(error, asyncio.TimeoutError) else "cut off")
-        return _of_reply(reply)
 
     def _count(self, outcome: Outcome, face: str) -> Outcome:
         self.counts["calls"] += 1
@@ -143,7 +180,7 @@ def _of_result(result: dict) -> Outcome:
             said = result
     error = said.get("error")
     code = error.get("type") if isinstance(error, dict) else error
-    if not code or "task_id" in said or code in ANSWERS:
+    if not code or "task_id" in said or "saved" in said or code in ANSWERS:
         return Outcome("said", said)
     if code in PASSING:
         return Outcome("lost", said, f"{code}: {said.get('message')}")

@@ -1,7 +1,4 @@
-"""Several instances behind a proxy, many clients, and faults: nothing is lost or doubled, and all say the same.
-
-Taxonomies are each instance's own and are left alone here.
-"""
+"""Several instances behind a proxy, many clients, and faults: nothing is lost or doubled, and all say the same."""
 
 import asyncio
 import random
@@ -9,6 +6,7 @@ import time
 from pathlib import Path
 
 import checks
+import editors
 import texts
 from broken import Broken
 from clients import Client
@@ -31,6 +29,8 @@ HEARD_WITHIN = 1
 QUIET = 4.5
 # How many paragraphs keep an instance busy until it is killed.
 LONG = 40
+# How many people change the taxonomy.
+EDITORS = 3
 # How many words are searched for in the end, at every instance.
 WORDS = 30
 # How much of the time that is given is for faults; the rest is for looking at what they did.
@@ -55,11 +55,17 @@ async def run(options, server: Server, folder: Path, report: Report) -> None:
             Client(number, Caller(proxy.address, report.counts), files, random.Random(f"{options.seed} {number}"))
             for number in range(options.clients)
         ]
-        await struck(options, clients, instances, server, chance, report)
+        changing = [
+            editors.Editor(number, Caller(proxy.address, report.counts), random.Random(f"{options.seed} e{number}"))
+            for number in range(EDITORS)
+        ]
+        await struck(options, clients + changing, instances, server, chance, report)
         # At once: whatever the faults have left behind is taken over in the same time.
         await taken_over(instances, server, files, chance, report)
         heard = Notices(instances)
         await at_rest(clients, instances, heard, files, chance, report)
+        await editors.same(changing, instances, report)
+        await sessions(instances, report)
         await heard.measure(report, 1 if options.seconds < SHORT else len(instances))
         await checks.health(instances)
     finally:
@@ -129,6 +135,20 @@ class Notices:
             each.stop()
         times = report.times["a notice at another instance"]
         report.phase(f"together: {len(times)} notices, the last {max(times) * 1000:.0f} ms after the call began")
+
+
+async def sessions(instances, report) -> None:
+    """A session of an older revision that was begun with one instance goes on with every other one."""
+    for begun in instances:
+        caller = begun.caller()
+        await caller.begin_session()
+        for each in instances:
+            moved = each.caller()
+            moved.session = caller.session
+            outcome = await moved.call("knowledge-tasks", {"active_only": True}, "session")
+            if outcome.kind != "said" or moved.session != caller.session:
+                raise Broken(f"a session of {begun.name} is not known to {each.name}: {outcome}")
+    report.phase(f"together: sessions of each of {len(instances)} instances go on with all")
 
 
 async def taken_over(instances, server, files, chance, report) -> None:

@@ -103,6 +103,13 @@ impl Taxonomy {
         ))
     }
 
+    /// The same categories with the numbers that everybody gives them. What is known of those that are gone is their names,
+    /// so that it is the same for all.
+    pub fn in_places(self, places: &[String]) -> Result<Taxonomy, ConfigError> {
+        let before = Taxonomy::of(places.iter().map(|name| (name.as_str(), Vec::new())))?;
+        self.keeping_places_of(&before)
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.categories.iter().map(|category| category.name.as_str())
     }

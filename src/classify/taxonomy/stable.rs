@@ -63,6 +63,15 @@ mod tests {
     }
 
     #[test]
+    fn places_that_are_given_count_whatever_was_before() {
+        let places = ["c", "gone", "a"].map(str::to_owned);
+        let arranged = taxonomy(&["a", "b", "c"]).in_places(&places).unwrap();
+        let found: Vec<(&str, bool)> =
+            arranged.categories.iter().map(|category| (category.name.as_str(), category.retired)).collect();
+        assert_eq!(found, [("c", false), ("gone", true), ("a", false), ("b", false)]);
+    }
+
+    #[test]
     fn what_remains_is_found_in_its_new_place() {
         let arranged = taxonomy(&["general", "a"]).keeping_places_of(&taxonomy(&["a", "general"])).unwrap();
         assert_eq!(arranged.remainder, Some(1));

@@ -26,6 +26,8 @@ pub struct Version {
     /// From 1, counting up.
     pub number: i64,
     pub content: String,
+    /// Of a taxonomy, the names of its categories in the order of their numbers; those that are gone, too.
+    pub places: Vec<String>,
 }
 
 impl Store {
@@ -56,38 +58,39 @@ impl Files {
 
     /// What a file says now; none where nobody has brought it yet.
     pub async fn newest(&self, name: &str) -> Result<Option<Version>, Error> {
-        let sql = "SELECT version, content FROM files WHERE name = $1 ORDER BY version DESC LIMIT 1";
+        let sql = "SELECT version, content, places FROM files WHERE name = $1 ORDER BY version DESC LIMIT 1";
         let row = Session::plain(&self.pool).await?.maybe(sql, &[&name]).await?;
         let Some(row) = row else { return Ok(None) };
         let content = String::from_utf8(rows::get(&row, 1)?).map_err(|_| Error::unreadable("file"))?;
-        Ok(Some(Version { number: rows::get(&row, 0)?, content }))
+        Ok(Some(Version { number: rows::get(&row, 0)?, content, places: rows::get(&row, 2)? }))
     }
 
-    /// Writes the version after `known`, and has everybody hear of it. Gives its number; none where somebody was quicker.
-    pub async fn write(&self, name: &str, known: i64, content: &str) -> Result<Option<i64>, Error> {
-        let written = self.try_to_write(name, known, content).await;
+    /// Writes a version, which comes after the newest that its writer knew, and has everybody hear of it. Says whether
+    /// nobody was quicker.
+    pub async fn write(&self, name: &str, version: &Version) -> Result<bool, Error> {
+        let written = self.try_to_write(name, version).await;
         let Err(Error::Away(_)) = written else { return written };
         // The connection may have been lost when it was written already.
         match self.newest(name).await? {
-            Some(newest) if newest.number == known + 1 && newest.content == content => Ok(Some(newest.number)),
+            Some(newest) if newest == *version => Ok(true),
             _ => written,
         }
     }
 
-    async fn try_to_write(&self, name: &str, known: i64, content: &str) -> Result<Option<i64>, Error> {
+    async fn try_to_write(&self, name: &str, version: &Version) -> Result<bool, Error> {
         let session = Session::writing(&self.pool).await?;
-        let sql = "INSERT INTO files (name, version, content, host) SELECT $1, $2::bigint + 1, $3, $4 \
-                   WHERE $2 = (SELECT coalesce(max(version), 0) FROM files WHERE name = $1) ON CONFLICT DO NOTHING";
+        let sql = "INSERT INTO files (name, version, content, places, host) SELECT $1, $2, $3, $4, $5 \
+                   WHERE $2 = 1 + (SELECT coalesce(max(version), 0) FROM files WHERE name = $1) ON CONFLICT DO NOTHING";
+        let Version { number, content, places } = version;
         let host = instance::host();
-        if session.execute(sql, &[&name, &known, &content.as_bytes(), &host]).await? == 0 {
+        if session.execute(sql, &[&name, number, &content.as_bytes(), places, &host]).await? == 0 {
             session.leave().await?;
-            return Ok(None);
+            return Ok(false);
         }
-        let number = known + 1;
         session.execute("DELETE FROM files WHERE name = $1 AND version <= $2", &[&name, &(number - KEPT)]).await?;
         // With the commit, unlike news of documents: a file is rarely written.
         session.execute("SELECT pg_notify($1, 'files')", &[&CHANNEL]).await?;
         session.commit().await?;
-        Ok(Some(number))
+        Ok(true)
     }
 }

@@ -5,6 +5,8 @@ CREATE TABLE files (
     name text NOT NULL,
     version bigint NOT NULL,
     content bytea NOT NULL,
+    -- Of a taxonomy: the names of its categories in the order of their numbers, those that are gone included.
+    places text[] NOT NULL,
     changed timestamptz NOT NULL DEFAULT now(),
     -- Which machine brought it, for people.
     host text NOT NULL,

@@ -1,0 +1,37 @@
+//! The numbers of categories, which must mean the same on every instance whichever changes it has lived through (C-55).
+
+/// The most places there may be, those of categories that are gone included.
+const MOST: usize = 1000;
+
+/// The places after a change: known names keep theirs, new ones come last, and nobody gets the place of one that is gone.
+/// Where that makes too many, those that are gone are forgotten.
+pub(super) fn after(before: &[String], names: &[String]) -> Vec<String> {
+    let mut places = before.to_vec();
+    places.extend(names.iter().filter(|name| !before.contains(name)).cloned());
+    if places.len() > MOST.max(names.len()) {
+        places.retain(|name| names.contains(name));
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn known_names_keep_their_places_and_those_that_are_gone_leave_theirs_to_nobody() {
+        assert_eq!(after(&[], &names("a b")), names("a b"));
+        assert_eq!(after(&names("a b c"), &names("c x a")), names("a b c x"));
+    }
+
+    #[test]
+    fn places_are_bounded() {
+        let many: Vec<String> = (0..MOST).map(|number| format!("old{number}")).collect();
+        let next = after(&many, &names("new old7 old3"));
+        assert_eq!(next, names("old3 old7 new"));
+    }
+}

@@ -1,0 +1,98 @@
+"""People who change the taxonomy that all instances share, each a line of its own: what was saved stays."""
+
+import asyncio
+import random
+import re
+import time
+
+from broken import Broken
+from instances import Instance
+from mcp import Caller
+from report import Report
+
+# The stated staleness: so soon all instances use what was saved.
+USED_WITHIN = 2
+# After faults an instance has to reach the database again first.
+SAME_WITHIN = 15
+
+
+class Editor:
+    def __init__(self, number: int, caller: Caller, chance: random.Random) -> None:
+        self.number = number
+        self.caller = caller
+        self.chance = chance
+        # The last that was acknowledged, and the last that was sent.
+        self.saved = 0
+        self.sent = 0
+
+    def _name(self, count: int) -> str:
+        return f"editor{self.number}-{count}"
+
+    async def go_on(self, until: float) -> None:
+        while time.monotonic() < until:
+            await self.change()
+            await asyncio.sleep(self.chance.uniform(0.1, 0.6))
+
+    async def change(self) -> None:
+        """Puts its next number in the place of its last."""
+        read = await self.caller.call("get_taxonomy", {})
+        if read.kind != "said":
+            return
+        lines = [line for line in read.said["text"].splitlines() if f"editor{self.number}-" not in line]
+        self.sent += 1
+        lines.append(f"  - {{name: {self._name(self.sent)}, description: Changed often, words: [word{self.number}]}}")
+        arguments = {"text": "\n".join(lines) + "\n", "version": read.said["version"]}
+        outcome = await self.caller.call("save_taxonomy", arguments)
+        if outcome.kind != "said":
+            return
+        if outcome.said["saved"]:
+            self.saved = self.sent
+            self.caller.counts["taxonomies saved"] += 1
+        elif outcome.said["reason"] not in ("changed", "away"):
+            raise Broken(f"a taxonomy that is right is not saved: {outcome.said}")
+        else:
+            self.caller.counts[f"taxonomies not saved: {outcome.said['reason']}"] += 1
+
+    def check(self, text: str) -> None:
+        """What was acknowledged is there, or what was sent after that."""
+        own = [int(number) for number in re.findall(rf"editor{self.number}-(\d+)", text)]
+        if len(own) > 1 or not self.saved <= max(own, default=0) <= self.sent:
+            raise Broken(f"editor {self.number} has saved {self.saved} and sent {self.sent}, and there is {own}")
+
+
+async def _used(instance: Instance) -> tuple[list[str], str]:
+    """The categories with their numbers, those that are gone included, and the text."""
+    listed = await instance.caller().must("list_categories", {})
+    return listed["categories"], (await instance.caller().must("get_taxonomy", {}))["text"]
+
+
+async def same(editors: list[Editor], instances: list[Instance], report: Report) -> None:
+    """All instances use the same taxonomy, with everything that was acknowledged."""
+    begun = time.monotonic()
+    while True:
+        used = [await _used(each) for each in instances]
+        if all(each == used[0] for each in used):
+            break
+        if time.monotonic() > begun + SAME_WITHIN:
+            raise Broken(f"instances use different categories: {used}")
+        await asyncio.sleep(0.1)
+    for editor in editors:
+        editor.check(used[0][1])
+    for number, instance in enumerate(instances):
+        await _measured(Editor(100 + number, instance.caller(), random.Random(number)), instances, report)
+    times = report.times["all instances use a taxonomy that was saved"]
+    saved = report.counts["taxonomies saved"]
+    report.phase(f"together: {saved} taxonomies saved, all use the last; one more is used after {max(times):.2f} s")
+
+
+async def _measured(editor: Editor, instances: list[Instance], report: Report) -> None:
+    await editor.change()
+    if editor.saved == 0:
+        raise Broken("a taxonomy cannot be saved, with nothing broken")
+    begun = time.monotonic()
+    for each in instances:
+        while editor._name(editor.saved) not in (await _used(each))[0]:
+            if time.monotonic() > begun + 5 * USED_WITHIN:
+                raise Broken(f"{each.name} does not use a taxonomy that was saved {5 * USED_WITHIN} s ago")
+            await asyncio.sleep(0.02)
+    report.took("all instances use a taxonomy that was saved", time.monotonic() - begun, USED_WITHIN)
