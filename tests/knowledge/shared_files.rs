@@ -48,6 +48,11 @@ impl Machine {
         std::fs::read_to_string(self.taxonomy()).unwrap()
     }
 
+    /// Whether it has found out what all use.
+    fn has_agreed(&self) -> bool {
+        self.folder.path().join("storage/shared/taxonomy.json").exists()
+    }
+
     /// Whether what it said is kept beside.
     fn keeps(&self, text: &str) -> bool {
         let path = |number| self.folder.path().join(format!("taxonomy.yaml.bak-{number}"));
@@ -168,6 +173,7 @@ fn a13_a_taxonomy_that_is_edited_by_hand_reaches_the_others_unless_it_has_mistak
     let Some(database) = database() else { return };
     let (here, there) = (Machine::new(&database, BILLS), Machine::new(&database, BILLS));
     let (mut one, mut other) = (here.start(), there.start());
+    wait_for("both to agree", || (here.has_agreed() && there.has_agreed()).then_some(()));
     std::fs::write(here.taxonomy(), BIRDS).unwrap();
     for corbie in [&mut one, &mut other] {
         wait_for("both to use it", || has(corbie, "birds"));
