@@ -35,11 +35,11 @@ pub(super) enum Trouble {
 /// How often others may be quicker before it is left to the next time.
 const MOST_ROUNDS: usize = 8;
 
-/// What an exchange came to, and the places of categories that count now.
+/// What an exchange came to, and what all say now; nothing where nobody has said anything.
 #[derive(Debug)]
 pub(super) struct Exchanged {
     pub(super) outcome: Outcome,
-    pub(super) places: Vec<String>,
+    pub(super) newest: Option<Version>,
 }
 
 /// Brings both sides to say the same. Whoever calls holds the place.
@@ -51,71 +51,67 @@ pub(super) async fn exchange(
     copy: &Copy,
     steady: bool,
 ) -> Result<Exchanged, Trouble> {
+    let mut newest = None;
     for _ in 0..MOST_ROUNDS {
-        let newest = files.newest(copy.kind.name()).await?;
+        newest = files.newest(copy.kind.name()).await?;
         let (ours, base) = look(files, place, copy).await?;
         let base = base.map(|agreed| agreed.content);
         let theirs = newest.as_ref().map(|newest| newest.content.clone());
         let step = step::next(base.as_deref(), ours.as_deref(), theirs.as_deref());
-        let places = newest.as_ref().map(|newest| newest.places.clone()).unwrap_or_default();
-        let exchanged = |outcome| Ok(Exchanged { outcome, places: places.clone() });
         match (step, ours, theirs) {
             (Step::Agree, Some(ours), _) => {
                 agree(files, place, copy, ours).await?;
-                return exchanged(Outcome::Same);
+                return Ok(Exchanged { outcome: Outcome::Same, newest });
             }
+            (Step::Send, Some(_), _) if !steady => break,
             (Step::Send, Some(ours), _) => {
-                if !steady {
-                    return exchanged(Outcome::Waits);
-                }
                 check(copy, ours.clone()).await?;
-                if let Some(places) = send(files, copy, newest.as_ref(), &ours).await? {
+                if let Some(sent) = send(files, copy, newest.as_ref(), &ours).await? {
                     agree(files, place, copy, ours).await?;
-                    return Ok(Exchanged { outcome: Outcome::Sent, places });
+                    return Ok(Exchanged { outcome: Outcome::Sent, newest: Some(sent) });
                 }
             }
             (Step::Meet, Some(ours), Some(theirs)) => match copy.merged(base.as_deref(), &ours, &theirs) {
                 Some(merged) => {
-                    if let Some(places) = send(files, copy, newest.as_ref(), &merged).await?
+                    if let Some(sent) = send(files, copy, newest.as_ref(), &merged).await?
                         && bring(files, place, copy, Some(ours), merged, false).await?
                     {
-                        return Ok(Exchanged { outcome: Outcome::Brought, places });
+                        return Ok(Exchanged { outcome: Outcome::Brought, newest: Some(sent) });
                     }
                 }
                 None => {
                     let path = copy.path.display();
                     tracing::warn!(%path, "says something else than other instances do; theirs counts, and this is kept beside it");
                     if bring(files, place, copy, Some(ours), theirs, true).await? {
-                        return exchanged(Outcome::Brought);
+                        return Ok(Exchanged { outcome: Outcome::Brought, newest });
                     }
                 }
             },
             (Step::Bring, ours, Some(theirs)) => {
                 if bring(files, place, copy, ours, theirs, false).await? {
-                    return exchanged(Outcome::Brought);
+                    return Ok(Exchanged { outcome: Outcome::Brought, newest });
                 }
             }
-            _ => return exchanged(Outcome::Same),
+            _ => return Ok(Exchanged { outcome: Outcome::Same, newest }),
         }
     }
-    Ok(Exchanged { outcome: Outcome::Waits, places: Vec::new() })
+    Ok(Exchanged { outcome: Outcome::Waits, newest })
 }
 
-/// Has all others get a text after the newest that is known. Gives the places that count from then on; none where somebody
-/// was quicker.
+/// Has all others get a text after the newest that is known. Gives what all say then; none where somebody was quicker.
 pub(super) async fn send(
     files: &Files,
     copy: &Copy,
     newest: Option<&Version>,
     text: &str,
-) -> Result<Option<Vec<String>>, Trouble> {
+) -> Result<Option<Version>, Trouble> {
     let (reading, content) = (copy.clone(), text.to_owned());
     let names = aside(move || Ok(reading.names(&content))).await?;
     let before = newest.map_or(&[][..], |newest| &newest.places);
     let number = newest.map_or(0, |newest| newest.number) + 1;
     let version = Version { number, content: text.to_owned(), places: places::after(before, &names) };
     let sent = files.write(copy.kind.name(), &version).await?;
-    Ok(sent.then_some(version.places))
+    Ok(sent.then_some(version))
 }
 
 /// What is here, and what was agreed on.

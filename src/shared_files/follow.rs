@@ -70,7 +70,8 @@ impl SharedFiles {
                 // Another process of this machine may be at it; the next look is soon.
                 let Ok(Some(_held)) = shared.place.hold() else { continue };
                 let exchanged = exchange(&files, &shared.place, copy, steady).await;
-                let outcome = exchanged.map(|Exchanged { outcome, places }| {
+                let outcome = exchanged.map(|Exchanged { outcome, newest }| {
+                    let places = newest.map(|newest| newest.places).unwrap_or_default();
                     changed(Change { kind: copy.kind, brought: outcome == Outcome::Brought, places });
                     outcome
                 });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::agreed::{Held, Place};
 use super::copy::{Copy, Kind};
-use super::exchange::{agree, exchange, send};
+use super::exchange::{Outcome, agree, exchange, send};
 use super::{SharedFiles, hold};
 use crate::knowledge::store::postgres::{Files, Version};
 
@@ -33,8 +33,12 @@ impl SharedFiles {
         };
         let files = store.files();
         let held = hold(&shared.place).await?;
-        exchange(&files, &shared.place, copy, true).await.map_err(|trouble| trouble.to_string())?;
-        let newest = files.newest(kind.name()).await.map_err(|error| error.to_string())?;
+        // What the copy was compared with, and nothing newer: whoever changes it has seen no more than that.
+        let exchanged = exchange(&files, &shared.place, copy, true).await.map_err(|trouble| trouble.to_string())?;
+        let newest = match exchanged.outcome {
+            Outcome::Waits => return Err("others change it all the time; try again in a moment".to_owned()),
+            Outcome::Same | Outcome::Brought | Outcome::Sent => exchanged.newest,
+        };
         Ok(Turn { files, place: shared.place.clone(), copy: copy.clone(), newest, _held: held })
     }
 }
@@ -43,7 +47,7 @@ impl Turn {
     /// Has all others get this text. Gives the places of its categories; none where somebody was quicker.
     pub async fn send(&self, text: &str) -> Result<Option<Vec<String>>, String> {
         let sent = send(&self.files, &self.copy, self.newest.as_ref(), text).await;
-        sent.map_err(|trouble| trouble.to_string())
+        sent.map(|sent| sent.map(|version| version.places)).map_err(|trouble| trouble.to_string())
     }
 
     /// Notes that the copy here says the same by now.
