@@ -213,7 +213,8 @@ impl From<Error> for Refusal {
                 code: Code::Application,
                 message: error.to_string(),
                 error_type: "KnowledgeError",
-                data: None,
+                // The word that tools say, for programs that have to know what to do next.
+                data: Some(Box::new(serde_json::Map::from_iter([("error".to_owned(), error.code().into())]))),
             },
         }
     }

@@ -21,8 +21,6 @@ ANSWERS = {"document_not_found", "empty_knowledge_base", "task_not_found"}
 # What is said while the database is away, and where another instance goes on with a task. A write may have been made
 # all the same, or may be yet.
 PASSING = {"storage_away", "storage_busy", "interrupted"}
-# The same where no word for programs comes with it.
-SAYS_WHY = ("database of the knowledge base cannot be reached", "keeps the knowledge base busy")
 # Nothing was done, and nothing is promised.
 REFUSALS = {"too_many_tasks"}
 # The numbers of JSON-RPC for a call that is right: too many at once, no time left, cancelled, and shutting down.
@@ -163,8 +161,8 @@ def _of_error(status: int, error: dict) -> Outcome:
         return Outcome("said", {"error": "task_ended", "message": error["message"]})
     if number in NUMBERS or status in (429, 503, 504):
         return Outcome("lost", why=f"error {number}: {error}")
-    if kind == "KnowledgeError" and any(words in error["message"] for words in SAYS_WHY):
-        return Outcome("lost", why=f"storage, in words: {error}")
+    if kind == "KnowledgeError" and error["data"]["error"] in PASSING:
+        return Outcome("lost", why=f"{error['data']['error']}: {error['message']}")
     raise Broken(f"a call that is right is told: {error}")
 
 
