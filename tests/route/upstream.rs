@@ -1,12 +1,13 @@
 //! The fake upstream as a process, and hand-made peers for what it does not do.
 
+#[path = "../cli/examples.rs"]
+mod examples;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -25,10 +26,7 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     pub(crate) fn start() -> Upstream {
-        let product = Path::new(env!("CARGO_BIN_EXE_corbie"));
-        let built = product.parent().expect("the folder of the build profile");
-        let program = built.join("examples").join(format!("upstream{}", std::env::consts::EXE_SUFFIX));
-        build_once(&program, product, built);
+        let program = examples::ready("corbie", "upstream");
         let mut child =
             Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the example starts");
         let mut line = String::new();
@@ -85,35 +83,6 @@ impl Drop for Upstream {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Testing one file does not build the examples; one that is older than the product may be of older sources.
-fn build_once(program: &Path, product: &Path, built: &Path) {
-    static BUILT: Once = Once::new();
-    BUILT.call_once(|| {
-        if std::env::var_os("BUILT_FOR_TESTS").is_some() && program.exists() {
-            return;
-        }
-        let age = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-        // What cargo has built together is about as old; to build one alone builds much of what it needs anew.
-        let together = Duration::from_secs(300);
-        if age(program).is_some_and(|program| age(product).is_none_or(|product| program + together >= product)) {
-            return;
-        }
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.current_dir(env!("CARGO_MANIFEST_DIR"));
-        // What cargo tells this test about its package would make build scripts run again, here and the next time.
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO_") && name != "CARGO_HOME") {
-            build.env_remove(name);
-        }
-        build.args(["build", "--quiet", "-p", "corbie", "--example", "upstream", "--target-dir"]);
-        build.arg(built.parent().expect("the folder of all builds"));
-        if built.ends_with("release") {
-            build.arg("--release");
-        }
-        let output = build.output().expect("cargo");
-        assert!(output.status.success(), "the example can be built: {}", String::from_utf8_lossy(&output.stderr));
-    });
 }
 
 /// A request as a hand-made peer reads it: the head as it came, and the body.
