@@ -8,8 +8,7 @@ use super::session::Session;
 use crate::knowledge::store::Error;
 
 /// Each brings the tables from one version to the next. What was released is never changed.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_shared.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_shared.sql")];
 
 /// The version that this program knows.
 pub const VERSION: i32 = MIGRATIONS.len() as i32;
