@@ -42,6 +42,8 @@ mod busy;
 mod cancel;
 #[path = "knowledge/clear.rs"]
 mod clear;
+#[path = "knowledge/decisions.rs"]
+mod decisions;
 #[path = "knowledge/every_tool.rs"]
 mod every_tool;
 #[path = "knowledge/fixture.rs"]

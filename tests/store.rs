@@ -6,6 +6,8 @@
 mod concurrency;
 #[path = "postgres/database.rs"]
 mod database;
+#[path = "store/decisions.rs"]
+mod decisions;
 #[path = "store/documents.rs"]
 mod documents;
 #[path = "store/embedded.rs"]

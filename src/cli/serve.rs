@@ -115,6 +115,9 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     }
     keeping.push(keep("settings", move || settings.clone().follow()));
     keeping.extend(tls.map(|tls| keep("certificates", move || certificates::follow(tls.clone()))));
+    if let Some(knowledge) = &knowledge {
+        route::share(&router, knowledge);
+    }
     let of_models = server.clone();
     keeping.push(keep("models", move || route::follow(router.clone(), of_models.clone())));
     if let Some(knowledge) = &knowledge {

@@ -53,7 +53,7 @@ pub struct Router {
     /// What the knowledge base has to say about where a prompt goes.
     #[serde(skip_serializing_if = "Grounding::is_absent")]
     pub grounding: Grounding,
-    /// How many decisions are kept to be looked at.
+    /// How many decisions are kept to be looked at; where instances share a database, by all of them together.
     #[schemars(range(min = 0, max = 100_000))]
     pub decisions: usize,
 }

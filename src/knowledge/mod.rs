@@ -6,6 +6,7 @@
 
 mod change;
 pub mod date;
+pub mod decisions;
 pub mod document;
 mod error;
 mod estimate;
@@ -393,6 +394,15 @@ impl Knowledge {
     /// Ends when the process is to end.
     pub(crate) async fn stopping(&self) {
         self.0.stop.cancelled().await;
+    }
+
+    /// Keeps something going until the process is to end, which waits for it then as long as there is time.
+    pub(crate) fn until_the_end<Work: Future<Output = ()> + Send + 'static>(
+        &self,
+        name: Name,
+        make: impl FnMut() -> Work + Send + 'static,
+    ) {
+        self.0.going.spawn(supervised_until(self.0.stop.clone(), name, make));
     }
 
     fn going(&self) -> &TaskTracker {

@@ -2,15 +2,13 @@
 //!
 //! A record never holds the prompt or the answer.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::decide::Why;
 use crate::config::providers::Price;
-use crate::locked::locked;
 use crate::providers::chat::Usage;
 
 /// One prompt's way.
@@ -19,7 +17,7 @@ pub struct Record {
     /// Who asked; none on the command line. Not shown: it decides who may see the rest
     #[serde(skip)]
     pub caller: Option<Arc<str>>,
-    /// Counts up from 1 with each prompt
+    /// Counts up with each prompt; where instances share a database, from another beginning in each of them
     pub id: u64,
     /// When it came, in milliseconds since 1970
     pub at_ms: u64,
@@ -116,39 +114,6 @@ pub struct Tokens {
     pub reasoning: u64,
 }
 
-/// The last records, oldest first.
-#[derive(Debug)]
-pub struct Records {
-    kept: Mutex<VecDeque<Record>>,
-    most: usize,
-}
-
-impl Records {
-    pub fn new(most: usize) -> Records {
-        Records { kept: Mutex::default(), most }
-    }
-
-    pub fn keep(&self, record: Record) {
-        if self.most == 0 {
-            return;
-        }
-        let mut kept = locked(&self.kept);
-        if kept.len() >= self.most {
-            kept.pop_front();
-        }
-        kept.push_back(record);
-    }
-
-    /// The newest, newest first.
-    pub fn newest(&self, most: usize) -> Vec<Record> {
-        locked(&self.kept).iter().rev().take(most).cloned().collect()
-    }
-
-    pub fn get(&self, id: u64) -> Option<Record> {
-        locked(&self.kept).iter().find(|record| record.id == id).cloned()
-    }
-}
-
 impl Record {
     /// The provider and the model that answered; empty where nobody has.
     pub fn answered_by(&self) -> (&str, &str) {
@@ -185,17 +150,6 @@ pub fn cost(usage: Usage, price: Price) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn records_are_kept_up_to_a_bound_and_found_by_their_number() {
-        let records = Records::new(2);
-        (1..=3).for_each(|id| records.keep(Record { id, ..Record::default() }));
-        assert_eq!(records.newest(9).iter().map(|record| record.id).collect::<Vec<_>>(), [3, 2]);
-        assert!(records.get(1).is_none() && records.get(2).is_some());
-        let none = Records::new(0);
-        none.keep(Record::default());
-        assert!(none.newest(9).is_empty());
-    }
 
     #[test]
     fn an_answer_costs_what_its_tokens_cost() {

@@ -7,7 +7,6 @@ mod see;
 mod walk;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,7 +20,8 @@ use super::error::Error;
 use super::ground::Documents;
 use super::journey::Journey;
 use super::metrics::Metrics;
-use super::record::{Record, Records};
+use super::record::Record;
+use super::records::Records;
 use super::stream::Answering;
 use super::wish::{AUTO, Named};
 use crate::config::router as config;
@@ -48,10 +48,9 @@ pub(super) struct Shared {
     pub(super) metrics: Metrics,
     pub(super) budgets: Budgets,
     policies: BTreeMap<String, Named>,
-    next_id: AtomicU64,
     /// Models that were advised and that nobody serves, as far as the operator was told.
     unserved: Mutex<Vec<String>>,
-    /// The documents, where they have a say.
+    /// The documents, where they have a say; and the database that instances share.
     knowledge: OnceLock<Knowledge>,
 }
 
@@ -92,7 +91,6 @@ impl Router {
             classifier,
             pool,
             metrics: Metrics::default(),
-            next_id: AtomicU64::new(1),
             unserved: Mutex::default(),
             knowledge: OnceLock::new(),
         }))
@@ -113,6 +111,11 @@ impl Router {
 
     pub fn settings(&self) -> &config::Router {
         &self.0.settings
+    }
+
+    /// The knowledge base, if there is one.
+    pub(super) fn knowledge(&self) -> Option<&Knowledge> {
+        self.0.knowledge.get()
     }
 
     /// The names that have a model chosen.
@@ -173,7 +176,7 @@ impl Router {
     fn begin(&self, asked: Option<&str>, caller: Option<Arc<str>>) -> Journey {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let record = Record {
-            id: self.0.next_id.fetch_add(1, Ordering::Relaxed),
+            id: self.0.records.next_id(),
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             asked: asked.filter(|model| *model != AUTO).map(clip),
             caller: caller.clone(),

@@ -15,6 +15,7 @@ mod clear;
 mod contents;
 mod copies;
 mod copy;
+mod decisions;
 mod documents;
 mod examined;
 mod failure;

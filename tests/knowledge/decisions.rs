@@ -1,0 +1,189 @@
+//! What became of prompts is told by every instance that shares the database, whichever was asked.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::database::Database;
+use crate::http::{Client, Reply};
+use crate::process::{Running, corbie, skip, wait_for};
+use crate::upstream::Upstream;
+
+/// How soon every instance tells of a prompt.
+const SOON: Duration = Duration::from_secs(2);
+
+/// Instances that share a database, and tokens.
+struct Shared {
+    upstream: Upstream,
+    database: Database,
+    folder: TempDir,
+}
+
+impl Shared {
+    fn if_wanted() -> Option<Shared> {
+        let Some(database) = Database::if_wanted() else {
+            skip("only a database is shared by several instances");
+            return None;
+        };
+        Some(Shared { upstream: Upstream::start(), database, folder: tempfile::tempdir().unwrap() })
+    }
+
+    fn token(&self, arguments: &str) -> String {
+        let create = corbie("tokens create").arguments(arguments);
+        let ended = create.variable("XDG_DATA_HOME", self.folder.path().display()).run("");
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        ended.out.trim().to_owned()
+    }
+
+    fn start(&self) -> Instance {
+        self.start_with("1000")
+    }
+
+    /// One that keeps so many decisions.
+    fn start_with(&self, decisions: &str) -> Instance {
+        let mut running = self
+            .upstream
+            .corbie("serve --port 0")
+            .variable("XDG_DATA_HOME", self.folder.path().display())
+            .variable("CORBIE_SERVER__AUTH", "bearer")
+            .variable("CORBIE_KNOWLEDGE__STORE", self.database.url())
+            .variable("CORBIE_ROUTER__DECISIONS", decisions)
+            .start();
+        let client = running.client();
+        Instance { client, running }
+    }
+
+    fn kept(&self) -> u64 {
+        self.database.ask("SELECT count(*) FROM corbie.decisions")[0].parse().unwrap()
+    }
+}
+
+struct Instance {
+    client: Client,
+    running: Running,
+}
+
+impl Instance {
+    #[track_caller]
+    fn post(&self, token: &str, path: &str, body: &Value) -> Reply {
+        self.client.call("POST", path, &[("Authorization", &format!("Bearer {token}"))], &body.to_string())
+    }
+
+    /// Has a prompt answered, and gives the number of the decision.
+    #[track_caller]
+    fn prompt(&self, token: &str) -> u64 {
+        let prompt = json!({ "model": "echo-large", "messages": [{ "role": "user", "content": "hello" }] });
+        let reply = self.post(token, "/v1/chat/completions", &prompt);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.header("x-corbie-decision").unwrap().parse().unwrap()
+    }
+
+    /// The same once it numbers them as one of several.
+    #[track_caller]
+    fn numbered_prompt(&self, token: &str) -> u64 {
+        wait_for("the database", || (self.client.get("/ready?for=knowledge").status == 200).then_some(()));
+        wait_for("a number among several", || Some(self.prompt(token)).filter(|id| *id > u64::from(u32::MAX)))
+    }
+
+    /// What a resource says, to who may read it.
+    fn read(&self, token: &str, uri: &str) -> Option<String> {
+        let read = self.post(token, "/mcp/resources/read", &json!({ "uri": uri })).json();
+        read["contents"][0]["text"].as_str().map(str::to_owned)
+    }
+
+    fn decision(&self, token: &str, id: u64) -> Option<String> {
+        self.read(token, &format!("corbie://decisions/{id}"))
+    }
+
+    /// The ids of the newest, newest first.
+    #[track_caller]
+    fn newest(&self, token: &str) -> Vec<u64> {
+        let told: Value = serde_json::from_str(&self.read(token, "corbie://decisions").unwrap()).unwrap();
+        told["decisions"].as_array().unwrap().iter().map(|decision| decision["id"].as_u64().unwrap()).collect()
+    }
+}
+
+#[test]
+fn a13_a_decision_of_one_instance_is_told_by_every_other_to_who_may_see_it() {
+    let Some(shared) = Shared::if_wanted() else { return };
+    let (one, other) = (shared.token("one --trust verified"), shared.token("other --trust verified"));
+    let trusted = shared.token("trusted --trust trusted");
+    let (a, b) = (shared.start(), shared.start());
+    let (of_a, of_b) = (a.numbered_prompt(&one), b.numbered_prompt(&other));
+    assert_ne!(of_a >> 32, of_b >> 32, "each instance numbers for itself");
+    assert!(of_a < 1 << 53, "readers of JSON know no greater numbers: {of_a}");
+
+    let id = a.prompt(&one);
+    let (asked, told) = (Instant::now(), a.decision(&one, id).unwrap());
+    let elsewhere = wait_for("the decision elsewhere", || b.decision(&one, id));
+    assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
+    assert_eq!(elsewhere, told, "word for word");
+    wait_for("the other decision", || a.decision(&other, of_b));
+
+    assert_eq!(b.newest(&one).first(), Some(&id));
+    assert_eq!(a.newest(&trusted).first(), Some(&id), "told once, whether it is written or not");
+    assert!([id, of_a, of_b].iter().all(|id| b.newest(&trusted).contains(id)));
+    // Nobody learns of others' prompts, on whichever instance.
+    for instance in [&a, &b] {
+        assert!(!instance.newest(&one).contains(&of_b) && !instance.newest(&other).contains(&id));
+        assert_eq!((instance.decision(&other, id), instance.decision(&one, of_b)), (None, None));
+        assert_eq!(instance.decision(&trusted, id).as_ref(), Some(&told));
+    }
+
+    // Prompts and readers wait for no database: the first not at all, the others not long.
+    let held = shared.database.hold("LOCK TABLE corbie.decisions");
+    let meanwhile = a.prompt(&one);
+    assert_eq!(a.newest(&one).first(), Some(&meanwhile));
+    assert!(b.newest(&other).contains(&of_b), "what it was asked itself");
+    assert_eq!(b.decision(&one, meanwhile), None);
+    drop(held);
+    wait_for("the decision after the wait", || b.decision(&one, meanwhile));
+}
+
+#[test]
+fn a13_what_an_instance_was_asked_outlives_it_as_far_as_so_many_are_kept() {
+    let Some(shared) = Shared::if_wanted() else { return };
+    let trusted = shared.token("trusted --trust trusted");
+    let (a, none) = (shared.start_with("3"), shared.start_with("0"));
+    let first = a.numbered_prompt(&trusted);
+    wait_for("the first to be written", || (shared.kept() > 0).then_some(()));
+    let mut last = a.prompt(&trusted);
+    for _ in 0..5 {
+        last = a.prompt(&trusted);
+        none.prompt(&trusted);
+    }
+    // Asked to end at once: what is not written yet is written then.
+    let mut running = a.running;
+    running.signal_to_end();
+    assert_eq!(running.end_within(crate::process::PATIENCE).code, Some(0));
+    assert_eq!(shared.kept(), 3);
+
+    let b = shared.start_with("3");
+    wait_for("the decisions of one that ended", || b.decision(&trusted, last));
+    assert_eq!((b.newest(&trusted).len(), b.newest(&trusted).first()), (3, Some(&last)));
+    assert_eq!(b.decision(&trusted, first), None, "forgotten");
+    assert_eq!((none.newest(&trusted).len(), none.decision(&trusted, last)), (0, None), "it is to tell none");
+}
+
+#[test]
+fn a13_what_was_asked_before_the_database_was_reached_stays_with_its_instance() {
+    let Some(shared) = Shared::if_wanted() else { return };
+    let trusted = shared.token("trusted --trust trusted");
+    // Tables that are none of this version's: they are not opened.
+    shared.database.ask(
+        "CREATE SCHEMA corbie; CREATE TABLE corbie.meta (name text, value text); \
+         INSERT INTO corbie.meta VALUES ('version', '9999')",
+    );
+    let (a, b) = (shared.start(), shared.start());
+    assert_eq!([a.prompt(&trusted), a.prompt(&trusted), b.prompt(&trusted)], [1, 2, 1]);
+    assert_eq!(a.newest(&trusted), [2, 1]);
+    shared.database.ask("DROP SCHEMA corbie CASCADE");
+    let (of_a, of_b) = (a.numbered_prompt(&trusted), b.numbered_prompt(&trusted));
+    wait_for("the decision elsewhere", || b.decision(&trusted, of_a));
+    wait_for("the other decision", || a.decision(&trusted, of_b));
+    let newest = a.newest(&trusted);
+    assert!([1, 2, of_a, of_b].iter().all(|id| newest.contains(id)), "{newest:?}");
+    // The other has a first one of its own.
+    assert_ne!(a.decision(&trusted, 1), b.decision(&trusted, 1));
+}
