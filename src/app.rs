@@ -105,7 +105,12 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         }
         false => None,
     };
+    let shared_files = SharedFiles::of(config, knowledge.as_ref());
+    if let Some(shared) = &shared_files {
+        classification.number(shared.places());
+    }
     let health = {
+        let shared_files = shared_files.clone();
         let (classification, router, knowledge) = (classification.clone(), router.clone(), knowledge.clone());
         let embedding = inference.clone();
         move || {
@@ -123,8 +128,16 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
             let broken = knowledge.and_then(|part| part.impaired).map(|why| ("knowledge".to_owned(), why));
             let stuck = embedding.impaired().map(|why| ("embedding".to_owned(), why));
             let begun_anew = supervised::impaired().map(|why| ("background".to_owned(), why));
-            let impaired =
-                impaired.into_iter().chain(external).chain(providers).chain(broken).chain(stuck).chain(begun_anew);
+            let unshared = shared_files.as_ref().and_then(SharedFiles::impaired);
+            let unshared = unshared.map(|why| ("shared_files".to_owned(), why));
+            let impaired = impaired
+                .into_iter()
+                .chain(unshared)
+                .chain(external)
+                .chain(providers)
+                .chain(broken)
+                .chain(stuck)
+                .chain(begun_anew);
             Health { members, impaired: impaired.collect() }
         }
     };
@@ -136,7 +149,6 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         .ask_person(config.trust.ask_person)
         .health(health)
         .builtins();
-    let shared_files = SharedFiles::of(config, knowledge.as_ref());
     let around = classify::Around {
         elsewhere: router.external_classifier().is_some(),
         stay: config.router.stay.clone(),

@@ -1,6 +1,5 @@
 //! Former contents of a file, kept beside it under numbers.
 
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use crate::whole_file::{self, Access};
@@ -9,10 +8,10 @@ use crate::whole_file::{self, Access};
 pub(crate) const MOST_COPIES: u64 = 20;
 
 /// Keeps a content beside its file, under a number that no copy had, and lets the oldest copies go.
-pub(crate) fn put_aside(target: &Path, content: &[u8], metadata: &Metadata) -> std::io::Result<PathBuf> {
+pub(crate) fn put_aside(target: &Path, content: &[u8], access: Access<'_>) -> std::io::Result<PathBuf> {
     let newest = copies(target).into_iter().max().unwrap_or_default();
     let path = copy(target, newest + 1);
-    whole_file::prepare(&path, content, Access::Like(metadata))?.create()?;
+    whole_file::prepare(&path, content, access)?.create()?;
     for old in copies(target).into_iter().filter(|number| number + MOST_COPIES <= newest + 1) {
         let _ = std::fs::remove_file(copy(target, old));
     }

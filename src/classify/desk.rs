@@ -12,7 +12,7 @@ use super::method::With;
 use super::turns::{Busy, Turn, Turns};
 use super::{Classification, Published, Taxonomy, reload};
 use crate::config::ConfigError;
-use crate::shared_files::{Kind, SharedFiles};
+use crate::shared_files::{Kind, NoTurn, SharedFiles};
 
 /// Cheap to clone; all clones are the same.
 #[derive(Debug, Clone)]
@@ -144,14 +144,25 @@ async fn for_all(
     text: String,
     expected: Option<String>,
 ) -> Result<Replaced, NotReplaced> {
-    let turn = shared.turn(Kind::Taxonomy).await.map_err(NotReplaced::Away)?;
+    let turn = shared.turn(Kind::Taxonomy).await.map_err(|why| match why {
+        NoTurn::Away(why) => NotReplaced::Away(why),
+        NoTurn::Unwritable(why) => NotReplaced::Unwritable(why),
+    })?;
     let (looked_at, version) = (file.clone(), expected.clone());
     aside(move || kept::check(&looked_at, version.as_deref())).await?;
-    let places = turn.send(&text).await.map_err(NotReplaced::Away)?.ok_or(NotReplaced::Changed)?;
-    classification.keep_places(places);
-    let written = text.clone();
-    let replaced = aside(move || kept::replace(&file, &written, expected.as_deref())).await?;
-    turn.end(text).await;
+    let sent = turn.send(&text).await.map_err(NotReplaced::InDoubt)?.ok_or(NotReplaced::Changed)?;
+    classification.keep_places(sent.places.clone());
+    // From here on it is saved: where it cannot be written here, it is brought later.
+    let saved = kept::version(&text);
+    let replaced = aside(move || kept::replace(&file, &text, expected.as_deref())).await;
+    let replaced = match replaced {
+        Ok(replaced) => replaced,
+        Err(error) => {
+            tracing::warn!(%error, "the taxonomy was saved for all instances, and is not in the file here yet");
+            return Ok(Replaced { version: saved, backup: None });
+        }
+    };
+    turn.end(&sent).await;
     Ok(replaced)
 }
 

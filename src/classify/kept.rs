@@ -36,6 +36,9 @@ pub(super) enum NotReplaced {
     /// Other instances could not be told.
     #[error("the file is shared with other instances, and nothing was saved: {0}")]
     Away(String),
+    /// Its answer was lost.
+    #[error("the file is shared with other instances, and may have been saved or not; read it again: {0}")]
+    InDoubt(String),
 }
 
 impl NotReplaced {
@@ -107,7 +110,7 @@ pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result
     if before == text {
         return Ok(Replaced { version: version(text), backup: None });
     }
-    let backup = put_aside(&target, before.as_bytes(), &metadata).map_err(unwritable(&target))?;
+    let backup = put_aside(&target, before.as_bytes(), Access::Like(&metadata)).map_err(unwritable(&target))?;
     let file = whole_file::prepare(&target, text.as_bytes(), Access::Like(&metadata)).map_err(unwritable(&target))?;
     // Somebody may have written meanwhile: disks take their time.
     if read(&target).ok().flatten().as_deref() != Some(&*before) {

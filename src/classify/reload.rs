@@ -37,6 +37,17 @@ impl Classification {
         true
     }
 
+    /// Gives categories the numbers that they last had everywhere, before anybody asks.
+    pub fn number(&self, places: Vec<String>) {
+        if !self.keep_places(places) || !self.0.settings.stable_indices {
+            return;
+        }
+        let (places, before) = (locked(&self.0.places).clone().unwrap_or_default(), self.published());
+        if let Ok(taxonomy) = before.taxonomy.clone().in_places(&places) {
+            self.0.published.store(Arc::new(Published::new(taxonomy, self.0.settings.cache_entries)));
+        }
+    }
+
     /// Reads the taxonomy again and publishes it. On a mistake, what was published stays.
     pub async fn reload(&self) -> Result<Arc<Published>, ConfigError> {
         let mut read_at = self.0.reloading.lock().await;

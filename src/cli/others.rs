@@ -12,37 +12,54 @@ pub(super) struct Others<'a> {
     kind: Kind,
 }
 
+/// Whether others know what was changed here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// They do, or there are none.
+    Yes,
+    No,
+}
+
 impl<'a> Others<'a> {
-    /// Brings what they have changed, where the settings say that the file is shared.
-    pub(super) fn heard(config: Option<&'a Config>, kind: Kind) -> std::io::Result<Others<'a>> {
-        let others = Others { config, kind };
-        match others.settle()? {
-            true => Ok(others),
-            false => Ok(Others { config: None, ..others }),
-        }
+    pub(super) fn of(config: Option<&'a Config>, kind: Kind) -> Others<'a> {
+        Others { config, kind }
     }
 
-    /// Has them get what was changed here.
-    pub(super) fn tell(&self) -> std::io::Result<()> {
-        self.settle().map(drop)
-    }
-
-    /// Whether they were reached.
-    fn settle(&self) -> std::io::Result<bool> {
-        let Some(config) = self.config else { return Ok(false) };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        match runtime.block_on(shared_files::settle(config, self.kind)) {
-            None => Ok(false),
-            Some(Ok(())) => Ok(true),
+    /// What all say, where the file is shared and the database answers.
+    pub(super) fn newest(&self) -> std::io::Result<Option<String>> {
+        let Some(config) = self.config else { return Ok(None) };
+        match runtime()?.block_on(shared_files::newest(config, self.kind)) {
+            None => Ok(None),
+            Some(Ok(newest)) => Ok(newest),
             Some(Err(why)) => {
-                let why = one_line(&why);
-                writeln!(std::io::stderr(), "corbie: other instances cannot be asked: {why}")?;
-                writeln!(
-                    std::io::stderr(),
-                    "corbie: what is said and changed here counts on this machine; its server tells the others when it can"
-                )?;
-                Ok(false)
+                complain(&why, "what is listed is what this machine knows")?;
+                Ok(None)
             }
         }
     }
+
+    /// Brings what they have changed, and has them get what was changed here.
+    pub(super) fn settle(&self) -> std::io::Result<Told> {
+        let Some(config) = self.config else { return Ok(Told::Yes) };
+        match runtime()?.block_on(shared_files::settle(config, self.kind)) {
+            None | Some(Ok(())) => Ok(Told::Yes),
+            Some(Err(why)) => {
+                complain(
+                    &why,
+                    "what is changed counts on this machine; a server that runs here tells the others when it can",
+                )?;
+                Ok(Told::No)
+            }
+        }
+    }
+}
+
+fn complain(why: &str, so: &str) -> std::io::Result<()> {
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "corbie: other instances cannot be asked: {}", one_line(why))?;
+    writeln!(stderr, "corbie: {so}")
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }

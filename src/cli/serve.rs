@@ -19,7 +19,7 @@ use crate::config::{Config, Loaded};
 use crate::knowledge::local;
 use crate::reload::Followed;
 use crate::route;
-use crate::shared_files::Kind;
+use crate::shared_files::{self, Kind};
 use crate::supervised::{Name, supervised};
 
 /// Which ways in are opened.
@@ -41,6 +41,7 @@ pub(super) fn serve(loaded: &Loaded, ports: &[u16], with: With) -> End {
 
 async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
+    shared_files::bring(config).await;
     let app = app::build_loaded(loaded)?;
     let http_options = app::http_options(config, &app);
     let App { server, classification, router, access, knowledge, shared_files, .. } = app;

@@ -9,7 +9,7 @@ use corbie_mcp::TrustLevel;
 use serde_json::{Value, json};
 
 use super::ending::WrongSettings;
-use super::others::Others;
+use super::others::{Others, Told};
 use super::table::{Align, write_table};
 use super::tools::UnknownTool;
 use super::{End, one_line};
@@ -110,17 +110,16 @@ pub(super) fn run(
         (Command::Create(_), Err(_)) => {}
         (Command::Create(command), Ok(loaded)) => {
             check_tools(&command.tools, loaded)?;
-            let others = Others::heard(settings, Kind::Tokens)?;
+            let others = Others::of(settings, Kind::Tokens);
             return create(command, trust, &file, &others, out);
         }
         (Command::List(command), loaded) => {
             warn_of_mistakes(loaded)?;
-            Others::heard(settings, Kind::Tokens)?;
-            return list(command, &file, out);
+            return list(command, &file, &Others::of(settings, Kind::Tokens), out);
         }
         (Command::Revoke(command), loaded) => {
             warn_of_mistakes(loaded)?;
-            let others = Others::heard(settings, Kind::Tokens)?;
+            let others = Others::of(settings, Kind::Tokens);
             return revoke(command, &file, &others, out);
         }
     }
@@ -147,13 +146,14 @@ fn create(
     record.tools = some(command.tools.clone());
     record.knowledge_bases = some(command.knowledge_bases.iter().map(ToString::to_string).collect());
     record.rate_limit = command.rate_limit.map(|per_second| RateLimit { per_second, burst: command.burst });
+    let reached = others.settle()?;
     file.add(new.record.clone())?;
-    others.tell()?;
-    if !file.read()?.iter().any(|token| token.sha256 == new.record.sha256) {
-        let name = &new.record.name;
-        return Err(
-            format!("a token called `{name}` was made on another machine in this moment; choose another name").into()
-        );
+    if reached == Told::Yes {
+        others.settle()?;
+    }
+    // One of the same name may have been made elsewhere in this moment; then this one is called otherwise.
+    if let Some(kept) = file.read()?.into_iter().find(|token| token.sha256 == new.record.sha256) {
+        new.record.name = kept.name;
     }
     if command.json {
         let mut told = shown(&new.record);
@@ -190,8 +190,11 @@ fn check_tools(names: &[String], loaded: &Loaded) -> Result<(), Box<dyn std::err
     Ok(())
 }
 
-fn list(command: &List, file: &TokenFile, out: &mut dyn Write) -> End {
-    let tokens = file.read()?;
+fn list(command: &List, file: &TokenFile, others: &Others<'_>, out: &mut dyn Write) -> End {
+    let tokens = match others.newest()? {
+        Some(text) => file.parse(&text)?,
+        None => file.read()?,
+    };
     if command.json {
         writeln!(out, "{}", json!({ "tokens": tokens.iter().map(shown).collect::<Vec<_>>() }))?;
         return Ok(ExitCode::SUCCESS);
@@ -228,13 +231,21 @@ fn list(command: &List, file: &TokenFile, out: &mut dyn Write) -> End {
 }
 
 fn revoke(command: &Revoke, file: &TokenFile, others: &Others<'_>, out: &mut dyn Write) -> End {
+    let reached = others.settle()?;
     let token = file.revoke(&command.name)?;
-    others.tell()?;
-    match command.json {
-        true => writeln!(out, "{}", json!({ "revoked": token.name.as_str() }))?,
-        false => writeln!(out, "revoked `{}`; servers that run forget it within two seconds", token.name)?,
+    let told = match reached {
+        Told::Yes => others.settle()?,
+        Told::No => Told::No,
+    };
+    match (command.json, told) {
+        (true, _) => writeln!(out, "{}", json!({ "revoked": token.name.as_str(), "everywhere": told == Told::Yes }))?,
+        (false, Told::Yes) => writeln!(out, "revoked `{}`; servers that run forget it within two seconds", token.name)?,
+        (false, Told::No) => {
+            writeln!(out, "revoked `{}` on this machine alone; other instances still let it in", token.name)?
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    // Whoever revokes a token must know where it still counts.
+    Ok(if told == Told::Yes { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A token without its digest: nobody needs it, and it looks like a secret.

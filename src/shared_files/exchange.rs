@@ -1,39 +1,29 @@
 //! One exchange of a file between this machine and the database.
 
-use std::io;
 use std::sync::Arc;
 
-use super::agreed::{Agreed, Place};
-use super::copy::Copy;
+use super::notes::{Note, Notes};
+use super::own_copy::{Former, OwnCopy};
 use super::places;
-use super::step::{self, Step};
+use super::step::{self, Said, Step};
 use crate::knowledge::store;
 use crate::knowledge::store::postgres::{Files, Version};
 
-/// What an exchange came to.
+/// What is exchanged, and through what. Whoever makes one holds the notes.
+#[derive(Debug, Clone)]
+pub(super) struct Exchange {
+    pub(super) files: Files,
+    pub(super) notes: Arc<Notes>,
+    pub(super) copy: OwnCopy,
+}
+
+/// What becomes of a change that was made here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// Both said the same.
-    Same,
-    /// Others' is here now.
-    Brought,
-    /// Ours is for all now.
-    Sent,
-    /// It was changed a moment ago, perhaps not to its end.
-    Waits,
+pub(super) enum Edits {
+    Count,
+    /// It was made a moment ago, perhaps not to its end.
+    Wait,
 }
-
-/// Why a file was not exchanged.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
-    #[error(transparent)]
-    Store(#[from] store::Error),
-    #[error("{0}")]
-    File(String),
-}
-
-/// How often others may be quicker before it is left to the next time.
-const MOST_ROUNDS: usize = 8;
 
 /// What an exchange came to, and what all say now; nothing where nobody has said anything.
 #[derive(Debug)]
@@ -42,130 +32,196 @@ pub(super) struct Exchanged {
     pub(super) newest: Option<Version>,
 }
 
-/// Brings both sides to say the same. Whoever calls holds the place.
-///
-/// What was changed here is sent only if it is `steady`: an editor may not be done with it.
-pub(super) async fn exchange(
-    files: &Files,
-    place: &Arc<Place>,
-    copy: &Copy,
-    steady: bool,
-) -> Result<Exchanged, Trouble> {
-    let mut newest = None;
-    for _ in 0..MOST_ROUNDS {
-        newest = files.newest(copy.kind.name()).await?;
-        let (ours, base) = look(files, place, copy).await?;
-        let base = base.map(|agreed| agreed.content);
-        let theirs = newest.as_ref().map(|newest| newest.content.clone());
-        let step = step::next(base.as_deref(), ours.as_deref(), theirs.as_deref());
-        match (step, ours, theirs) {
-            (Step::Agree, Some(ours), _) => {
-                agree(files, place, copy, ours).await?;
-                return Ok(Exchanged { outcome: Outcome::Same, newest });
-            }
-            (Step::Send, Some(_), _) if !steady => break,
-            (Step::Send, Some(ours), _) => {
-                check(copy, ours.clone()).await?;
-                if let Some(sent) = send(files, copy, newest.as_ref(), &ours).await? {
-                    agree(files, place, copy, ours).await?;
-                    return Ok(Exchanged { outcome: Outcome::Sent, newest: Some(sent) });
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Both said the same.
+    Same,
+    /// Others' is here now.
+    Brought,
+    /// Ours is for all now.
+    Sent,
+    /// It is left to the next time.
+    Waits,
+}
+
+/// Why a file was not exchanged.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// What is here has mistakes, and what all say is as it was.
+    #[error("what it says stays on this machine until it is mended: {why}")]
+    Mistaken { why: String, newest: Option<Version> },
+    #[error("{0}; so it is not shared with other instances")]
+    Unwritable(String),
+    #[error("{0}")]
+    File(String),
+}
+
+/// How often others may be quicker before it is left to the next time.
+const MOST_ROUNDS: usize = 8;
+
+impl Exchange {
+    /// Brings both sides to say the same.
+    pub(super) async fn run(&self, edits: Edits) -> Result<Exchanged, Trouble> {
+        let name = self.copy.kind.name();
+        let mut newest = None;
+        for _ in 0..MOST_ROUNDS {
+            newest = self.files.newest(name).await?;
+            let (ours, base) = self.look().await?;
+            let theirs = newest.as_ref().map(|newest| newest.content.clone());
+            let step = step::next(base.as_ref().map(said), ours.as_deref(), newest.as_ref().map(said));
+            match (step, ours, theirs) {
+                (Step::Agree, ..) => {
+                    if let Some(newest) = &newest {
+                        self.agree(newest).await?;
+                    }
+                    return Ok(Exchanged { outcome: Outcome::Same, newest });
                 }
-            }
-            (Step::Meet, Some(ours), Some(theirs)) => match copy.merged(base.as_deref(), &ours, &theirs) {
-                Some(merged) => {
-                    if let Some(sent) = send(files, copy, newest.as_ref(), &merged).await?
-                        && bring(files, place, copy, Some(ours), merged, false).await?
-                    {
-                        return Ok(Exchanged { outcome: Outcome::Brought, newest: Some(sent) });
+                (Step::Send | Step::Meet, Some(_), _) if edits == Edits::Wait => break,
+                (Step::Send, Some(ours), _) => {
+                    self.check_ours(&ours, newest.as_ref()).await?;
+                    if base.as_ref().map(|base| base.number) > newest.as_ref().map(|newest| newest.number) {
+                        let path = self.copy.path.display();
+                        tracing::warn!(%path, "is newer than what the database has, which went back; it is sent again");
+                    }
+                    if let Some(sent) = self.send(newest.as_ref(), base.as_ref(), ours).await? {
+                        self.agree(&sent).await?;
+                        return Ok(Exchanged { outcome: Outcome::Sent, newest: Some(sent) });
                     }
                 }
-                None => {
-                    let path = copy.path.display();
-                    tracing::warn!(%path, "says something else than other instances do; theirs counts, and this is kept beside it");
-                    if bring(files, place, copy, Some(ours), theirs, true).await? {
+                (Step::Meet, Some(ours), Some(theirs)) => {
+                    if let Some(exchanged) = self.meet(base.as_ref(), ours, theirs, newest.as_ref()).await? {
+                        return Ok(exchanged);
+                    }
+                }
+                (Step::Bring, ours, _) => {
+                    if let Some(coming) = &newest
+                        && self.bring(ours, coming, Former::Dropped).await?
+                    {
                         return Ok(Exchanged { outcome: Outcome::Brought, newest });
                     }
                 }
-            },
-            (Step::Bring, ours, Some(theirs)) => {
-                if bring(files, place, copy, ours, theirs, false).await? {
-                    return Ok(Exchanged { outcome: Outcome::Brought, newest });
+                _ => return Ok(Exchanged { outcome: Outcome::Same, newest }),
+            }
+        }
+        Ok(Exchanged { outcome: Outcome::Waits, newest })
+    }
+
+    /// Has both changes count where that can be, and else theirs.
+    async fn meet(
+        &self,
+        base: Option<&Version>,
+        ours: String,
+        theirs: String,
+        newest: Option<&Version>,
+    ) -> Result<Option<Exchanged>, Trouble> {
+        let Some(newest) = newest else { return Ok(None) };
+        let former = self.files.former(self.copy.kind.name()).await?;
+        let (copy, here, there) = (self.copy.clone(), ours.clone(), theirs.clone());
+        let known = base.map(|base| base.content.clone());
+        let merged = blocking(move || Ok(copy.merged(known.as_deref(), &here, &there, &former))).await?;
+        let (coming, former) = match merged {
+            Some(merged) if merged == theirs => (newest.clone(), Former::Dropped),
+            Some(merged) => {
+                self.check_writable().await?;
+                match self.send(Some(newest), base, merged).await? {
+                    Some(sent) => (sent, Former::Dropped),
+                    None => return Ok(None),
                 }
             }
-            _ => return Ok(Exchanged { outcome: Outcome::Same, newest }),
+            None => {
+                let path = self.copy.path.display();
+                tracing::warn!(%path, "says something else than other instances do; theirs counts, and this is kept beside it");
+                (newest.clone(), Former::Kept)
+            }
+        };
+        let brought = self.bring(Some(ours), &coming, former).await?;
+        Ok(brought.then_some(Exchanged { outcome: Outcome::Brought, newest: Some(coming) }))
+    }
+
+    /// Has all others get a text after the newest that is known. Gives what all say then; none where somebody was quicker.
+    pub(super) async fn send(
+        &self,
+        newest: Option<&Version>,
+        base: Option<&Version>,
+        content: String,
+    ) -> Result<Option<Version>, Trouble> {
+        let (copy, text) = (self.copy.clone(), content.clone());
+        let names = blocking(move || Ok(copy.names(&text))).await?;
+        let number = |version: Option<&Version>| version.map_or(0, |version| version.number);
+        // A database that went back may have lost places, too.
+        let before = if number(base) > number(newest) { base } else { newest };
+        let places = places::after(before.map_or(&[][..], |version| &version.places), &names);
+        let version = Version { number: number(newest).max(number(base)) + 1, content, places };
+        let sent = self.files.write(self.copy.kind.name(), number(newest), &version).await?;
+        Ok(sent.then_some(version))
+    }
+
+    /// What is here, and what was agreed on.
+    async fn look(&self) -> Result<(Option<String>, Option<Version>), Trouble> {
+        let Exchange { files, notes, copy } = self.clone();
+        blocking(move || {
+            let note = notes.read(copy.kind.name())?;
+            let ours = copy.read()?;
+            let base = note.base(files.history(), ours.as_deref()).cloned();
+            Ok((ours, base))
+        })
+        .await
+    }
+
+    async fn check_writable(&self) -> Result<(), Trouble> {
+        let copy = self.copy.clone();
+        let checked = tokio::task::spawn_blocking(move || copy.check_writable()).await;
+        checked.unwrap_or_else(|error| Err(error.to_string())).map_err(Trouble::Unwritable)
+    }
+
+    /// Only what can be used is for others, and only a file that they could change is shared.
+    async fn check_ours(&self, text: &str, newest: Option<&Version>) -> Result<(), Trouble> {
+        self.check_writable().await?;
+        let (copy, text) = (self.copy.clone(), text.to_owned());
+        match blocking(move || Ok(copy.check(&text))).await? {
+            Ok(()) => Ok(()),
+            Err(why) => Err(Trouble::Mistaken { why, newest: newest.cloned() }),
         }
     }
-    Ok(Exchanged { outcome: Outcome::Waits, newest })
-}
 
-/// Has all others get a text after the newest that is known. Gives what all say then; none where somebody was quicker.
-pub(super) async fn send(
-    files: &Files,
-    copy: &Copy,
-    newest: Option<&Version>,
-    text: &str,
-) -> Result<Option<Version>, Trouble> {
-    let (reading, content) = (copy.clone(), text.to_owned());
-    let names = aside(move || Ok(reading.names(&content))).await?;
-    let before = newest.map_or(&[][..], |newest| &newest.places);
-    let number = newest.map_or(0, |newest| newest.number) + 1;
-    let version = Version { number, content: text.to_owned(), places: places::after(before, &names) };
-    let sent = files.write(copy.kind.name(), &version).await?;
-    Ok(sent.then_some(version))
-}
-
-/// What is here, and what was agreed on.
-async fn look(files: &Files, place: &Arc<Place>, copy: &Copy) -> Result<(Option<String>, Option<Agreed>), Trouble> {
-    let (place, copy, history) = (place.clone(), copy.clone(), files.history().to_owned());
-    aside(move || {
-        let agreed = place.read(copy.kind.name(), &history).map_err(|error| error.to_string())?;
-        Ok((copy.read()?, agreed))
-    })
-    .await
-}
-
-/// Only what can be used is for others, and only a file that they could change is shared.
-async fn check(copy: &Copy, text: String) -> Result<(), Trouble> {
-    let copy = copy.clone();
-    aside(move || {
-        copy.check_writable().map_err(|why| format!("{why}; so it is not shared with other instances"))?;
-        copy.check(&text).map_err(|why| format!("what it says stays on this machine until it is mended: {why}"))
-    })
-    .await
-}
-
-/// Writes a text here that was checked elsewhere; says whether nobody had changed the file meanwhile.
-async fn bring(
-    files: &Files,
-    place: &Arc<Place>,
-    copy: &Copy,
-    ours: Option<String>,
-    text: String,
-    keeps: bool,
-) -> Result<bool, Trouble> {
-    let (written, brought) = (copy.clone(), text.clone());
-    let done = aside(move || {
-        written.check_writable().map_err(|why| format!("{why}; so what other instances share is not used here"))?;
-        let of_no_use = |why| format!("what other instances share cannot be used here, and is left alone: {why}");
-        written.check(&brought).map_err(of_no_use)?;
-        written.write(ours.as_deref(), &brought, keeps)
-    });
-    let done = done.await?;
-    if done {
-        agree(files, place, copy, text).await?;
+    /// Writes here what all say; tells whether nobody had changed the file meanwhile.
+    async fn bring(&self, ours: Option<String>, coming: &Version, former: Former) -> Result<bool, Trouble> {
+        self.check_writable().await?;
+        let Exchange { files, notes, copy } = self.clone();
+        let text = coming.content.clone();
+        let noted = coming.clone();
+        let done = blocking(move || {
+            let of_no_use = |why| format!("what other instances share cannot be used here, and is left alone: {why}");
+            copy.check(&text).map_err(of_no_use)?;
+            let name = copy.kind.name();
+            let note = notes.read(name)?;
+            let agreed = note.base(files.history(), ours.as_deref()).cloned();
+            notes.write(name, &Note { history: files.history().to_owned(), agreed, coming: Some(noted) })?;
+            copy.write(ours.as_deref(), &text, former)
+        });
+        let done = done.await?;
+        if done {
+            self.agree(coming).await?;
+        }
+        Ok(done)
     }
-    Ok(done)
+
+    /// Notes that both say this.
+    pub(super) async fn agree(&self, version: &Version) -> Result<(), Trouble> {
+        let Exchange { files, notes, copy } = self.clone();
+        let note = Note { history: files.history().to_owned(), agreed: Some(version.clone()), coming: None };
+        blocking(move || notes.write(copy.kind.name(), &note)).await
+    }
 }
 
-/// Notes that both say this.
-pub(super) async fn agree(files: &Files, place: &Arc<Place>, copy: &Copy, content: String) -> Result<(), Trouble> {
-    let (place, name) = (place.clone(), copy.kind.name());
-    let agreed = Agreed { history: files.history().to_owned(), content };
-    aside(move || place.write(name, &agreed).map_err(|error: io::Error| error.to_string())).await
+fn said(version: &Version) -> Said<'_> {
+    Said { number: version.number, text: &version.content }
 }
 
 /// Disks take their time, and so does reading a large taxonomy.
-async fn aside<T: Send + 'static>(run: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, Trouble> {
+async fn blocking<T: Send + 'static>(run: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, Trouble> {
     let done = tokio::task::spawn_blocking(run).await;
     done.unwrap_or_else(|error| Err(error.to_string())).map_err(Trouble::File)
 }

@@ -2,9 +2,12 @@
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::exchange::{Exchanged, Outcome, Trouble, exchange};
+use super::exchange::{Edits, Exchange, Exchanged, Outcome, Trouble};
+use super::own_copy::OwnCopy;
 use super::{Kind, SharedFiles};
 use crate::changes::{EVERY, Stamp};
+use crate::knowledge::store::postgres::Files;
+use crate::locked::locked;
 
 /// Every so many looks all is compared, whatever was heard and seen.
 const COMPARE: u64 = 60;
@@ -60,43 +63,72 @@ impl SharedFiles {
             for (copy, seen) in shared.copies.iter().zip(&mut seen) {
                 seen.due |= was_heard || look.is_multiple_of(COMPARE);
                 let stamp = Stamp::of(Some(&copy.path));
-                let steady = is_look && stamp == seen.last;
+                // A file that has just changed may be half written; it counts when it has not changed since.
+                let edits = match is_look && stamp == seen.last && copy.is_watched {
+                    true => Edits::Count,
+                    false => Edits::Wait,
+                };
                 if is_look {
                     seen.last = stamp;
                 }
-                if !seen.due && stamp == seen.exchanged {
-                    continue;
+                if seen.due || stamp != seen.exchanged {
+                    self.look(&files, copy, seen, stamp, edits, &changed).await;
                 }
-                // Another process of this machine may be at it; the next look is soon.
-                let Ok(Some(_held)) = shared.place.hold() else { continue };
-                let exchanged = exchange(&files, &shared.place, copy, steady).await;
-                let outcome = exchanged.map(|Exchanged { outcome, newest }| {
+            }
+            let troubles = shared.copies.iter().zip(&seen);
+            let troubles = troubles.filter_map(|(copy, seen)| Some((copy.path.display(), seen.told.as_ref()?)));
+            let troubles: Vec<_> = troubles.map(|(path, told)| format!("`{path}`: {told}")).collect();
+            *locked(&shared.trouble) = (!troubles.is_empty()).then(|| troubles.join("; "));
+        }
+    }
+
+    async fn look(
+        &self,
+        files: &Files,
+        copy: &OwnCopy,
+        seen: &mut Seen,
+        stamp: Option<Stamp>,
+        edits: Edits,
+        changed: &impl Fn(Change),
+    ) {
+        let notes = self.0.notes.clone();
+        let outcome = match notes.hold() {
+            Ok(Some(_held)) => {
+                let exchange = Exchange { files: files.clone(), notes, copy: copy.clone() };
+                exchange.run(edits).await.map(|Exchanged { outcome, newest }| {
                     let places = newest.map(|newest| newest.places).unwrap_or_default();
                     changed(Change { kind: copy.kind, brought: outcome == Outcome::Brought, places });
                     outcome
-                });
-                let path = copy.path.display();
-                match &outcome {
-                    Ok(Outcome::Brought) => {
-                        tracing::info!(%path, "was changed on another instance, and is the same here now");
-                    }
-                    Ok(Outcome::Sent) => tracing::info!(%path, "was changed here, and other instances follow"),
-                    Ok(Outcome::Same | Outcome::Waits) => {}
-                    Err(Trouble::Store(error)) => tracing::debug!(%path, %error, "cannot be compared with others"),
-                    Err(Trouble::File(why)) if seen.told.as_ref() != Some(why) => {
-                        tracing::warn!(%path, "is not shared: {why}");
-                        seen.told = Some(why.clone());
-                    }
-                    Err(Trouble::File(_)) => {}
+                })
+            }
+            // Another process of this machine is at it; the next look is soon.
+            Ok(None) => return,
+            Err(why) => Err(Trouble::File(why)),
+        };
+        let path = copy.path.display();
+        match &outcome {
+            Ok(Outcome::Brought) => tracing::info!(%path, "was changed on another instance, and is the same here now"),
+            Ok(Outcome::Sent) => tracing::info!(%path, "was changed here, and other instances follow"),
+            Ok(Outcome::Same | Outcome::Waits) => {}
+            // A database that is away is told of elsewhere.
+            Err(Trouble::Store(error)) if error.passes() => {
+                tracing::debug!(%path, %error, "cannot be compared with others");
+            }
+            Err(trouble) => {
+                let why = trouble.to_string();
+                if seen.told.as_ref() != Some(&why) {
+                    tracing::warn!(%path, "is not shared: {why}");
+                    seen.told = Some(why);
                 }
-                match outcome {
-                    Ok(Outcome::Waits) | Err(Trouble::Store(_)) => {}
-                    done => {
-                        (seen.due, seen.exchanged) = (false, stamp);
-                        if done.is_ok() {
-                            seen.told = None;
-                        }
-                    }
+            }
+        }
+        match outcome {
+            Ok(Outcome::Waits) if copy.is_watched => {}
+            Err(Trouble::Store(error)) if error.passes() => {}
+            done => {
+                (seen.due, seen.exchanged) = (false, stamp);
+                if done.is_ok() {
+                    seen.told = None;
                 }
             }
         }

@@ -7,30 +7,31 @@
 //!
 //! A file that cannot be written is somebody else's to give out, as a mounted one is, and is left alone.
 
-mod agreed;
-mod copy;
 mod exchange;
 mod follow;
+mod notes;
+mod own_copy;
 mod places;
 mod step;
 mod turn;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agreed::{Held, Place};
-use copy::Copy;
-use exchange::exchange;
+use exchange::{Edits, Exchange, Outcome};
+use notes::{Held, Notes};
+use own_copy::OwnCopy;
 
-pub use copy::Kind;
 pub use follow::Change;
-pub use turn::Turn;
+pub use own_copy::Kind;
+pub use turn::{NoTurn, Turn};
 
 use crate::config::Config;
 use crate::config::knowledge;
 use crate::knowledge::Knowledge;
 use crate::knowledge::store::postgres::{Address, Files};
+use crate::locked::locked;
 
 /// The files of one instance. Cheap to clone; all clones are the same.
 #[derive(Debug, Clone)]
@@ -39,58 +40,111 @@ pub struct SharedFiles(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     knowledge: Knowledge,
-    place: Arc<Place>,
-    copies: Vec<Copy>,
+    notes: Arc<Notes>,
+    copies: Vec<OwnCopy>,
+    /// Why a file is not shared as it should be.
+    trouble: Mutex<Option<String>>,
 }
 
 /// How long another process of this machine may be at it.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
+/// How long a start may wait for what others have changed.
+const START: Duration = Duration::from_secs(3);
 
 impl SharedFiles {
     /// Those that the settings name; none where instances share nothing.
     pub fn of(config: &Config, knowledge: Option<&Knowledge>) -> Option<SharedFiles> {
-        let place = place(&config.knowledge)?;
-        Some(SharedFiles(Arc::new(Shared { knowledge: knowledge?.clone(), place, copies: copies(config) })))
+        let (knowledge, notes) = (knowledge?.clone(), notes(&config.knowledge)?);
+        Some(SharedFiles(Arc::new(Shared { knowledge, notes, copies: copies(config), trouble: Mutex::default() })))
+    }
+
+    /// Why a file is not the same everywhere, for as long as that lasts.
+    pub fn impaired(&self) -> Option<String> {
+        locked(&self.0.trouble).clone()
+    }
+
+    /// The names of categories in the order of their numbers, as they were last known.
+    pub fn places(&self) -> Vec<String> {
+        let note = self.0.notes.read(Kind::Taxonomy.name()).unwrap_or_default();
+        note.agreed.map(|agreed| agreed.places).unwrap_or_default()
     }
 }
 
-/// For a command: has the copy of this machine say what all instances say. None where they share nothing.
+/// Brings what others have changed while this instance was not there, before it serves anybody. One that cannot reach the
+/// database begins with what it last knew.
+pub async fn bring(config: &Config) {
+    for copy in copies(config) {
+        let settled = tokio::time::timeout(START, settle(config, copy.kind)).await;
+        let why = match settled {
+            Ok(None | Some(Ok(()))) => continue,
+            Ok(Some(Err(why))) => why,
+            Err(_) => "the database does not answer in time".to_owned(),
+        };
+        let path = copy.path.display();
+        tracing::info!(%path, "is taken as it is here, and compared later: {why}");
+    }
+}
+
+/// Has the copy of this machine say what all instances say. None where they share nothing.
 pub async fn settle(config: &Config, kind: Kind) -> Option<Result<(), String>> {
-    let place = place(&config.knowledge)?;
+    let notes = notes(&config.knowledge)?;
     let copy = copies(config).into_iter().find(|copy| copy.kind == kind)?;
-    let address = config.knowledge.store.as_ref()?;
     let settled = async {
-        let files = Files::connect(&Address::parse(address.expose())?).await.map_err(|error| error.to_string())?;
-        let _held = hold(&place).await?;
-        exchange(&files, &place, &copy, true).await.map_err(|trouble| trouble.to_string())?;
-        Ok(())
+        let exchange = Exchange { files: files(config).await?, notes, copy };
+        let _held = hold(&exchange.notes).await?;
+        match exchange.run(Edits::Count).await.map_err(|trouble| trouble.to_string())?.outcome {
+            Outcome::Waits => Err("others change it all the time; try again".to_owned()),
+            Outcome::Same | Outcome::Brought | Outcome::Sent => Ok(()),
+        }
     };
     Some(settled.await)
 }
 
-/// Where it is noted what was agreed on, if anything is to be.
-fn place(settings: &knowledge::Knowledge) -> Option<Arc<Place>> {
-    let is_shared = settings.enabled && settings.store.is_some();
-    let storage = settings.storage().filter(|_| is_shared)?;
-    Some(Arc::new(Place::in_storage(Path::new(&storage))))
+/// What all instances say, for a command that only looks. None where they share nothing.
+pub async fn newest(config: &Config, kind: Kind) -> Option<Result<Option<String>, String>> {
+    notes(&config.knowledge)?;
+    let newest = async {
+        let newest = files(config).await?.newest(kind.name()).await.map_err(|error| error.to_string())?;
+        Ok(newest.map(|newest| newest.content))
+    };
+    Some(newest.await)
 }
 
-fn copies(config: &Config) -> Vec<Copy> {
-    let taxonomy = config.classification.taxonomy.clone().map(|path| Copy { kind: Kind::Taxonomy, path });
-    let tokens = config.tokens_file().map(|path| Copy { kind: Kind::Tokens, path });
+async fn files(config: &Config) -> Result<Files, String> {
+    let address = config.knowledge.store.as_ref().ok_or("`knowledge.store` is not set")?;
+    Files::connect(&Address::parse(address.expose())?).await.map_err(|error| error.to_string())
+}
+
+/// Where it is noted what was agreed on, if anything is to be.
+fn notes(settings: &knowledge::Knowledge) -> Option<Arc<Notes>> {
+    let is_shared = settings.enabled && settings.store.is_some();
+    let storage = settings.storage().filter(|_| is_shared)?;
+    Some(Arc::new(Notes::in_storage(Path::new(&storage))))
+}
+
+fn copies(config: &Config) -> Vec<OwnCopy> {
+    let classification = &config.classification;
+    // Those of a server elsewhere are not in the file.
+    let stay = match config.external_classifier().is_ok_and(|external| external.is_some()) {
+        true => Default::default(),
+        false => config.router.stay.clone(),
+    };
+    let taxonomy = classification.taxonomy.clone();
+    let taxonomy = taxonomy.map(|path| OwnCopy { kind: Kind::Taxonomy, path, is_watched: classification.watch, stay });
+    let tokens = config.tokens_file();
+    let tokens = tokens.map(|path| OwnCopy { kind: Kind::Tokens, path, is_watched: true, stay: Default::default() });
     taxonomy.into_iter().chain(tokens).collect()
 }
 
 /// Waits for its turn among the processes of this machine.
-async fn hold(place: &Place) -> Result<Held, String> {
+async fn hold(notes: &Notes) -> Result<Held, String> {
     let until = tokio::time::Instant::now() + PATIENCE;
     loop {
-        match place.hold() {
-            Ok(Some(held)) => return Ok(held),
-            Ok(None) if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
-            Ok(None) => return Err("another process of this machine keeps the shared files; try again".to_owned()),
-            Err(error) => return Err(format!("the storage cannot be written: {error}")),
+        match notes.hold()? {
+            Some(held) => return Ok(held),
+            None if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            None => return Err("another process of this machine keeps the shared files; try again".to_owned()),
         }
     }
 }

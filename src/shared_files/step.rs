@@ -16,18 +16,31 @@ pub(super) enum Step {
     Meet,
 }
 
+/// A text, and which version it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Said<'a> {
+    pub(super) number: i64,
+    pub(super) text: &'a str,
+}
+
 /// `base` is what was agreed on with this database, if anything ever was.
-pub(super) fn next(base: Option<&str>, ours: Option<&str>, theirs: Option<&str>) -> Step {
-    match (ours, theirs) {
-        (None, None) => Step::Nothing,
+pub(super) fn next(base: Option<Said<'_>>, ours: Option<&str>, theirs: Option<Said<'_>>) -> Step {
+    let (ours, theirs) = match (ours, theirs) {
+        (None, None) => return Step::Nothing,
         // One that is gone is not taken for one that says nothing.
-        (None, Some(_)) => Step::Bring,
-        (Some(_), None) => Step::Send,
-        (Some(ours), Some(theirs)) if ours == theirs && base == Some(ours) => Step::Nothing,
-        (Some(ours), Some(theirs)) if ours == theirs => Step::Agree,
-        (Some(ours), Some(_)) if base == Some(ours) => Step::Bring,
-        (Some(_), Some(theirs)) if base == Some(theirs) => Step::Send,
-        (Some(_), Some(_)) => Step::Meet,
+        (None, Some(_)) => return Step::Bring,
+        (Some(_), None) => return Step::Send,
+        (Some(ours), Some(theirs)) => (ours, theirs),
+    };
+    if ours == theirs.text {
+        return if base == Some(theirs) { Step::Nothing } else { Step::Agree };
+    }
+    match base {
+        // The database was restored, or lost its last commits: what is here came after what it has.
+        Some(base) if base.number > theirs.number => Step::Send,
+        Some(base) if base.number < theirs.number && base.text == ours => Step::Bring,
+        Some(base) if base == theirs => Step::Send,
+        _ => Step::Meet,
     }
 }
 
@@ -37,20 +50,29 @@ mod tests {
 
     #[test]
     fn who_has_changed_it_decides_where_it_goes() {
+        let said = |said: &'static str| {
+            let (number, text) = said.split_once(' ').unwrap();
+            Said { number: number.parse().unwrap(), text }
+        };
         for (base, ours, theirs, expected) in [
             (None, None, None, Step::Nothing),
-            (Some("a"), Some("a"), Some("a"), Step::Nothing),
-            (None, Some("a"), Some("a"), Step::Agree),
-            (Some("a"), Some("b"), Some("b"), Step::Agree),
-            (None, None, Some("a"), Step::Bring),
-            (Some("a"), None, Some("a"), Step::Bring),
-            (Some("a"), Some("a"), Some("b"), Step::Bring),
+            (Some("1 a"), Some("a"), Some("1 a"), Step::Nothing),
+            (None, Some("a"), Some("1 a"), Step::Agree),
+            (Some("1 a"), Some("b"), Some("2 b"), Step::Agree),
+            (Some("1 a"), Some("a"), Some("2 a"), Step::Agree),
+            (None, None, Some("1 a"), Step::Bring),
+            (Some("1 a"), None, Some("1 a"), Step::Bring),
+            (Some("1 a"), Some("a"), Some("2 b"), Step::Bring),
             (None, Some("a"), None, Step::Send),
-            (Some("a"), Some("b"), Some("a"), Step::Send),
-            (None, Some("a"), Some("b"), Step::Meet),
-            (Some("a"), Some("b"), Some("c"), Step::Meet),
+            (Some("1 a"), Some("b"), Some("1 a"), Step::Send),
+            (None, Some("a"), Some("1 b"), Step::Meet),
+            (Some("1 a"), Some("b"), Some("2 c"), Step::Meet),
+            // The database went back, and perhaps on from there.
+            (Some("5 e"), Some("e"), Some("3 c"), Step::Send),
+            (Some("5 e"), Some("f"), Some("3 c"), Step::Send),
+            (Some("5 e"), Some("e"), Some("5 x"), Step::Meet),
         ] {
-            assert_eq!(next(base, ours, theirs), expected, "{base:?} {ours:?} {theirs:?}");
+            assert_eq!(next(base.map(said), ours, theirs.map(said)), expected, "{base:?} {ours:?} {theirs:?}");
         }
     }
 }

@@ -78,6 +78,11 @@ impl Machine {
         Corbie::on(&self.database, setup.variable("MCP_API_KEY", "the-operators-own-secret-token"))
     }
 
+    /// A command that cannot reach the database.
+    fn alone(&self, arguments: &str) -> Setup {
+        self.setup(arguments).variable("CORBIE_KNOWLEDGE__STORE", "postgres://nobody@127.0.0.1:9/none")
+    }
+
     #[track_caller]
     fn command(&self, arguments: &str) -> String {
         let ended = self.setup(arguments).run("");
@@ -259,12 +264,93 @@ fn a13_a_token_counts_on_all_instances_until_it_is_revoked_on_one() {
     // A name is taken wherever it was.
     let taken = here.setup("tokens create phone").run("");
     assert!(taken.code == Some(1) && taken.err.contains("is there already"), "{}", taken.err);
+    // Who comes later knows all before it lets anybody in.
+    let third = Machine::new(&database, BILLS);
+    std::fs::remove_file(third.taxonomy()).unwrap();
+    let late = third.start_guarded();
+    assert!(lets_in(&late, &phone) && !lets_in(&late, &laptop));
+    assert_eq!(third.says(), BILLS, "a machine without a taxonomy gets the one of all");
     // With the database out of reach it counts here, and the server tells the others.
-    let alone = here.setup("tokens create tablet");
-    let alone = alone.variable("CORBIE_KNOWLEDGE__STORE", "postgres://nobody@127.0.0.1:9/none").run("");
+    let alone = here.alone("tokens create tablet").run("");
     assert!(alone.code == Some(0) && alone.err.contains("other instances cannot be asked"), "{}", alone.err);
     let tablet = alone.out.trim().to_owned();
     for corbie in [&one, &other] {
         wait_for("all to know the third", || lets_in(corbie, &tablet).then_some(()));
+    }
+    let alone = there.alone("tokens revoke phone").run("");
+    assert!(alone.code == Some(1) && alone.out.contains("on this machine alone"), "{alone:?}");
+    for corbie in [&one, &other] {
+        wait_for("all to have forgotten the second", || (!lets_in(corbie, &phone)).then_some(()));
+    }
+}
+
+#[test]
+fn a13_s05_a_token_that_was_revoked_elsewhere_does_not_come_back() {
+    let Some(database) = database() else { return };
+    let (here, there) = (Machine::new(&database, BILLS), Machine::new(&database, BILLS));
+    let one = here.start();
+    wait_for("the tables", || has_tables(&database).then_some(()));
+    drop(one);
+    here.command("tokens create old");
+    // What was noted of it is lost, and then it is revoked elsewhere.
+    let noted = here.folder.path().join("storage/shared/tokens.json");
+    std::fs::remove_file(noted).unwrap();
+    there.command("tokens revoke old");
+    there.command("tokens create new");
+    here.command("tokens create newer");
+    for machine in [&here, &there] {
+        let listed = machine.command("tokens list --json");
+        assert!(listed.contains("newer") && listed.contains("\"new\"") && !listed.contains("\"old\""), "{listed}");
+    }
+    assert!(!std::fs::read_to_string(here.tokens()).unwrap().contains("\"old\""));
+}
+
+#[test]
+fn a13_a_database_that_went_back_gets_what_was_saved_since() {
+    let Some(database) = database() else { return };
+    let (here, there) = (Machine::new(&database, BILLS), Machine::new(&database, BILLS));
+    let (mut one, mut other) = (here.start(), there.start());
+    wait_for("both to agree", || (here.has_agreed() && there.has_agreed()).then_some(()));
+    for text in [BIRDS, BOATS] {
+        let old = version(&mut one);
+        assert_eq!(save(&mut one, text, &old)["saved"], true);
+    }
+    wait_for("the other to use it", || has(&mut other, "boats"));
+    here.command("tokens create laptop");
+    wait_for("the other to know it", || there.tokens().exists().then_some(()));
+    // As a backup of before would have it.
+    database.ask("DELETE FROM corbie.files WHERE version > 1 OR name = 'tokens'; NOTIFY corbie, 'files'");
+    wait_for("it to be there again", || {
+        let sql =
+            "SELECT version FROM corbie.files WHERE content = convert_to($t$TEXT$t$, 'UTF8') ORDER BY 1 DESC LIMIT 1";
+        let newest = database.ask(&sql.replace("TEXT", BOATS));
+        let tokens = database.ask("SELECT count(*) FROM corbie.files WHERE name = 'tokens'");
+        (newest.first().is_some_and(|number| number == "4") && tokens != ["0"]).then_some(())
+    });
+    assert!(has(&mut one, "boats").is_some() && has(&mut other, "boats").is_some());
+    assert!(here.says() == BOATS && there.says() == BOATS);
+}
+
+#[test]
+fn a13_what_was_edited_on_two_machines_is_kept_beside_and_mistakes_are_mended_by_saving() {
+    let Some(database) = database() else { return };
+    let (here, there) = (Machine::new(&database, BILLS), Machine::new(&database, BILLS));
+    let (mut one, mut other) = (here.start(), there.start());
+    wait_for("both to agree", || (here.has_agreed() && there.has_agreed()).then_some(()));
+    drop(other);
+    std::fs::write(there.taxonomy(), BOATS).unwrap();
+    let old = version(&mut one);
+    assert_eq!(save(&mut one, BIRDS, &old)["saved"], true);
+    other = there.start();
+    wait_for("the other to use it", || has(&mut other, "birds"));
+    assert!(there.keeps(BOATS));
+    std::fs::write(there.taxonomy(), "categories: 7\n").unwrap();
+    other.running.logged("is not shared");
+    let health = other.client.get("/health").json();
+    assert!(health.to_string().contains("shared_files"), "{health}");
+    let broken = version(&mut other);
+    assert_eq!(save(&mut other, BOATS, &broken)["saved"], true);
+    for corbie in [&mut one, &mut other] {
+        wait_for("both to use what was mended", || has(corbie, "boats"));
     }
 }

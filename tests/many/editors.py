@@ -24,6 +24,8 @@ class Editor:
         # The last that was acknowledged, and the last that was sent.
         self.saved = 0
         self.sent = 0
+        # What was told not to be saved since others were quicker.
+        self.refused: set[int] = set()
 
     def _name(self, count: int) -> str:
         return f"editor{self.number}-{count}"
@@ -51,11 +53,15 @@ class Editor:
         elif outcome.said["reason"] not in ("changed", "away"):
             raise Broken(f"a taxonomy that is right is not saved: {outcome.said}")
         else:
+            if outcome.said["reason"] == "changed":
+                self.refused.add(self.sent)
             self.caller.counts[f"taxonomies not saved: {outcome.said['reason']}"] += 1
 
     def check(self, text: str) -> None:
         """What was acknowledged is there, or what was sent after that."""
         own = [int(number) for number in re.findall(rf"editor{self.number}-(\d+)", text)]
+        if self.refused & set(own):
+            raise Broken(f"editor {self.number} was told that {own} was not saved, and it is there")
         if len(own) > 1 or not self.saved <= max(own, default=0) <= self.sent:
             raise Broken(f"editor {self.number} has saved {self.saved} and sent {self.sent}, and there is {own}")
 

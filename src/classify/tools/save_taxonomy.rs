@@ -88,7 +88,9 @@ async fn save(desk: &Desk, server: &Server, input: Input) -> Result<Result<Value
     let replaced = match desk.replace(file.clone(), text, version).await {
         Ok(replaced) => replaced,
         Err(why @ NotReplaced::Changed) => return Ok(Err(Refusal::new("changed", why.to_string()))),
-        Err(why @ NotReplaced::Away(_)) => return Ok(Err(Refusal::new("away", why.to_string()))),
+        Err(why @ (NotReplaced::Away(_) | NotReplaced::InDoubt(_))) => {
+            return Ok(Err(Refusal::new("away", why.to_string())));
+        }
         Err(why @ NotReplaced::Unwritable(_)) => return Ok(Err(Refusal::new("unwritable", why.to_string()))),
     };
     let mut warnings = warnings(&taxonomy, desk);

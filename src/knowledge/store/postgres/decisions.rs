@@ -62,7 +62,7 @@ impl Store {
     pub async fn forget_decisions(&self, most: usize) -> Result<(), Error> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let sql = format!(
-            "WITH beyond AS MATERIALIZED (SELECT id FROM decisions ORDER BY at DESC, id DESC OFFSET $1 LIMIT {AT_ONCE}), \
+            "WITH beyond AS MATERIALIZED (SELECT id FROM decisions ORDER BY kept DESC, id DESC OFFSET $1 LIMIT {AT_ONCE}), \
              free AS (SELECT d.id FROM decisions AS d JOIN beyond AS b ON b.id = d.id FOR UPDATE OF d SKIP LOCKED) \
              DELETE FROM decisions AS d USING free WHERE d.id = free.id"
         );

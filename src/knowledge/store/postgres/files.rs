@@ -3,6 +3,7 @@
 //! A version is written only after the one its writer knew, so that of two who change the same at once, one hears of it.
 
 use deadpool_postgres::Pool;
+use serde::{Deserialize, Serialize};
 
 use super::address::Address;
 use super::pulse::CHANNEL;
@@ -11,7 +12,7 @@ use super::{Store, instance, rows, schema};
 use crate::knowledge::store::Error;
 
 /// So many versions of a file are kept, for people who look for what it said.
-const KEPT: i64 = 50;
+const KEPT: i64 = 200;
 
 /// The files of one database. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -21,7 +22,7 @@ pub struct Files {
 }
 
 /// What a file says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// From 1, counting up.
     pub number: i64,
@@ -65,25 +66,36 @@ impl Files {
         Ok(Some(Version { number: rows::get(&row, 0)?, content, places: rows::get(&row, 2)? }))
     }
 
-    /// Writes a version, which comes after the newest that its writer knew, and has everybody hear of it. Says whether
-    /// nobody was quicker.
-    pub async fn write(&self, name: &str, version: &Version) -> Result<bool, Error> {
-        let written = self.try_to_write(name, version).await;
+    /// What a file said before, as far as it is kept.
+    pub async fn former(&self, name: &str) -> Result<Vec<String>, Error> {
+        let sql = "SELECT content FROM files WHERE name = $1 ORDER BY version";
+        let rows = Session::plain(&self.pool).await?.rows(sql, &[&name]).await?;
+        let content = |row| String::from_utf8(rows::get(row, 0)?).map_err(|_| Error::unreadable("file"));
+        rows.iter().map(content).collect()
+    }
+
+    /// Writes a version after the newest that its writer knew, and has everybody hear of it. Says whether nobody was
+    /// quicker.
+    pub async fn write(&self, name: &str, known: i64, version: &Version) -> Result<bool, Error> {
+        let written = self.try_to_write(name, known, version).await;
         let Err(Error::Away(_)) = written else { return written };
         // The connection may have been lost when it was written already.
-        match self.newest(name).await? {
-            Some(newest) if newest == *version => Ok(true),
-            _ => written,
+        let sql = "SELECT content = $3 FROM files WHERE name = $1 AND version = $2";
+        let found = Session::plain(&self.pool).await?;
+        let found = found.maybe(sql, &[&name, &version.number, &version.content.as_bytes()]).await?;
+        match found {
+            Some(row) => rows::get(&row, 0),
+            None => written,
         }
     }
 
-    async fn try_to_write(&self, name: &str, version: &Version) -> Result<bool, Error> {
+    async fn try_to_write(&self, name: &str, known: i64, version: &Version) -> Result<bool, Error> {
         let session = Session::writing(&self.pool).await?;
         let sql = "INSERT INTO files (name, version, content, places, host) SELECT $1, $2, $3, $4, $5 \
-                   WHERE $2 = 1 + (SELECT coalesce(max(version), 0) FROM files WHERE name = $1) ON CONFLICT DO NOTHING";
+                   WHERE $6 = (SELECT coalesce(max(version), 0) FROM files WHERE name = $1) ON CONFLICT DO NOTHING";
         let Version { number, content, places } = version;
         let host = instance::host();
-        if session.execute(sql, &[&name, number, &content.as_bytes(), places, &host]).await? == 0 {
+        if session.execute(sql, &[&name, number, &content.as_bytes(), places, &host, &known]).await? == 0 {
             session.leave().await?;
             return Ok(false);
         }

@@ -4,7 +4,7 @@
 CREATE TABLE files (
     name text NOT NULL,
     version bigint NOT NULL,
-    content bytea NOT NULL,
+    content bytea NOT NULL CHECK (octet_length(content) <= 16777216),
     -- Of a taxonomy: the names of its categories in the order of their numbers, those that are gone included.
     places text[] NOT NULL,
     changed timestamptz NOT NULL DEFAULT now(),
@@ -21,9 +21,13 @@ CREATE TABLE decisions (
     at bigint NOT NULL,
     caller text,
     -- JSON, as text: what it says may have zeros in it, escaped.
-    record text NOT NULL
+    record text NOT NULL,
+    -- By the clock of the database: the oldest of these are forgotten, whatever instances take for the time.
+    kept timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX decisions_at ON decisions (at);
+CREATE INDEX decisions_caller ON decisions (caller, at);
+CREATE INDEX decisions_kept ON decisions (kept);
 
 -- When the allowance of a caller is whole again. Not worth a log: after a crash everybody begins anew.
 CREATE UNLOGGED TABLE rates (

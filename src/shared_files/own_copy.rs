@@ -1,5 +1,6 @@
 //! The copy of a shared file on this machine, which is the one that is read.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
@@ -18,9 +19,22 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Copy {
+pub(super) struct OwnCopy {
     pub(super) kind: Kind,
     pub(super) path: PathBuf,
+    /// Whether a change of the file counts before somebody asks for it.
+    pub(super) is_watched: bool,
+    /// Categories that a taxonomy must have: their prompts may not leave.
+    pub(super) stay: BTreeSet<String>,
+}
+
+/// What becomes of what a file said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Former {
+    /// Others have it, too.
+    Dropped,
+    /// Nobody else has it: it is kept beside.
+    Kept,
 }
 
 /// The largest file that is shared.
@@ -36,7 +50,7 @@ impl Kind {
     }
 }
 
-impl Copy {
+impl OwnCopy {
     /// What it says; none where there is no file.
     pub(super) fn read(&self) -> Result<Option<String>, String> {
         let unreadable = |why: String| format!("`{}` cannot be read: {why}", self.path.display());
@@ -59,9 +73,19 @@ impl Copy {
 
     /// Why nobody should get this text for the file; nothing if it is as it should be.
     pub(super) fn check(&self, text: &str) -> Result<(), String> {
+        if text.len() as u64 > MOST_BYTES {
+            return Err(format!("it is larger than {} MiB", MOST_BYTES >> 20));
+        }
         match self.kind {
-            Kind::Taxonomy => Taxonomy::parse_for(text, &self.path).map(drop).map_err(|error| error.to_string()),
-            Kind::Tokens => TokenFile::at(&self.path).check(text).map_err(|error| error.to_string()),
+            Kind::Taxonomy => {
+                let taxonomy = Taxonomy::parse_for(text, &self.path).map_err(|error| error.to_string())?;
+                let has = |name: &String| taxonomy.names().any(|known| known == name);
+                match self.stay.iter().find(|name| !has(name)) {
+                    Some(missing) => Err(format!("the category `{missing}` is missing, which `router.stay` names")),
+                    None => Ok(()),
+                }
+            }
+            Kind::Tokens => TokenFile::at(&self.path).parse(text).map(drop).map_err(|error| error.to_string()),
         }
     }
 
@@ -82,39 +106,43 @@ impl Copy {
         }
     }
 
-    /// Writes another text, if it still says `before`. Where that must not be lost, it is kept beside.
-    pub(super) fn write(&self, before: Option<&str>, text: &str, keeps: bool) -> Result<bool, String> {
+    /// Writes another text, if it still says `before`.
+    pub(super) fn write(&self, before: Option<&str>, text: &str, former: Former) -> Result<bool, String> {
         let unwritable = |error: std::io::Error| format!("`{}` cannot be written: {error}", self.path.display());
         if self.kind == Kind::Tokens {
             let file = TokenFile::at(&self.path);
-            return file.exchange(before, text, keeps).map_err(|error| error.to_string());
+            return file.exchange(before, text, former == Former::Kept).map_err(|error| error.to_string());
         }
-        if before.is_none() {
+        let Some(before) = before else {
             let prepared = whole_file::prepare(&self.path, text.as_bytes(), Access::AsUsual).map_err(unwritable)?;
             return match prepared.create() {
                 Ok(()) => Ok(true),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && self.path.exists() => Ok(false),
                 Err(error) => Err(unwritable(error)),
             };
-        }
+        };
         let target = target(&self.path)?;
         let facts = fs::metadata(&target).map_err(unwritable)?;
         let prepared = whole_file::prepare(&target, text.as_bytes(), Access::Like(&facts)).map_err(unwritable)?;
-        if self.read()?.as_deref() != before {
+        let kept = match former {
+            Former::Kept => Some(put_aside(&target, before.as_bytes(), Access::Like(&facts)).map_err(unwritable)?),
+            Former::Dropped => None,
+        };
+        // Last, as disks take their time: somebody may have written meanwhile.
+        if self.read()?.as_deref() != Some(before) {
+            kept.map(fs::remove_file);
             return Ok(false);
-        }
-        if let (true, Some(before)) = (keeps, before) {
-            put_aside(&target, before.as_bytes(), &facts).map_err(unwritable)?;
         }
         prepared.replace().map_err(unwritable)?;
         Ok(true)
     }
 
-    /// What it should say where it was changed here and by others; none where one of them has to give way.
-    pub(super) fn merged(&self, base: Option<&str>, ours: &str, theirs: &str) -> Option<String> {
+    /// What it should say where it was changed here and by others; none where one of them has to give way. `former` is
+    /// what all said before, as far as it is known.
+    pub(super) fn merged(&self, base: Option<&str>, ours: &str, theirs: &str, former: &[String]) -> Option<String> {
         match self.kind {
             Kind::Taxonomy => None,
-            Kind::Tokens => access::merged(base?, ours, theirs),
+            Kind::Tokens => access::merged(base, ours, theirs, former),
         }
     }
 }
