@@ -62,6 +62,8 @@ mod limits;
 mod processing;
 #[path = "knowledge/progress.rs"]
 mod progress;
+#[path = "knowledge/rates.rs"]
+mod rates;
 #[path = "knowledge/remove.rs"]
 mod remove;
 #[path = "knowledge/resources.rs"]

@@ -25,6 +25,7 @@ mod metrics;
 mod named;
 mod notices;
 pub mod patience;
+mod rates;
 pub mod resources;
 pub mod search;
 mod shared;
@@ -290,6 +291,9 @@ impl Knowledge {
             let (knowledge, heard) = (self.clone(), store.heard());
             let hear = move || notices::hear(knowledge.clone(), heard.clone());
             shared.going.spawn(supervised_until(shared.stop.clone(), Name("hearing of changes"), hear));
+            let (knowledge, store) = (self.clone(), store.clone());
+            let share = move || rates::share(knowledge.clone(), store.clone());
+            shared.going.spawn(supervised_until(shared.stop.clone(), Name("sharing rates"), share));
         }
         Ok(open)
     }

@@ -20,7 +20,7 @@ use crate::seal::StateKey;
 use crate::server::{Health, HealthCheck, Inner, Inspection, Method, MethodHandler, Server};
 use crate::tasks::{MemoryTasks, TaskStore, Turns};
 use crate::tool::{DEFAULT_CACHE_TTL, Tool};
-use crate::transport::BodyMemory;
+use crate::transport::{BodyMemory, Ledger};
 use crate::trust::Effect;
 use arc_swap::ArcSwap;
 use indexmap::IndexMap;
@@ -268,6 +268,7 @@ impl ServerBuilder {
             audit: AuditLog::new(self.limits.max_audit, self.audit_sink),
             methods: self.methods,
             keys: Arc::new(Keys::new(self.state_key)),
+            ledger: Ledger::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
             inspection: self.inspection,

@@ -33,7 +33,7 @@ use crate::resource_lister::ResourceLister;
 use crate::seal::StateKey;
 use crate::tasks::{RunningTask, TaskStore, Turns};
 use crate::tool::Tool;
-use crate::transport::BodyMemory;
+use crate::transport::{BodyMemory, Ledger, Spent};
 use crate::trust::{Caller, Effect};
 
 /// An MCP server, ready to be served over any transport. Cheap to clone; all clones are the same server.
@@ -77,6 +77,7 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) audit: AuditLog,
     pub(crate) keys: Arc<Keys>,
+    pub(crate) ledger: Ledger,
     pub(crate) started: Instant,
     pub(crate) started_at: SystemTime,
     pub(crate) inspection: Option<Inspection>,
@@ -163,6 +164,15 @@ impl Server {
     /// one before.
     pub fn share_state_key(&self, key: StateKey) {
         self.0.keys.share(key);
+    }
+
+    /// What callers have spent here of what they may send, as far as other instances have not heard of it; and, with
+    /// nothing spent, those whose allowance is not whole.
+    ///
+    /// A program that has something to share it with asks now and then, has all instances add it up, and
+    /// [settles](Spent::settle) each. One at a time: what is not settled is given again with the next call.
+    pub fn spent(&self) -> Vec<Spent> {
+        self.0.ledger.spent()
     }
 
     pub fn uptime(&self) -> Duration {

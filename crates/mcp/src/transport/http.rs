@@ -87,6 +87,7 @@ impl Http {
         let limits = server.limits();
         let sessions = Arc::new(Sessions::new(limits.max_sessions, limits.session_idle, server.inner().keys.clone()));
         let (places, buckets) = (Places::new(limits), Arc::new(Buckets::new(options.global_rate_limit)));
+        server.inner().ledger.enter(&buckets);
         Http { server, options, sessions, places, buckets }
     }
 

@@ -26,6 +26,7 @@ mod shutdown;
 mod slow_reader;
 #[cfg(unix)]
 mod socket_file;
+mod spent;
 mod sse;
 mod status;
 pub mod stdio;
@@ -46,5 +47,7 @@ pub use rate::RateLimit;
 pub use shutdown::stop_on_signal;
 #[cfg(unix)]
 pub use socket_file::{SocketError, SocketFile};
+pub(crate) use spent::Ledger;
+pub use spent::Spent;
 #[cfg(feature = "tls")]
 pub use tls::{CertificateError, Certificates};

@@ -32,6 +32,7 @@ mod postings;
 mod prune;
 mod pulse;
 mod put;
+mod rates;
 mod renamed;
 mod replicas;
 mod rows;

@@ -1,0 +1,147 @@
+//! What callers have spent here, for instances that let a caller have one allowance on all of them (S-09, A-13).
+//!
+//! Where it is added up is not known here. What is shared of each caller is one moment: when all that it has spent will have
+//! come back. That moment needs no beginning and no clock but one, and passes by itself. An instance tells what was spent
+//! since it last did, after the fact, so no request waits for others.
+
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use super::rate::{Bucket, Buckets, RateLimit, Untold};
+
+/// What one caller has spent here, to be added to what it has spent elsewhere.
+///
+/// What it has spent will have come back at the later of "`age` ago" and the moment that is known of it, and `cost` after
+/// that; but no later than in `most`.
+#[derive(Debug)]
+pub struct Spent {
+    /// Who, and of which limit; the same on all instances.
+    pub caller: String,
+    /// How long it takes until it has come back. Nothing, if it only wants to hear of others.
+    pub cost: Duration,
+    /// How long ago the first of it was spent.
+    pub age: Duration,
+    /// No caller owes more than a burst beyond its burst.
+    pub most: Duration,
+    tokens: u64,
+    asked: Instant,
+    bucket: Arc<Bucket>,
+}
+
+/// The buckets of a server's HTTP servers, for as long as those live. Nearly always there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<Vec<Weak<Buckets>>>);
+
+impl Spent {
+    pub(super) fn new(caller: String, limit: RateLimit, untold: Untold, asked: Instant, bucket: Arc<Bucket>) -> Spent {
+        let per_second = f64::from(limit.per_second.max(1));
+        Spent {
+            caller,
+            cost: Duration::from_secs_f64(untold.tokens as f64 / per_second),
+            age: untold.age,
+            most: Duration::from_secs_f64(2.0 * f64::from(limit.burst) / per_second),
+            tokens: untold.tokens,
+            asked,
+            bucket,
+        }
+    }
+
+    /// It has been added up: everything that the caller has spent anywhere will have come back after this time. What
+    /// others have spent is taken away here.
+    pub fn settle(self, whole_in: Duration) {
+        self.bucket.settle(self.tokens, self.asked, whole_in);
+    }
+}
+
+impl Ledger {
+    /// Those of another HTTP server. The place in the list is its number, the same in all instances of a program.
+    pub(super) fn enter(&self, buckets: &Arc<Buckets>) {
+        let mut all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let buckets = Arc::downgrade(buckets);
+        match all.iter_mut().find(|other| other.strong_count() == 0) {
+            Some(free) => *free = buckets,
+            None => all.push(buckets),
+        }
+    }
+
+    pub(crate) fn spent(&self) -> Vec<Spent> {
+        let all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        let now = Instant::now();
+        let living = all.iter().enumerate().filter_map(|(number, buckets)| Some((number, buckets.upgrade()?)));
+        living.flat_map(|(number, buckets)| buckets.spent(number, now)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::transport::rate::Whose;
+
+    const LIMIT: RateLimit = RateLimit { per_second: 10, burst: 20 };
+
+    fn server(ledger: &Ledger) -> Arc<Buckets> {
+        let buckets = Arc::new(Buckets::new(None));
+        ledger.enter(&buckets);
+        buckets
+    }
+
+    fn holder(name: &str) -> Whose {
+        Whose::Holder(name.into())
+    }
+
+    fn callers(ledger: &Ledger) -> Vec<String> {
+        let mut callers: Vec<String> = ledger.spent().into_iter().map(|spent| spent.caller).collect();
+        callers.sort_unstable();
+        callers
+    }
+
+    #[test]
+    fn s09_a13_who_has_spent_something_is_told_until_it_is_settled() {
+        let ledger = Ledger::default();
+        let buckets = server(&ledger);
+        let ann = buckets.of(holder("ann"), LIMIT);
+        assert!(ledger.spent().is_empty(), "her allowance is whole");
+        (0..5).for_each(|_| ann.charge().expect("a burst"));
+        for _ in 0..2 {
+            let spent = ledger.spent();
+            assert_eq!(spent.len(), 1);
+            assert_eq!(spent[0].caller, "0 10/20 holder ann");
+            assert_eq!((spent[0].cost, spent[0].most), (Duration::from_millis(500), Duration::from_secs(4)));
+        }
+        ledger.spent().into_iter().for_each(|spent| spent.settle(Duration::from_secs(2)));
+        let spent = ledger.spent();
+        assert_eq!(spent.len(), 1, "she waits to hear of others");
+        assert_eq!((spent[0].cost, spent[0].age), (Duration::ZERO, Duration::ZERO));
+        assert!(ann.charge().is_err(), "others have had all");
+    }
+
+    #[test]
+    fn s09_a13_limits_and_servers_are_told_apart_and_callers_of_this_machine_are_nobody_elses() {
+        let ledger = Ledger::default();
+        let (one, other) = (server(&ledger), server(&ledger));
+        let address = |text: &str| Whose::Address(text.parse::<IpAddr>().expect("an address"));
+        let outside = ["203.0.113.7", "2001:db8::"].map(address);
+        let here = ["127.0.0.1", "::1", "::ffff:127.0.0.1"].map(address);
+        for whose in outside.into_iter().chain(here) {
+            one.of(whose, LIMIT).charge().expect("a burst");
+        }
+        one.of(holder("ann"), RateLimit { per_second: 1, burst: 1 }).charge().expect("a burst");
+        one.of(holder("ann"), LIMIT).charge().expect("another listener, another limit");
+        other.of(holder("ann"), LIMIT).charge().expect("another server");
+        let told = [
+            "0 1/1 holder ann",
+            "0 10/20 address 2001:db8::",
+            "0 10/20 address 203.0.113.7",
+            "0 10/20 holder ann",
+            "1 10/20 holder ann",
+        ];
+        assert_eq!(callers(&ledger), told);
+        drop(one);
+        assert_eq!(callers(&ledger), ["1 10/20 holder ann"]);
+        let third = server(&ledger);
+        third.of(holder("ben"), LIMIT).charge().expect("a burst");
+        assert_eq!(callers(&ledger), ["0 10/20 holder ben", "1 10/20 holder ann"]);
+    }
+}

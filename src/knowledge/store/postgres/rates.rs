@@ -1,0 +1,80 @@
+//! What callers have spent on all instances: for each the moment when it will have come back, by the database's clock.
+//!
+//! A caller's row only means something while that moment is to come, or was a short while ago. So none has to be there,
+//! and those that are behind are swept.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use corbie_mcp::transport::Spent;
+use sha2::{Digest, Sha256};
+
+use super::Store;
+use crate::knowledge::hex;
+use crate::knowledge::store::Error;
+
+/// Callers in one statement, so that none takes long.
+const AT_ONCE: usize = 500;
+
+/// Adds up what was spent, and tells when it will have come back. Rows are locked in the order of callers, so that no two
+/// instances wait for each other. Who only wants to know writes nothing; a moment that nobody can have written since the
+/// clock was set back is passed over.
+const EXCHANGE: &str = "\
+    WITH told AS ( \
+        SELECT * FROM unnest($1::text[], $2::float8[], $3::float8[], $4::float8[]) AS told (caller, cost, age, most) \
+    ), added AS ( \
+        INSERT INTO rates AS known (caller, whole) \
+        SELECT caller, clock_timestamp() + least(cost - age, most) * interval '1 second' \
+        FROM told WHERE cost > 0 ORDER BY caller \
+        ON CONFLICT (caller) DO UPDATE SET whole = least( \
+            greatest(known.whole + ($2::float8[])[array_position($1, excluded.caller)] * interval '1 second', excluded.whole), \
+            clock_timestamp() + ($4::float8[])[array_position($1, excluded.caller)] * interval '1 second') \
+        RETURNING caller, whole \
+    ), heard AS ( \
+        SELECT rates.caller, rates.whole FROM rates JOIN told ON told.caller = rates.caller \
+        WHERE told.cost = 0 AND rates.whole <= clock_timestamp() + told.most * interval '1 second' \
+    ) \
+    SELECT caller, extract(epoch FROM whole - clock_timestamp())::float8 \
+    FROM (SELECT * FROM added UNION ALL SELECT * FROM heard) AS all_callers";
+
+/// Rows that somebody is at are left to them: whoever waits for one could be waited for.
+const SWEEP: &str = "\
+    DELETE FROM rates WHERE caller IN ( \
+        SELECT caller FROM rates WHERE whole < clock_timestamp() - interval '1 minute' FOR UPDATE SKIP LOCKED)";
+
+impl Store {
+    /// Adds what was spent here to what was spent elsewhere, and settles each with the sum. What is not settled, because
+    /// the answer was lost, may be added twice; no more than [`Spent::most`] ever comes of it.
+    pub(in crate::knowledge) async fn exchange_rates(&self, mut spent: Vec<Spent>) -> Result<(), Error> {
+        while !spent.is_empty() {
+            let some = spent.split_off(spent.len().saturating_sub(AT_ONCE));
+            self.exchange_some(some).await?;
+        }
+        Ok(())
+    }
+
+    async fn exchange_some(&self, spent: Vec<Spent>) -> Result<(), Error> {
+        let seconds =
+            |of: fn(&Spent) -> Duration| -> Vec<f64> { spent.iter().map(|one| of(one).as_secs_f64()).collect() };
+        let (cost, age, most) = (seconds(|one| one.cost), seconds(|one| one.age), seconds(|one| one.most));
+        let callers: Vec<String> = spent.iter().map(|one| known_as(&one.caller)).collect();
+        let rows = self.plain().await?.rows(EXCHANGE, &[&callers, &cost, &age, &most]).await?;
+        let mut spent: HashMap<String, Spent> = callers.into_iter().zip(spent).collect();
+        for row in rows {
+            if let Some(one) = spent.remove(row.get::<_, &str>(0)) {
+                one.settle(Duration::try_from_secs_f64(row.get::<_, f64>(1).max(0.0)).unwrap_or(Duration::MAX));
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets callers whose allowance has long been whole.
+    pub(in crate::knowledge) async fn sweep_rates(&self) -> Result<u64, Error> {
+        self.plain().await?.execute(SWEEP, &[]).await
+    }
+}
+
+/// The name of a caller may be long, may have zeros in it, and is no business of those who read the database.
+fn known_as(caller: &str) -> String {
+    hex(&Sha256::digest(caller))
+}
