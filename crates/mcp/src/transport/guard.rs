@@ -91,9 +91,11 @@ impl Endpoint {
     /// What the sender of a request may still send: by its name if it has one, else by where it comes from.
     pub(crate) fn bucket(&self, holder: Option<&Holder>, extensions: &http::Extensions) -> Option<Arc<Bucket>> {
         let limit = holder.and_then(|holder| holder.rate_limit).or(self.rate_limit).or(self.buckets.global_limit())?;
-        let whose = match holder {
-            Some(holder) => Whose::Holder(holder.identity.clone()),
-            None => Whose::Address(network(extensions.get::<Place>()?.from())),
+        let from = || Some(network(extensions.get::<Place>()?.from()));
+        let whose = match (holder, &self.auth) {
+            (Some(holder), _) => Whose::Holder(holder.identity.clone()),
+            (None, Auth::None) => Whose::Address(from()?),
+            (None, Auth::Ask(_)) => Whose::Guesser(from()?),
         };
         Some(self.buckets.of(whose, limit))
     }

@@ -72,6 +72,8 @@ pub(crate) enum Whose {
     Holder(Arc<str>),
     /// Everybody else behind one address.
     Address(IpAddr),
+    /// Those behind one address who have shown no token where one is asked for.
+    Guesser(IpAddr),
 }
 
 /// Past this, buckets that have filled up again are forgotten: they say nothing a new one would not.
@@ -165,6 +167,13 @@ impl Bucket {
         self.own.refilled(now).tokens >= f64::from(self.own.limit.burst)
     }
 
+    /// So many that were taken before `asked` are not told again.
+    pub(super) fn told(&self, told: u64, asked: Instant) {
+        let mut level = self.own.refilled(Instant::now());
+        level.untold = level.untold.saturating_sub(told);
+        level.since = asked;
+    }
+
     pub(super) fn settle(&self, told: u64, asked: Instant, whole_in: Duration) {
         self.own.settle(told, asked, whole_in, Instant::now());
     }
@@ -177,6 +186,8 @@ impl Whose {
             Whose::Holder(name) => Some(format!("holder {name}")),
             Whose::Address(address) if address.to_canonical().is_loopback() => None,
             Whose::Address(address) => Some(format!("address {address}")),
+            // Behind a balancer all have its address: guesses at one instance must not shut out strangers at all of them.
+            Whose::Guesser(_) => None,
         }
     }
 }
@@ -199,7 +210,7 @@ impl Buckets {
         if all.contains(&met) {
             return Ok(());
         }
-        if self.of(Whose::Address(address), limit).own.refilled(Instant::now()).tokens < 1.0 {
+        if self.of(Whose::Guesser(address), limit).own.refilled(Instant::now()).tokens < 1.0 {
             return Err(Error::busy("too many tokens were tried from this address", Duration::from_secs(1)));
         }
         if all.len() >= MAX_BUCKETS

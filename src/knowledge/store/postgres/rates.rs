@@ -43,9 +43,10 @@ const SWEEP: &str = "\
         SELECT caller FROM rates WHERE whole < clock_timestamp() - interval '1 minute' FOR UPDATE SKIP LOCKED)";
 
 impl Store {
-    /// Adds what was spent here to what was spent elsewhere, and settles each with the sum. What is not settled, because
-    /// the answer was lost, may be added twice; no more than [`Spent::most`] ever comes of it.
+    /// Adds what was spent here to what was spent elsewhere, and settles each with the sum. Whoever has spent most is told
+    /// first, in case there is no time for all.
     pub(in crate::knowledge) async fn exchange_rates(&self, mut spent: Vec<Spent>) -> Result<(), Error> {
+        spent.sort_by_key(|one| one.cost);
         while !spent.is_empty() {
             let some = spent.split_off(spent.len().saturating_sub(AT_ONCE));
             self.exchange_some(some).await?;
@@ -53,12 +54,14 @@ impl Store {
         Ok(())
     }
 
-    async fn exchange_some(&self, spent: Vec<Spent>) -> Result<(), Error> {
+    async fn exchange_some(&self, mut spent: Vec<Spent>) -> Result<(), Error> {
+        let session = self.plain().await?;
+        spent.iter_mut().for_each(Spent::telling);
         let seconds =
             |of: fn(&Spent) -> Duration| -> Vec<f64> { spent.iter().map(|one| of(one).as_secs_f64()).collect() };
         let (cost, age, most) = (seconds(|one| one.cost), seconds(|one| one.age), seconds(|one| one.most));
         let callers: Vec<String> = spent.iter().map(|one| known_as(&one.caller)).collect();
-        let rows = self.plain().await?.rows(EXCHANGE, &[&callers, &cost, &age, &most]).await?;
+        let rows = session.rows(EXCHANGE, &[&callers, &cost, &age, &most]).await?;
         let mut spent: HashMap<String, Spent> = callers.into_iter().zip(spent).collect();
         for row in rows {
             if let Some(one) = spent.remove(row.get::<_, &str>(0)) {
