@@ -18,6 +18,8 @@ mod instances;
 mod killed;
 #[path = "store/listing.rs"]
 mod listing;
+#[path = "store/replicas.rs"]
+mod replicas;
 #[path = "store/tasks.rs"]
 mod tasks;
 #[path = "store/text.rs"]

@@ -53,10 +53,10 @@ use deadpool_postgres::Pool;
 
 pub use address::Address;
 pub use examined::{Examined, examine};
-pub(in crate::knowledge) use models::Model;
+pub use models::Model;
 pub use pulse::Heard;
 pub use schema::VERSION;
-pub(in crate::knowledge) use search::Sought;
+pub use search::Sought;
 
 use instance::Instance;
 use pulse::Pulse;
@@ -109,6 +109,9 @@ impl Store {
             instance,
         });
         tokio::spawn(care::run(Arc::downgrade(&shared)));
+        if !shared.replicas.is_empty() {
+            tokio::spawn(replicas::look_after(Arc::downgrade(&shared)));
+        }
         Ok(Store(shared))
     }
 
@@ -143,14 +146,6 @@ impl Store {
 
     async fn writing(&self) -> Result<Session, Error> {
         Session::writing(&self.0.primary).await
-    }
-
-    /// Reads for a search: from a replica where there is one that answers.
-    async fn searching(&self) -> Result<Session, Error> {
-        match self.0.replicas.reading().await {
-            Some(session) => Ok(session),
-            None => self.reading().await,
-        }
     }
 }
 

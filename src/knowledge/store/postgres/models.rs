@@ -18,14 +18,14 @@ const HOW: &str = "m = 16, ef_construction = 128";
 
 /// A model as the tables know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::knowledge) struct Model {
-    pub(in crate::knowledge) key: i32,
-    pub(in crate::knowledge) dimensions: usize,
+pub struct Model {
+    pub(super) key: i32,
+    pub(super) dimensions: usize,
 }
 
 impl Store {
     /// The model in use, with an index for its vectors.
-    pub(in crate::knowledge) async fn prepare_model(&self, name: &str, dimensions: usize) -> Result<Model, Error> {
+    pub async fn prepare_model(&self, name: &str, dimensions: usize) -> Result<Model, Error> {
         let session = self.writing().await?;
         let model = known(&session, name, dimensions).await?;
         session.commit().await?;

@@ -1,7 +1,8 @@
 //! Looks for passages in the database: lists of words and neighbours of a direction, weighed here by the rules of the index.
 //!
-//! All of a search sees the database as it was at one moment. It takes three messages there and back, and a fourth where a
-//! word may be misspelt: what the base holds; lists and neighbours; how near those are that only words have found.
+//! All of a search sees one database as it was at one moment. It takes four messages there and back, and two more where a
+//! word may be misspelt: what the base holds; lists and neighbours; how near those are that only words have found; the
+//! chunks themselves.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,16 +14,17 @@ use tokio_postgres::types::ToSql;
 use super::models::Model;
 use super::session::Session;
 use super::{KEYS, Store, chunks, put, rows, sums};
-use crate::knowledge::document::BaseName;
+use crate::knowledge::document::{BaseName, FoundChunk};
 use crate::knowledge::store::Error;
 
 /// What is looked for in a base.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::knowledge) struct Sought<'a> {
-    pub(in crate::knowledge) text: &'a str,
-    pub(in crate::knowledge) vector: Option<&'a [f32]>,
-    pub(in crate::knowledge) filter: Option<&'a Filter>,
-    pub(in crate::knowledge) top: usize,
+pub struct Sought<'a> {
+    pub text: &'a str,
+    pub vector: Option<&'a [f32]>,
+    pub filter: Option<&'a Filter>,
+    /// So many are wanted.
+    pub top: usize,
 }
 
 /// Up to so many vectors are compared one by one: that finds all there is, and takes some milliseconds.
@@ -35,18 +37,43 @@ const SMALL_SHARE: u64 = 20;
 const MOST_NEAR: i64 = 500;
 
 impl Store {
-    /// The best hits in a base, best first; none where it holds nothing.
-    pub(in crate::knowledge) async fn find(
+    /// The best chunks of a base with their relevance, best first; none where it holds nothing.
+    pub async fn find(
         &self,
         base: &BaseName,
         model: Model,
         sought: Sought<'_>,
-    ) -> Result<Option<Vec<Hit>>, Error> {
-        let session = self.searching().await?;
-        let found = look(&session, base, model, sought).await?;
-        session.leave().await?;
+    ) -> Result<Vec<(FoundChunk, f32)>, Error> {
+        let reading = self.searching().await?;
+        let (reading, found) = match reading.in_time(find(reading.session(), base, model, sought)).await {
+            Ok(found) => (reading, found),
+            Err(error) => {
+                let reading = self.instead(reading, error).await?;
+                let found = find(reading.session(), base, model, sought).await?;
+                (reading, found)
+            }
+        };
+        reading.end().await;
         Ok(found)
     }
+}
+
+/// Hits, and what their readers want to know of them.
+async fn find(
+    session: &Session,
+    base: &BaseName,
+    model: Model,
+    sought: Sought<'_>,
+) -> Result<Vec<(FoundChunk, f32)>, Error> {
+    let hits = look(session, base, model, sought).await?.unwrap_or_default();
+    let relevances: HashMap<u64, f32> = hits.iter().map(|hit| (hit.chunk, hit.relevance)).collect();
+    let keys: Vec<u64> = hits.iter().map(|hit| hit.chunk).collect();
+    let chunks = chunks::of(session, &keys).await?.into_iter();
+    let found = chunks.map(|chunk| {
+        let relevance = relevances.get(&chunk.key).copied().unwrap_or(0.0);
+        (chunk, relevance)
+    });
+    Ok(found.collect())
 }
 
 /// What a base holds, and what of it may be found.
