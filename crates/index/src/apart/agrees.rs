@@ -188,13 +188,13 @@ impl Base {
             count
         };
         let mut asked = Asked::new(query.text, query.mode, &self.sums);
-        let near = asked.unknown(|form| count(form) > 0).into_iter().map(|word| {
-            let terms = self.lists.keys().filter(|term| word.may_be(term));
-            let terms = terms.map(|term| (term.clone(), count(term))).collect();
-            (word, terms)
-        });
-        let near: Vec<(Misspelt, Vec<(String, u64)>)> = near.collect();
-        asked.mend(&near);
+        let unknown = asked.unknown(|form| count(form) > 0);
+        let terms = self.lists.keys().filter(|term| unknown.iter().any(|word| word.may_be(term)));
+        for step in nearest_first(&unknown, terms.map(String::as_str)) {
+            let step = step.into_iter().filter(|close| !asked.is_mended(close));
+            let step: Vec<(Close, u64)> = step.map(|close| (close.clone(), count(&close.term))).collect();
+            asked.mend(&step);
+        }
         let lists: HashMap<String, Vec<Vec<u8>>> =
             asked.forms().iter().filter_map(|form| Some((form.to_string(), self.lists.get(*form)?.clone()))).collect();
         let (is_live, is_allowed) = (|key| live.contains(&key), |key| allowed.contains(&key));

@@ -16,7 +16,7 @@ use pgvector::HalfVector;
 
 use super::models::Model;
 use super::session::Session;
-use super::{KEYS, Store, chunks};
+use super::{Store, chunks};
 use crate::knowledge::document::{BaseName, FoundChunk};
 use crate::knowledge::store::Error;
 use held::Held;
@@ -87,8 +87,7 @@ async fn look(session: &Session, base: &BaseName, model: Model, sought: Sought<'
     )?;
     let mut lists = lists;
     words::mend(session, &held, &mut asked, &mut lists).await?;
-    let is_live = |key: u64| !held.dead.contains(&((key >> KEYS) as i64));
-    let is_allowed = |key: u64| held.allowed.as_ref().is_none_or(|allowed| allowed.contains(&((key >> KEYS) as i64)));
+    let (is_live, is_allowed) = (|key| held.is_live(key), |key| held.allows(key));
     let weighed = asked.weigh(&lists, is_live, is_allowed, &held.sums, held.searched, sought.top);
     let weighed = weighed.map_err(|_| Error::unreadable("list of words"))?;
     let candidates = weighed.candidates(&near);

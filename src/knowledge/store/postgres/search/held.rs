@@ -7,7 +7,7 @@ use corbie_index::apart::Sums;
 use tokio_postgres::types::ToSql;
 
 use super::super::session::Session;
-use super::super::{put, rows, sums};
+use super::super::{KEYS, put, rows, sums};
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::Error;
 
@@ -24,6 +24,16 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Whether a chunk is still there.
+    pub(super) fn is_live(&self, key: u64) -> bool {
+        !self.dead.contains(&((key >> KEYS) as i64))
+    }
+
+    /// Whether the filter lets a chunk be found.
+    pub(super) fn allows(&self, key: u64) -> bool {
+        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&((key >> KEYS) as i64)))
+    }
+
     pub(super) async fn of(session: &Session, base: &BaseName, filter: Option<&Filter>) -> Result<Option<Held>, Error> {
         let Some(base) = rows::base(session, base).await? else { return Ok(None) };
         let dead = "SELECT key FROM writings WHERE base = $1 AND dead IS NOT NULL";
