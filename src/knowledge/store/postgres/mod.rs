@@ -8,6 +8,7 @@
 
 mod address;
 mod again;
+mod aside;
 mod care;
 mod check;
 mod chunks;
@@ -58,6 +59,7 @@ pub use pulse::Heard;
 pub use schema::VERSION;
 pub use search::Sought;
 
+use aside::aside;
 use instance::Instance;
 use pulse::Pulse;
 use replicas::Replicas;

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use corbie_index::apart;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::copy::{self, Line};
 use super::session::Session;
-use super::{KEYS, Store, rows};
+use super::{KEYS, Store, aside, rows};
 use crate::knowledge::store::Error;
 
 /// So many batches of a size are joined.
@@ -129,9 +130,23 @@ async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<(), Er
     session.batch(&settings).await?;
     let dead = session.rows("SELECT key FROM writings WHERE batch = ANY($1) AND dead IS NOT NULL", &[&batches]).await?;
     let dead = dead.iter().map(|row| rows::get(row, 0)).collect::<Result<HashSet<i64>, _>>()?;
-    let mut lists: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
     let taken = "DELETE FROM postings WHERE batch = ANY($1) RETURNING term, list";
-    for row in session.rows_within(taken, &[&batches], PATIENCE).await? {
+    let taken = session.rows_within(taken, &[&batches], PATIENCE).await?;
+    let gone: Vec<i64> = dead.iter().copied().collect();
+    let (joined, count) = aside(move || join(taken, &dead)).await??;
+    session.execute("DELETE FROM batches WHERE key = ANY($1)", &[&batches]).await?;
+    session.execute("DELETE FROM writings WHERE key = ANY($1)", &[&gone]).await?;
+    let batch: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
+    session.execute("UPDATE writings SET batch = $1 WHERE batch = ANY($2)", &[&batch, &batches]).await?;
+    insert(session, base, batch, joined).await?;
+    note(session, base, batch, count).await
+}
+
+/// The lists of words, each in one piece and without what is dead, and how many postings they have. Millions of them take a
+/// while.
+fn join(taken: Vec<Row>, dead: &HashSet<i64>) -> Result<(Vec<(String, Vec<u8>)>, u64), Error> {
+    let mut lists: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
+    for row in taken {
         lists.entry(rows::get(&row, 0)?).or_default().push(rows::get(&row, 1)?);
     }
     let mut count = 0;
@@ -147,13 +162,7 @@ async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<(), Er
             joined.push((term, list));
         }
     }
-    session.execute("DELETE FROM batches WHERE key = ANY($1)", &[&batches]).await?;
-    let gone: Vec<i64> = dead.into_iter().collect();
-    session.execute("DELETE FROM writings WHERE key = ANY($1)", &[&gone]).await?;
-    let batch: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
-    session.execute("UPDATE writings SET batch = $1 WHERE batch = ANY($2)", &[&batch, &batches]).await?;
-    insert(session, base, batch, joined).await?;
-    note(session, base, batch, count).await
+    Ok((joined, count))
 }
 
 #[cfg(test)]

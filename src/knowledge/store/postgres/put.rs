@@ -1,7 +1,5 @@
 //! Writes a document with all that belongs to it, or nothing.
 
-use std::sync::Arc;
-
 use corbie_index::{Chunk, apart};
 use pgvector::HalfVector;
 use sha2::{Digest, Sha256};
@@ -12,7 +10,7 @@ use super::copy::{self, Line};
 use super::rows::Word;
 use super::session::Session;
 use super::sums::Added;
-use super::{KEYS, Store, contents, imported, models, postings, rows, sums, tasks};
+use super::{KEYS, Store, aside, contents, imported, models, postings, rows, sums, tasks};
 use crate::knowledge::document::{ChunkId, DocumentId, NewChunk, NewDocument, Origin, Put, Written};
 use crate::knowledge::filter;
 use crate::knowledge::named::Named;
@@ -28,8 +26,7 @@ impl Store {
         // Asked first: while the database is away, nothing is made ready in vain.
         let base = rows::known_base(&self.plain().await?, &new.base).await?;
         // Words are read here, so that nobody waits for it in front of a lock.
-        let ready = tokio::task::spawn_blocking(move || Ready::of(new)).await;
-        let ready = Arc::new(ready.map_err(|error| Error::Internal(error.to_string()))??);
+        let ready = aside(move || Ready::of(new)).await??;
         let session = self.writing().await?;
         let put = self.put(&session, base, &ready, &work).await?;
         match &put {

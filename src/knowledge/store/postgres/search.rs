@@ -9,14 +9,15 @@ mod near;
 mod words;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use corbie_index::apart::{Asked, Hit};
+use corbie_index::apart::{Asked, Damage, Hit};
 use corbie_index::{Filter, Mode};
 use pgvector::HalfVector;
 
 use super::models::Model;
 use super::session::Session;
-use super::{Store, chunks};
+use super::{Store, aside, chunks};
 use crate::knowledge::document::{BaseName, FoundChunk};
 use crate::knowledge::store::Error;
 use held::Held;
@@ -72,7 +73,7 @@ async fn find(
 }
 
 async fn look(session: &Session, base: &BaseName, model: Model, sought: Sought<'_>) -> Result<Option<Vec<Hit>>, Error> {
-    let Some(held) = Held::of(session, base, sought.filter).await? else { return Ok(None) };
+    let Some(held) = Held::of(session, base, sought.filter).await?.map(Arc::new) else { return Ok(None) };
     if held.searched == 0 || sought.top == 0 {
         return Ok(Some(Vec::new()));
     }
@@ -85,12 +86,16 @@ async fn look(session: &Session, base: &BaseName, model: Model, sought: Sought<'
         words::lists(session, held.base, &forms),
         near::near(session, &held, model, direction.as_ref(), sought)
     )?;
-    let mut lists = lists;
-    words::mend(session, &held, &mut asked, &mut lists).await?;
-    let (is_live, is_allowed) = (|key| held.is_live(key), |key| held.allows(key));
-    let weighed = asked.weigh(&lists, is_live, is_allowed, &held.sums, held.searched, sought.top);
-    let weighed = weighed.map_err(|_| Error::unreadable("list of words"))?;
-    let candidates = weighed.candidates(&near);
+    let lists = words::mend(session, &held, &mut asked, lists).await?;
+    let top = sought.top;
+    let weigh = move || {
+        let (is_live, is_allowed) = (|key| held.is_live(key), |key| held.allows(key));
+        let weighed = asked.weigh(&lists, is_live, is_allowed, &held.sums, held.searched, top)?;
+        let candidates = weighed.candidates(&near);
+        Ok((weighed, candidates))
+    };
+    let weighed: Result<_, Damage> = aside(weigh).await?;
+    let (weighed, candidates) = weighed.map_err(|_| Error::unreadable("list of words"))?;
     let similarities = near::similarities(session, model, direction.as_ref(), &candidates).await?;
     Ok(Some(weighed.hits(candidates, &similarities)))
 }

@@ -1,12 +1,13 @@
 //! The lists of a question's words, and what was meant by those that nobody has written.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use corbie_index::apart::{self, Asked, Close, Misspelt};
 use tokio_postgres::Row;
 
-use super::super::rows;
 use super::super::session::Session;
+use super::super::{aside, rows};
 use super::held::Held;
 use crate::knowledge::store::Error;
 
@@ -37,28 +38,39 @@ fn by_term(rows: &[Row]) -> Result<Lists, Error> {
 
 /// Finds what was meant by words that nobody has written. Spelling is compared before any list is brought, and only the
 /// nearest words are looked at; those further away where no chunk has the nearest any more.
-pub(super) async fn mend(session: &Session, held: &Held, asked: &mut Asked, lists: &mut Lists) -> Result<(), Error> {
+pub(super) async fn mend(
+    session: &Session,
+    held: &Arc<Held>,
+    asked: &mut Asked,
+    mut lists: Lists,
+) -> Result<Lists, Error> {
     // A list that cannot be read is told by whoever weighs it.
     let has_live = |list: &Vec<u8>| apart::has_any(list, |key| held.is_live(key)).unwrap_or(true);
     let unknown = asked.unknown(|form| lists.get(form).is_some_and(|lists| lists.iter().any(has_live)));
     if unknown.is_empty() {
-        return Ok(());
+        return Ok(lists);
     }
     let terms = similar(session, held.base, &unknown).await?;
-    for step in apart::nearest_first(&unknown, terms.iter().map(String::as_str)) {
+    let compare = move || apart::nearest_first(&unknown, terms.iter().map(String::as_str));
+    for step in aside(compare).await? {
         let step: Vec<Close> = step.into_iter().filter(|close| !asked.is_mended(close)).collect();
         if step.is_empty() {
             continue;
         }
         let found = frequent(session, held.base, &step).await?;
-        let counted = |close: Close| {
-            let count = found.get(&close.term).map_or(0, |lists| count(lists, held));
-            (close, count)
+        let held = held.clone();
+        let count = move || {
+            let counted = step.into_iter().map(|close| {
+                let count = found.get(&close.term).map_or(0, |lists| count(lists, &held));
+                (close, count)
+            });
+            (counted.collect::<Vec<_>>(), found)
         };
-        asked.mend(&step.into_iter().map(counted).collect::<Vec<_>>());
+        let (counted, found) = aside(count).await?;
+        asked.mend(&counted);
         lists.extend(found);
     }
-    Ok(())
+    Ok(lists)
 }
 
 /// Words of a base that may be near misspelt ones, in an order that is the same wherever they are asked for. One look at
