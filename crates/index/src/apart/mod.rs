@@ -7,7 +7,8 @@
 //! 2. [`Asked::unknown`] tells which words may be misspelt. The owner brings terms that may be near ([`Misspelt`] says
 //!    how to choose them), [`nearest_first`] tells which of them are, and the owner brings the lists of the nearest;
 //!    [`Asked::mend`] takes those that any chunk has.
-//! 3. [`Asked::weigh`] scores the chunks.
+//! 3. [`Asked::weigh`] scores the chunks. Where it is not known yet which of them a filter allows, the owner asks about
+//!    the best, and [`Weighed::keep`] leaves out the others.
 //! 4. The owner brings the [`depth`] nearest chunks by vectors; [`Weighed::candidates`] tells which chunks are looked at
 //!    closely. The owner brings the cosines that are missing.
 //! 5. [`Weighed::hits`] puts them in order.

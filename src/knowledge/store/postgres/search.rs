@@ -4,6 +4,7 @@
 //! word may be misspelt: what the base holds; lists and neighbours; how near those are that only words have found; the
 //! chunks themselves.
 
+mod allowed;
 mod held;
 mod near;
 mod words;
@@ -11,7 +12,7 @@ mod words;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use corbie_index::apart::{Asked, Damage, Hit};
+use corbie_index::apart::{Asked, Hit};
 use corbie_index::{Filter, Mode};
 use pgvector::HalfVector;
 
@@ -20,6 +21,7 @@ use super::session::Session;
 use super::{Store, aside, chunks};
 use crate::knowledge::document::{BaseName, FoundChunk};
 use crate::knowledge::store::Error;
+use allowed::Allowed;
 use held::Held;
 
 /// What is looked for in a base.
@@ -87,15 +89,20 @@ async fn look(session: &Session, base: &BaseName, model: Model, sought: Sought<'
         near::near(session, &held, model, direction.as_ref(), sought)
     )?;
     let lists = words::mend(session, &held, &mut asked, lists).await?;
-    let top = sought.top;
+    let (top, of) = (sought.top, held.clone());
     let weigh = move || {
-        let (is_live, is_allowed) = (|key| held.is_live(key), |key| held.allows(key));
-        let weighed = asked.weigh(&lists, is_live, is_allowed, &held.sums, held.searched, top)?;
-        let candidates = weighed.candidates(&near);
-        Ok((weighed, candidates))
+        let (is_live, is_allowed) = (|key| of.is_live(key), |key| of.allowed.allows(key));
+        asked.weigh(&lists, is_live, is_allowed, &of.sums, of.searched, top)
     };
-    let weighed: Result<_, Damage> = aside(weigh).await?;
-    let (weighed, candidates) = weighed.map_err(|_| Error::unreadable("list of words"))?;
+    let mut weighed = aside(weigh).await?.map_err(|_| Error::unreadable("list of words"))?;
+    if let Allowed::Passing(condition) = &held.allowed {
+        weighed = condition.sift(session, weighed, &near, top).await?;
+    }
+    let choose = move || {
+        let candidates = weighed.candidates(&near);
+        (weighed, candidates)
+    };
+    let (weighed, candidates) = aside(choose).await?;
     let similarities = near::similarities(session, model, direction.as_ref(), &candidates).await?;
     Ok(Some(weighed.hits(candidates, &similarities)))
 }

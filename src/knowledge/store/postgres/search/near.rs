@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use corbie_index::apart::{self, Candidate, Near};
 use pgvector::HalfVector;
-use tokio_postgres::types::ToSql;
 
 use super::super::models::Model;
 use super::super::session::Session;
 use super::super::{chunks, rows};
 use super::Sought;
+use super::allowed::{Allowed, Values};
 use super::held::Held;
 use crate::knowledge::store::Error;
 
@@ -34,16 +34,14 @@ pub(super) async fn near(
     let windows = (held.vectors as usize).div_ceil(held.sums.chunks.max(1) as usize).max(1);
     let share = held.searched.max(1);
     let candidates = share * windows as u64;
-    let is_exact = candidates <= EXACT
-        || (candidates <= EXACT_AMONG_MANY && held.allowed.is_some() && candidates * SMALL_SHARE < held.vectors);
-    let allowed: Option<Vec<i64>> = held.allowed.as_ref().map(|allowed| allowed.iter().copied().collect());
+    let is_exact = candidates <= EXACT || (candidates <= EXACT_AMONG_MANY && candidates * SMALL_SHARE < held.vectors);
     let mut limit = depth * windows + depth / 4;
     loop {
-        let mut found = nearest(session, held, model, direction, allowed.as_deref(), is_exact, limit).await?;
+        let mut found = nearest(session, held, model, direction, is_exact, limit).await?;
         // An index that gave up early has not found what there is; then every one is looked at.
         let wanted = limit.min(usize::try_from(candidates).unwrap_or(usize::MAX) / windows.max(1));
         if !is_exact && found.len() < wanted.min(limit) {
-            found = nearest(session, held, model, direction, allowed.as_deref(), true, limit).await?;
+            found = nearest(session, held, model, direction, true, limit).await?;
         }
         let is_all = found.len() < limit;
         let best = best_windows(found);
@@ -54,31 +52,38 @@ pub(super) async fn near(
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "each narrows what is looked for")]
 async fn nearest(
     session: &Session,
     held: &Held,
     model: Model,
     direction: &HalfVector,
-    allowed: Option<&[i64]>,
     is_exact: bool,
     limit: usize,
 ) -> Result<Vec<Near>, Error> {
     let Model { key, dimensions } = model;
-    let narrowed = if allowed.is_some() { " AND writing = ANY($4)" } else { "" };
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let these: Vec<i64>;
+    let mut given: Values = vec![&held.base, direction, &limit];
+    let narrowed = match &held.allowed {
+        Allowed::All => String::new(),
+        Allowed::These(writings) => {
+            these = writings.iter().copied().collect();
+            given.push(&these);
+            " AND v.writing = ANY($4)".to_owned()
+        }
+        Allowed::Passing(condition) => {
+            let passing = condition.sql(&mut given);
+            format!(" AND EXISTS (SELECT 1 FROM documents AS d WHERE d.writing = v.writing AND {passing})")
+        }
+    };
     // The planner takes the index for an order by this expression, and not for one that is a little more than it.
-    let order = if is_exact { "(direction <=> $2) + 0" } else { "direction::halfvec(DIMENSIONS) <=> $2" };
+    let order = if is_exact { "(v.direction <=> $2) + 0" } else { "v.direction::halfvec(DIMENSIONS) <=> $2" };
     let order = order.replace("DIMENSIONS", &dimensions.to_string());
     // The model stands in the text: the index is of those vectors alone, and a parameter would hide that from the planner.
     let sql = format!(
-        "SELECT writing, ordinal, (1 - (direction <=> $2))::real FROM vectors WHERE base = $1 AND model = {key}{narrowed} \
-         ORDER BY {order} LIMIT $3"
+        "SELECT v.writing, v.ordinal, (1 - (v.direction <=> $2))::real FROM vectors AS v \
+         WHERE v.base = $1 AND v.model = {key}{narrowed} ORDER BY {order} LIMIT $3"
     );
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut given: Vec<&(dyn ToSql + Sync)> = vec![&held.base, direction, &limit];
-    if let Some(allowed) = &allowed {
-        given.push(allowed);
-    }
     let rows = session.rows(&sql, &given).await?;
     let near = rows.iter().map(|row| {
         Ok(Near { key: chunks::key(rows::get(row, 0)?, rows::get(row, 1)?), similarity: rows::get(row, 2)? })
