@@ -18,6 +18,8 @@ mod instances;
 mod killed;
 #[path = "store/listing.rs"]
 mod listing;
+#[path = "store/lists.rs"]
+mod lists;
 #[path = "store/replicas.rs"]
 mod replicas;
 #[path = "store/tasks.rs"]

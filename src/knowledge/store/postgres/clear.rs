@@ -1,7 +1,7 @@
 //! Empties a base.
 
 use super::session::Session;
-use super::{Store, contents, rows, task_end, watched};
+use super::{Store, contents, postings, rows, task_end, watched};
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::{Cleared, Error};
 
@@ -9,9 +9,7 @@ use crate::knowledge::store::{Cleared, Error};
 const AT_ONCE: usize = 1000;
 
 impl Store {
-    /// Removes all documents of a base and cancels its tasks, in one transaction. Failed tasks are no longer listed among
-    /// its documents, and files of watched folders wait until they change. The server gives the space back when it cleans
-    /// up, so nothing is told to be freed.
+    /// The server gives the space back when it cleans up, so nothing is told to be freed.
     pub async fn clear(&self, base: &BaseName) -> Result<Cleared, Error> {
         let session = self.writing().await?;
         let Some(base) = rows::base(&session, base).await? else {
@@ -26,11 +24,13 @@ impl Store {
 }
 
 /// Tasks first, as all who write: what is being written for one is waited for and removed, and nothing is written after.
-/// Then documents in the order of their rows, so that two who clear do not wait for each other; last what follows of them.
+/// Then batches, so that nobody begins to join what is about to go, and documents in the order of their rows, so that two
+/// who clear do not wait for each other; last what follows of them.
 async fn clear(session: &Session, base: i64) -> Result<Cleared, Error> {
     let now = rows::now();
     let cancelled_tasks = task_end::cancel_all(session, base, now).await?;
     let mut cleared = Cleared { cancelled_tasks, ..Cleared::default() };
+    let batches = postings::hold(session, base).await?;
     let keys = session.rows("SELECT key FROM documents WHERE base = $1 ORDER BY key", &[&base]).await?;
     let keys = keys.iter().map(|row| rows::get::<i64>(row, 0)).collect::<Result<Vec<_>, _>>()?;
     for some in keys.chunks(AT_ONCE) {
@@ -43,6 +43,7 @@ async fn clear(session: &Session, base: i64) -> Result<Cleared, Error> {
         cleared.chunks += gone.chunks;
         cleared.vectors += gone.vectors;
     }
+    postings::drop_dead(session, &batches).await?;
     watched::settle_base(session, base).await?;
     Ok(cleared)
 }

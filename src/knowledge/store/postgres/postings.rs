@@ -5,7 +5,7 @@
 //! the next size. A word has at most [`FAN`] lists of each size then, and one for each of the largest.
 //!
 //! A list may name chunks that are gone. Their writings are marked as dead, and left out by whoever reads; they go when their
-//! batch is joined, or after a while by themselves.
+//! batch is joined, or after a while by themselves. Where all of a base goes, its batches go with it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::copy::{self, Line};
-use super::session::Session;
+use super::session::{Given, Session};
 use super::{KEYS, Store, aside, rows};
 use crate::knowledge::store::Error;
 
@@ -25,9 +25,15 @@ const FAN: i64 = 8;
 const SMALL: u64 = 4096;
 /// Batches of this size are not joined any more: a join holds all of its lists in memory.
 const LARGEST: i16 = 4;
+/// Batches from this size on are large: they are written anew for what was removed only where that is worth it.
+const LARGE: i16 = 3;
 /// How long words of what was removed may stay in small batches, and in large ones, in milliseconds.
 const OWED: i64 = 10 * 60_000;
-const OWED_IN_LARGE: i64 = 3_600_000;
+const OWED_IN_LARGE: i64 = 24 * 3_600_000;
+/// Where one of so many writings of a large batch is dead, its words go as soon as those of small ones.
+const SHARE: i64 = 10;
+/// Batches with so many postings together are dropped by one statement.
+const DROPPED: u64 = 1_000_000;
 /// How long the lists of some batches may take to come.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -109,10 +115,14 @@ impl Store {
     pub(super) async fn purge_postings(&self) -> Result<bool, Error> {
         let session = self.writing().await?;
         let now = rows::now();
-        let owing = "SELECT b.key, b.base FROM writings AS w JOIN batches AS b ON b.key = w.batch \
-                     WHERE w.dead < CASE WHEN b.level < 3 THEN $1::bigint ELSE $2::bigint END LIMIT 1 \
+        let owing = "WITH owing AS (SELECT batch, count(*) AS dead, min(dead) AS since FROM writings \
+                     WHERE dead IS NOT NULL GROUP BY batch) \
+                     SELECT b.key, b.base FROM owing AS o JOIN batches AS b ON b.key = o.batch \
+                     WHERE o.since < $1 AND (b.level < $3 OR o.since < $2 OR \
+                     o.dead * $4 >= (SELECT count(*) FROM writings AS w WHERE w.batch = b.key)) LIMIT 1 \
                      FOR UPDATE OF b SKIP LOCKED";
-        let Some(row) = session.maybe(owing, &[&(now - OWED), &(now - OWED_IN_LARGE)]).await? else {
+        let given: Given<'_> = &[&(now - OWED), &(now - OWED_IN_LARGE), &LARGE, &SHARE];
+        let Some(row) = session.maybe(owing, given).await? else {
             session.leave().await?;
             return Ok(false);
         };
@@ -120,6 +130,40 @@ impl Store {
         session.commit().await?;
         Ok(true)
     }
+}
+
+/// The batches of a base, which nobody joins from here to the end of this transaction; but those that somebody is joining.
+pub(super) async fn hold(session: &Session, base: i64) -> Result<Vec<i64>, Error> {
+    let sql = "SELECT key FROM batches WHERE base = $1 ORDER BY key FOR UPDATE SKIP LOCKED";
+    session.rows(sql, &[&base]).await?.iter().map(|row| rows::get(row, 0)).collect()
+}
+
+/// Drops those of the batches that are held in which no document has words any more.
+pub(super) async fn drop_dead(session: &Session, held: &[i64]) -> Result<(), Error> {
+    session.batch(&format!("SET LOCAL statement_timeout = '{}s'", PATIENCE.as_secs())).await?;
+    let dead = "SELECT key, postings FROM batches AS b WHERE key = ANY($1) \
+                AND NOT EXISTS (SELECT 1 FROM writings AS w WHERE w.batch = b.key AND w.dead IS NULL) ORDER BY key";
+    let (mut some, mut postings) = (Vec::new(), 0);
+    let mut parts = Vec::new();
+    for row in session.rows(dead, &[&held]).await? {
+        some.push(rows::get::<i64>(&row, 0)?);
+        postings += rows::number(&row, 1)?;
+        if postings >= DROPPED {
+            parts.push(std::mem::take(&mut some));
+            postings = 0;
+        }
+    }
+    parts.push(some);
+    for batches in parts {
+        for sql in [
+            "DELETE FROM postings WHERE batch = ANY($1)",
+            "DELETE FROM writings WHERE batch = ANY($1)",
+            "DELETE FROM batches WHERE key = ANY($1)",
+        ] {
+            session.rows_within(sql, &[&batches], PATIENCE).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts one batch in the place of several, without what is dead.
