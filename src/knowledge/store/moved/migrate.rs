@@ -33,6 +33,8 @@ pub enum Step {
     /// Tasks, and what is remembered of watched folders.
     Rest,
     Comparing,
+    /// Making what searching wants.
+    Indexing,
 }
 
 /// What was moved.
@@ -112,6 +114,11 @@ pub async fn migrate(
     moved.to = Side::of(&report, &to_sums, &Rest::of(to).await?);
     report.problems.into_iter().for_each(|problem| moved.problem(Some(problem)));
     moved.compare(&before.documents, &to.document_ids().await?);
+    tell(Step::Indexing);
+    if let Err(error) = to.make_indexes().await {
+        // All is moved and compared; the first start makes what is missing.
+        tracing::warn!(%error, "an index over vectors could not be made yet");
+    }
     Ok(moved)
 }
 

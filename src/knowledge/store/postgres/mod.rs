@@ -19,6 +19,7 @@ mod copy;
 mod documents;
 mod examined;
 mod failure;
+mod hnsw;
 mod imported;
 mod instance;
 mod keys;
