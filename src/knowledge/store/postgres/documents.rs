@@ -5,9 +5,10 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use tokio_postgres::types::ToSql;
 
+use super::facets::facets;
 use super::rows::Word;
 use super::session::Session;
-use super::{Store, contents, put, renamed, rows, sums, tasks, watched};
+use super::{Store, contents, renamed, rows, sums, taken, tasks, watched};
 use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed};
 use crate::knowledge::filter;
 use crate::knowledge::store::Error;
@@ -88,7 +89,7 @@ impl Store {
     /// are other chunks.
     async fn say(&self, session: Session, at: &At, said: Said<'_>, work: &Work) -> Result<Option<Document>, Error> {
         let now = rows::now();
-        let facets = put::facets(&filter::facets(&at.document.format, said.metadata));
+        let facets = facets(&filter::facets(&at.document.format, said.metadata));
         let (metadata, path) = (rows::to_json(said.metadata)?, said.path.map(rows::text));
         let sql = "UPDATE documents SET metadata = $2, facets = $3, updated = $4, origin = $5, path = $6, filename = $7 WHERE key = $1";
         let (key, filename, origin) = (rows::signed(at.document.key), rows::text(said.filename), said.origin.word());
@@ -178,7 +179,7 @@ impl At {
     async fn find(session: &Session, name: &BaseName, id: DocumentId, path: Option<&str>) -> Result<Option<At>, Error> {
         let Some(base) = rows::base(session, name).await? else { return Ok(None) };
         if path.is_some() {
-            put::lock(session, base, None, path).await?;
+            taken::lock(session, base, None, path).await?;
         }
         let sql = format!(
             "SELECT {} FROM {} WHERE d.base = $1 AND d.id = $2 FOR UPDATE OF d",
@@ -193,7 +194,7 @@ impl At {
     /// A path, unless another document of the base has it.
     async fn free<'p>(&self, session: &Session, path: Option<&'p str>) -> Result<Option<&'p str>, Error> {
         let Some(path) = path else { return Ok(None) };
-        let taken = put::at_path(session, self.base, path, rows::signed(self.document.key)).await?;
+        let taken = taken::at_path(session, self.base, path, rows::signed(self.document.key)).await?;
         Ok(Some(path).filter(|_| taken.is_none()))
     }
 }

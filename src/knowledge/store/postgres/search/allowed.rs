@@ -10,7 +10,7 @@ use corbie_index::apart::{self, Near, Weighed};
 use tokio_postgres::types::ToSql;
 
 use super::super::session::Session;
-use super::super::{KEYS, aside, put, rows};
+use super::super::{KEYS, aside, facets, rows};
 use crate::knowledge::store::Error;
 
 /// More writings than these are not brought.
@@ -75,7 +75,7 @@ impl Allowed {
 impl Condition {
     fn of(base: i64, filter: &Filter) -> Condition {
         let numbers = |(key, values): &(String, Vec<String>)| {
-            values.iter().map(|value| put::facet_number(key, value)).collect::<Vec<i64>>()
+            values.iter().map(|value| facets::facet_number(key, value)).collect::<Vec<i64>>()
         };
         Condition {
             base,
