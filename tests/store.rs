@@ -20,6 +20,8 @@ mod killed;
 mod listing;
 #[path = "store/lists.rs"]
 mod lists;
+#[path = "store/moved.rs"]
+mod moved;
 #[path = "store/replicas.rs"]
 mod replicas;
 #[path = "store/tasks.rs"]
