@@ -24,6 +24,8 @@ mod lists;
 mod moved;
 #[path = "store/replicas.rs"]
 mod replicas;
+#[path = "store/searches.rs"]
+mod searches;
 #[path = "store/tasks.rs"]
 mod tasks;
 #[path = "store/text.rs"]
