@@ -3,6 +3,8 @@
 //! The database is the only truth, and all that is searched lies in it too: words as lists (`postings`), vectors as
 //! pgvector keeps them. An instance keeps nothing that another could make wrong.
 //!
+//! What is promised of each thing that may be asked stands where it is asked, in `store/`.
+//!
 //! Every write is one transaction, answered when it is committed. Locks are taken in this order, so that no two writers wait
 //! for each other: the task, what a document says and where it stands (advisory, sorted), the document, what is derived.
 
@@ -101,6 +103,7 @@ impl Store {
         let primary = address.pool(CONNECTIONS)?;
         schema::migrate(Session::writing(&primary).await?).await?;
         let session = Session::plain(&primary).await?;
+        postings::suit(&session).await?;
         let (history, state_key) = (schema::history(&session).await?, keys::state_key(&session).await?);
         drop(session);
         let replicas = Replicas::of(replicas)?;

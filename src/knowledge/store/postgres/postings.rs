@@ -37,6 +37,26 @@ const DROPPED: u64 = 1_000_000;
 /// How long the lists of some batches may take to come.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Lists are of use only to those who read words as those did who made them. Which rules these were is noted with the first
+/// start.
+pub(super) async fn suit(session: &Session) -> Result<(), Error> {
+    let known = apart::VERSION.to_string();
+    let note = "INSERT INTO meta (name, value) VALUES ('words', $1) ON CONFLICT (name) DO NOTHING";
+    let find = "SELECT value FROM meta WHERE name = 'words'";
+    if session.maybe(find, &[]).await?.is_none() {
+        session.execute(note, &[&known]).await?;
+    }
+    let found: String = rows::get(&session.row(find, &[]).await?, 0)?;
+    match found == known {
+        true => Ok(()),
+        false => Err(Error::Internal(format!(
+            "the words of its documents were read by rules {found}, and this corbie has rules {known}, by which they would not be \
+             found; move the documents into a file with the corbie that they were read by, and from there into an empty \
+             database with this one (`corbie knowledge migrate`)"
+        ))),
+    }
+}
+
 /// Writes the lists of a document.
 pub(super) async fn write(session: &Session, base: i64, writing: i64, words: &apart::Read) -> Result<(), Error> {
     let first = (writing as u64) << KEYS;
