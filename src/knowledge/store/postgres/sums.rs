@@ -27,7 +27,6 @@ pub(super) struct Added {
 }
 
 impl Store {
-    /// What a base holds in all.
     pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
         let session = self.plain().await?;
         let sql = "SELECT coalesce(sum(s.documents), 0)::bigint, coalesce(sum(s.chunks), 0)::bigint, \
@@ -67,7 +66,6 @@ impl Store {
         }
     }
 
-    /// All bases that anything was ever written to, by name.
     pub async fn bases(&self) -> Result<Vec<BaseName>, Error> {
         let session = self.plain().await?;
         let rows = session.rows("SELECT name FROM bases ORDER BY name COLLATE \"C\"", &[]).await?;
