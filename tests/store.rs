@@ -2,6 +2,8 @@
 //! The store of the knowledge base, as those who use it meet it. What every store promises is tested on the embedded one,
 //! and on PostgreSQL with `CORBIE_TEST_STORE=postgres tests/postgres/server -- cargo nextest run --test store`.
 
+#[path = "store/again.rs"]
+mod again;
 #[path = "store/concurrency.rs"]
 mod concurrency;
 #[path = "postgres/database.rs"]
