@@ -2,6 +2,8 @@
 //! The store of the knowledge base, as those who use it meet it. What every store promises is tested on the embedded one,
 //! and on PostgreSQL with `CORBIE_TEST_STORE=postgres tests/postgres/server -- cargo nextest run --test store`.
 
+#[path = "store/again.rs"]
+mod again;
 #[path = "store/concurrency.rs"]
 mod concurrency;
 #[path = "postgres/database.rs"]
@@ -20,6 +22,14 @@ mod instances;
 mod killed;
 #[path = "store/listing.rs"]
 mod listing;
+#[path = "store/lists.rs"]
+mod lists;
+#[path = "store/moved.rs"]
+mod moved;
+#[path = "store/replicas.rs"]
+mod replicas;
+#[path = "store/searches.rs"]
+mod searches;
 #[path = "store/tasks.rs"]
 mod tasks;
 #[path = "store/text.rs"]

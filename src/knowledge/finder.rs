@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use super::Error;
 use super::document::BaseName;
 use super::library::Library;
-use super::search::Question;
+use super::search::{Passage, Question};
 use super::shared::Shared;
 
 /// Cheap to clone; all clones are the same.
@@ -58,12 +58,9 @@ impl Finder {
         each!(self, finder => finder.is_empty(base).await)
     }
 
-    /// Keys of the chunks that answer a question best, with their relevance as it is shown, best first.
-    pub async fn find(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<(u64, f32)>, Error> {
-        let found = each!(self, finder => finder.find(question, vector).await)?;
-        // Compared as it is shown: whoever asks for no less than what was shown gets that.
-        let shown = found.into_iter().map(|(chunk, relevance)| (chunk, (relevance * 1e4).round() / 1e4));
-        Ok(shown.filter(|(_, relevance)| *relevance > 0.0 && *relevance >= question.least).collect())
+    /// The passages that answer a question best, best first.
+    pub async fn find(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<Passage>, Error> {
+        each!(self, finder => finder.find(question, vector).await)
     }
 
     /// Takes in everything that is in the store by now.

@@ -106,9 +106,10 @@ pub struct Open {
     pub storage: PathBuf,
 }
 
-/// How often is looked for tasks that others left behind or cancelled, and for what is in no file.
+/// How often is looked for tasks that others have cancelled, and after how many looks for what has changed unheard, and for
+/// what nobody needs any more.
 const LOOK: Duration = Duration::from_secs(1);
-const ADOPT_EVERY: u32 = 5;
+const CATCH_UP_EVERY: u32 = 5;
 const PRUNE_EVERY: u32 = 600;
 
 /// How long is waited before a database is tried again that could not be reached, at first and at most.
@@ -278,6 +279,9 @@ impl Knowledge {
         let work = Work::new(reader, kept.clone(), together, shared.stop.clone());
         if !shared.leaves_tasks.load(Ordering::Relaxed) {
             work.adopt().await?;
+            let adopting = work.clone();
+            let adopt = move || adopting.clone().keep_adopting();
+            shared.going.spawn(supervised_until(shared.stop.clone(), Name("taking over"), adopt));
         }
         let running = work.clone();
         shared.going.spawn(supervised_until(shared.stop.clone(), Name("tasks"), move || running.clone().run()));
@@ -309,13 +313,12 @@ impl Knowledge {
                 () = self.0.stop.cancelled() => break,
             }
             clock.look();
-            let looked = async {
-                store.look_after().await?;
-                work.look_after().await?;
-                if look.is_multiple_of(ADOPT_EVERY) {
-                    if !self.0.leaves_tasks.load(Ordering::Relaxed) {
-                        work.adopt().await?;
-                    }
+            let often = async {
+                let (stored, worked) = (store.look_after().await, work.look_after().await);
+                stored.map_err(Error::from).and(worked)
+            };
+            let seldom = async {
+                if look.is_multiple_of(CATCH_UP_EVERY) {
                     finder.catch_up().await?;
                 }
                 if look % PRUNE_EVERY == 1 {
@@ -332,10 +335,13 @@ impl Knowledge {
                 }
                 Ok::<_, Error>(())
             };
-            if let Err(error) = looked.await {
-                tracing::debug!(%error, "the store could not be looked at");
+            // One that fails keeps none of the others from being done.
+            for looked in [often.await, seldom.await] {
+                if let Err(error) = looked {
+                    tracing::debug!(%error, "the store could not be looked at");
+                }
             }
-            if look.is_multiple_of(ADOPT_EVERY)
+            if look.is_multiple_of(CATCH_UP_EVERY)
                 && let Err(error) = finder.save().await
             {
                 tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");

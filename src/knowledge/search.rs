@@ -1,7 +1,5 @@
 //! Finding passages (K-50 to K-60).
 
-use std::collections::HashMap;
-
 use corbie_index::Filter;
 use corbie_infer::Purpose;
 use tracing::Instrument;
@@ -30,8 +28,18 @@ pub struct Passage {
     pub relevance: f32,
 }
 
-/// So often is looked where chunks change meanwhile.
-const LOOKS: usize = 2;
+impl Question {
+    /// A chunk with its relevance as it is shown, if it is wanted. Compared as it is shown: whoever asks for no less than
+    /// what was shown gets that.
+    pub(super) fn passage(&self, chunk: FoundChunk, relevance: f32) -> Option<Passage> {
+        self.shown(relevance).map(|relevance| Passage { chunk, relevance })
+    }
+
+    pub(super) fn shown(&self, relevance: f32) -> Option<f32> {
+        let shown = (relevance * 1e4).round() / 1e4;
+        Some(shown).filter(|shown| *shown > 0.0 && *shown >= self.least)
+    }
+}
 
 impl Knowledge {
     /// The passages that answer a question best, best first.
@@ -62,20 +70,6 @@ impl Knowledge {
                 None
             }
         };
-        let mut looked = 0;
-        let (relevances, chunks) = loop {
-            let relevances = open.finder.find(&question, vector.as_deref()).await?;
-            let keys: Vec<u64> = relevances.iter().map(|(key, _)| *key).collect();
-            let chunks = open.store.chunks(&keys).await?;
-            looked += 1;
-            // What is missing was removed meanwhile, or has other keys now, which the finder has to hear of.
-            if chunks.len() == keys.len() || looked == LOOKS {
-                break (relevances.into_iter().collect::<HashMap<u64, f32>>(), chunks);
-            }
-            open.finder.catch_up().await?;
-        };
-        let passage =
-            |chunk: FoundChunk| Passage { relevance: relevances.get(&chunk.key).copied().unwrap_or(0.0), chunk };
-        Ok(chunks.into_iter().map(passage).collect())
+        open.finder.find(&question, vector.as_deref()).await
     }
 }

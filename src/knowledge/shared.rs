@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::Error;
 use super::document::BaseName;
 use super::finder::Held;
-use super::search::Question;
+use super::search::{Passage, Question};
 use super::store::postgres::{Model, Sought, Store};
 use crate::locked::locked;
 
@@ -32,10 +32,10 @@ impl Shared {
         Ok(self.store.is_empty(base).await?)
     }
 
-    pub(super) async fn find(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<(u64, f32)>, Error> {
+    pub(super) async fn find(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<Passage>, Error> {
         let sought = Sought { text: &question.query, vector, filter: question.filter.as_ref(), top: question.top };
-        let found = self.store.find(&question.base, self.model, sought).await?.unwrap_or_default();
-        Ok(found.into_iter().map(|hit| (hit.chunk, hit.relevance)).collect())
+        let found = self.store.find(&question.base, self.model, sought).await?.into_iter();
+        Ok(found.filter_map(|(chunk, relevance)| question.passage(chunk, relevance)).collect())
     }
 
     /// There is nothing to take in; what is told without waiting is looked at.

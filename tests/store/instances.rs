@@ -1,8 +1,10 @@
 //! Several processes on one store, and those of them that die.
 
+use std::time::{Duration, Instant};
+
 use corbie::knowledge::document::Put;
-use corbie::knowledge::store::Error;
-use corbie::knowledge::task::{NewTask, TaskEnd, TaskState, Unfinished, Work};
+use corbie::knowledge::store::{Error, Whose};
+use corbie::knowledge::task::{NewTask, TaskEnd, TaskId, TaskState, Unfinished, Work};
 
 use crate::fixture::{adopted, base, document, eventually, folder, home, put, task};
 use crate::killed::start;
@@ -157,4 +159,31 @@ async fn k36_the_same_content_is_written_once_however_many_write_it() {
     assert_eq!(written.len(), 1, "{put:?}");
     assert!(put.iter().all(|put| matches!(put, Put::Written(_)) || *put == Put::Same(written[0])), "{put:?}");
     assert_eq!(stores[0].totals(&base()).await.unwrap().documents, 1);
+}
+
+#[tokio::test]
+async fn what_became_of_many_tasks_is_one_question() {
+    let home = home();
+    let (one, other) = (home.open().await, home.open().await);
+    let [waits, runs, cancelled, failed, taken] = ["waits", "runs", "cancelled", "failed", "taken"].map(task);
+    other.add_task(&taken).await.unwrap();
+    for task in [&waits, &runs, &cancelled, &failed] {
+        one.add_task(task).await.unwrap();
+    }
+    one.start_task(runs.id).await.unwrap();
+    other.cancel_task(cancelled.id).await.unwrap();
+    one.end_task(TaskEnd::failed(failed.id, "no", "no")).await.unwrap();
+    let mut ids: Vec<_> = (0..10_000).map(|_| TaskId::random()).collect();
+    ids.extend([waits.id, runs.id, cancelled.id, failed.id, taken.id]);
+    let begun = Instant::now();
+    let whose = one.whose_tasks(&ids).await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    let wanted = [
+        (waits.id, Whose::Ours),
+        (runs.id, Whose::Ours),
+        (cancelled.id, Whose::Cancelled),
+        (failed.id, Whose::Ended),
+        (taken.id, Whose::Others),
+    ];
+    assert_eq!(whose, wanted.into());
 }

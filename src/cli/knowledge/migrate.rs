@@ -201,6 +201,7 @@ impl Shown {
             Step::Documents { done, of } => format!("moving: {done} of {}", counted(of, "document")),
             Step::Rest => "moving tasks and what is known of watched folders …".to_owned(),
             Step::Comparing => "reading everything, and comparing …".to_owned(),
+            Step::Indexing => "making the index over vectors …".to_owned(),
         };
         self.progress.tell(&line);
         if self.lines && self.last.elapsed() >= LINE_EVERY {

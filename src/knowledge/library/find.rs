@@ -1,14 +1,17 @@
 //! Searching an index.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use corbie_index::{Mode, Query, Snapshot};
 
 use super::Library;
-use crate::knowledge::document::BaseName;
-use crate::knowledge::search::Question;
+use crate::knowledge::document::{BaseName, FoundChunk};
+use crate::knowledge::search::{Passage, Question};
 use crate::knowledge::{Error, blocking};
 
+/// So often is looked where chunks change meanwhile.
+const LOOKS: usize = 2;
 /// More vectors than this are searched aside, so that nobody else waits.
 const QUICK: usize = 20_000;
 
@@ -17,8 +20,30 @@ impl Library {
         Ok(self.base(base).await?.is_none_or(|snapshot| snapshot.documents() == 0))
     }
 
+    /// Passages, best first.
+    pub async fn find(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<Passage>, Error> {
+        let mut looked = 0;
+        loop {
+            let mut found = self.keys(question, vector).await?;
+            found.retain(|(_, relevance)| question.shown(*relevance).is_some());
+            let keys: Vec<u64> = found.iter().map(|(key, _)| *key).collect();
+            let chunks = self.0.store.chunks(&keys).await?;
+            looked += 1;
+            // What is missing was removed meanwhile, or has other keys now, which the index has to hear of.
+            if chunks.len() == keys.len() || looked == LOOKS {
+                let relevances: HashMap<u64, f32> = found.into_iter().collect();
+                let passage = |chunk: FoundChunk| {
+                    let relevance = *relevances.get(&chunk.key)?;
+                    question.passage(chunk, relevance)
+                };
+                return Ok(chunks.into_iter().filter_map(passage).collect());
+            }
+            self.catch_up().await?;
+        }
+    }
+
     /// Keys of chunks with their relevance, best first.
-    pub async fn find(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<(u64, f32)>, Error> {
+    async fn keys(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<(u64, f32)>, Error> {
         let Some(snapshot) = self.base(&question.base).await? else { return Ok(Vec::new()) };
         if snapshot.vectors() <= QUICK {
             return Ok(search(&snapshot, question, vector));

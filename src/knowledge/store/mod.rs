@@ -45,7 +45,7 @@ pub use error::Error;
 pub use listing::{Listed, ListedDocument, Listing, Only, Order, ProcessingStatus, Sort};
 pub use options::Options;
 pub use passages::Wanted;
-pub use tasks::{KeptUpload, TaskList, Uploads};
+pub use tasks::{KeptUpload, TaskList, Uploads, Whose};
 pub use watched::{Look, Place, Standing, Turn, Watched};
 
 /// A knowledge base's store. Cheap to clone; all clones are the same.

@@ -18,6 +18,29 @@ pub struct TaskList {
     pub limit: u32,
 }
 
+/// What became of a task that a process has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// It has not ended, and is this process's.
+    Ours,
+    /// It has not ended, and is somebody else's, or nobody's.
+    Others,
+    Cancelled,
+    /// It was completed, or has failed.
+    Ended,
+}
+
+impl Whose {
+    pub(super) fn of(state: &str, is_ours: bool) -> Whose {
+        match state {
+            "cancelled" => Whose::Cancelled,
+            "queued" | "running" if is_ours => Whose::Ours,
+            "queued" | "running" => Whose::Others,
+            _ => Whose::Ended,
+        }
+    }
+}
+
 /// Paths of uploads, as their tasks have them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uploads {
@@ -44,6 +67,11 @@ impl Store {
 
     pub async fn task(&self, id: TaskId) -> Result<Option<Task>, Error> {
         each!(self, store => store.task(id).await)
+    }
+
+    /// What became of tasks, asked for all of them at once. Those that are gone are left out.
+    pub async fn whose_tasks(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Whose>, Error> {
+        each!(self, store => store.whose_tasks(ids).await)
     }
 
     /// The latest tasks, of one base or of all, the last one first.

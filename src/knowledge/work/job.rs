@@ -14,7 +14,7 @@ use crate::knowledge::document::{BaseName, DocumentId, Origin};
 use crate::knowledge::estimate::Guess;
 use crate::knowledge::far::Far;
 use crate::knowledge::ingest::Wish;
-use crate::knowledge::task::{Outcome, Task, TaskId, TaskKind};
+use crate::knowledge::task::{Outcome, Progress, Task, TaskId, TaskKind};
 use crate::locked::locked;
 
 /// A task of this process that has not ended, or whose end is not stored yet.
@@ -29,6 +29,8 @@ pub struct Job {
     pub(super) far: watch::Sender<Far>,
     pub(super) ended: watch::Sender<Option<Outcome>>,
     pub(super) files: Mutex<Files>,
+    /// What other processes were told last of how far it is.
+    told: Mutex<Progress>,
     /// Another process has begun it, or may have.
     pub(super) resumed: bool,
 }
@@ -118,6 +120,7 @@ impl Job {
             far: watch::Sender::new(Far::default()),
             ended: watch::Sender::new(None),
             files: Mutex::new(files),
+            told: Mutex::default(),
             resumed: false,
         }
     }
@@ -154,6 +157,19 @@ impl Job {
     /// When its first file was begun.
     pub fn began(&self) -> Option<Instant> {
         locked(&self.files).began
+    }
+
+    /// How far it is, for other processes. None where nothing is done for it and they know already: of many that take turns,
+    /// only those are written.
+    pub(super) fn news(&self) -> Option<Progress> {
+        let Far { step, completed, total, share } = self.far.borrow().clone();
+        let progress = Progress { step, done: completed, total, share: (share.clamp(0.0, 1.0) * 1000.0) as u32 };
+        let is_waiting = {
+            let files = locked(&self.files);
+            files.listed && files.going.is_empty()
+        };
+        let before = std::mem::replace(&mut *locked(&self.told), progress.clone());
+        Some(progress).filter(|progress| !is_waiting || *progress != before)
     }
 
     /// Marks it as begun; whether it was already.

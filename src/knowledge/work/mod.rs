@@ -4,6 +4,7 @@
 //! how far it is, and the way to cancel it. A task is a list of files, mostly of one; files are what takes turns, so
 //! somebody's ten thousand files do not keep another's one waiting.
 
+mod care;
 mod end;
 mod files;
 mod job;
@@ -24,12 +25,11 @@ use queue::Queue;
 
 use super::document::{BaseName, DocumentId};
 use super::estimate::{Estimates, Guess};
-use super::far::Far;
 use super::finder::Finder;
 use super::ingest::Reader;
 use super::kept::Kept;
 use super::store::Store;
-use super::task::{NewTask, Progress, TaskEnd, TaskId, TaskState};
+use super::task::{NewTask, TaskId};
 use super::{Error, blocking, source};
 use crate::locked::locked;
 
@@ -54,11 +54,6 @@ struct Shared {
     stop: CancellationToken,
     estimates: Estimates,
 }
-
-/// A task whose process ended so often while it ran is not begun again.
-const ATTEMPTS: u32 = 3;
-/// How far a task is that takes longer is noted for other processes.
-const NOTED: Duration = Duration::from_secs(1);
 
 impl Work {
     pub fn new(reader: Reader, kept: Kept, together: usize, stop: CancellationToken) -> Work {
@@ -134,33 +129,6 @@ impl Work {
         blocking(move || work.0.estimates.guess_all(&paths, work.0.together, &work.0.reader.folders)).await
     }
 
-    /// Goes on with what other processes have left behind, when they ended without finishing it.
-    pub async fn adopt(&self) -> Result<usize, Error> {
-        let orphans = self.0.store.orphaned_tasks().await?;
-        let count = orphans.len();
-        for task in orphans {
-            let (id, attempts) = (task.id, task.attempts);
-            let guess = match (task.size_bytes, task.filename.as_deref().map(Path::new).map(source::format_of)) {
-                (Some(size), Some(Ok(format))) => Some(self.0.estimates.guess(format, size)),
-                _ => None,
-            };
-            match Job::of(task, Guess::one(guess)) {
-                Some(job) if attempts < ATTEMPTS => self.enqueue(Arc::new(job)),
-                Some(_) => {
-                    let message = format!(
-                        "The program ended {ATTEMPTS} times while this was processed; add it again to try once more"
-                    );
-                    self.give_up(TaskEnd::failed(id, "interrupted", &message));
-                }
-                None => {
-                    let message = "The task was written by another version of the program; add the file again";
-                    self.give_up(TaskEnd::failed(id, "interrupted", message));
-                }
-            }
-        }
-        Ok(count)
-    }
-
     fn enqueue(&self, job: Arc<Job>) {
         locked(&self.0.queue).add(job);
         self.0.news.notify_one();
@@ -181,28 +149,6 @@ impl Work {
     /// All of them.
     pub fn jobs(&self) -> HashMap<TaskId, Arc<Job>> {
         locked(&self.0.queue).jobs.clone()
-    }
-
-    /// Looks whether others have cancelled tasks of this process, and lets them know how far those are.
-    pub async fn look_after(&self) -> Result<(), Error> {
-        let ids: Vec<TaskId> = locked(&self.0.queue).jobs.keys().copied().collect();
-        for id in ids {
-            let Some(job) = self.job(id) else { continue };
-            match self.0.store.task(id).await? {
-                None => self.drop_task(id),
-                Some(task) if task.state == TaskState::Cancelled => self.drop_task(id),
-                // One that is stored as completed is still being made findable, which is not to be cut off.
-                Some(task) if task.state.is_finished() => {}
-                Some(task) if task.runner.as_deref() != Some(self.0.store.instance()) => self.let_go(&job),
-                Some(_) if job.began().is_some_and(|began| began.elapsed() > NOTED) => {
-                    let Far { step, completed, total, share } = job.far().borrow().clone();
-                    let share = (share.clamp(0.0, 1.0) * 1000.0) as u32;
-                    self.0.store.note_progress(id, Progress { step, done: completed, total, share }).await?;
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(())
     }
 
     /// Works until it is stopped. What is begun by then goes on until [`Work::finished`] or the end of the process.

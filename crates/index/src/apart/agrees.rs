@@ -177,7 +177,8 @@ impl Base {
         live.filter(allows).flat_map(|document| &document.chunks).map(|chunk| chunk.key).collect()
     }
 
-    fn search(&self, query: &Query) -> Vec<Hit> {
+    /// A filter may be known before words are weighed, or only what it says of those that are asked about.
+    fn search(&self, query: &Query, is_late: bool) -> Vec<Hit> {
         let (live, allowed) = (self.live(None), self.live(query.filter));
         let count = |term: &str| {
             let mut count = 0;
@@ -188,19 +189,26 @@ impl Base {
             count
         };
         let mut asked = Asked::new(query.text, query.mode, &self.sums);
-        let near = asked.unknown(|form| count(form) > 0).into_iter().map(|word| {
-            let terms = self.lists.keys().filter(|term| word.may_be(term));
-            let terms = terms.map(|term| (term.clone(), count(term))).collect();
-            (word, terms)
-        });
-        let near: Vec<(Misspelt, Vec<(String, u64)>)> = near.collect();
-        asked.mend(&near);
+        let unknown = asked.unknown(|form| count(form) > 0);
+        let terms = self.lists.keys().filter(|term| unknown.iter().any(|word| word.may_be(term)));
+        for step in nearest_first(&unknown, terms.map(String::as_str)) {
+            let step = step.into_iter().filter(|close| !asked.is_mended(close));
+            let step: Vec<(Close, u64)> = step.map(|close| (close.clone(), count(&close.term))).collect();
+            asked.mend(&step);
+        }
         let lists: HashMap<String, Vec<Vec<u8>>> =
             asked.forms().iter().filter_map(|form| Some((form.to_string(), self.lists.get(*form)?.clone()))).collect();
-        let (is_live, is_allowed) = (|key| live.contains(&key), |key| allowed.contains(&key));
-        let weighed =
+        let (is_live, is_allowed) = (|key| live.contains(&key), |key| is_late || allowed.contains(&key));
+        let mut weighed =
             asked.weigh(&lists, is_live, is_allowed, &self.sums, allowed.len() as u64, query.top).expect("lists");
         let vectors = OwnVectors::new(&self.index.snapshot(), query);
+        if is_late {
+            let count = |most: usize| weighed.best(most).iter().filter(|key| allowed.contains(key)).count();
+            let enough = (0..).find(|most| count(*most) >= depth(query.top) || weighed.best(*most).len() < *most);
+            let best = weighed.best(enough.expect("all are enough"));
+            let near: Vec<u64> = vectors.nearest.iter().map(|near| near.key).collect();
+            weighed.keep(|key| best.contains(&key) && allowed.contains(&key) || near.contains(&key));
+        }
         let candidates = weighed.candidates(&vectors.nearest);
         assert!(candidates.len() <= pool(query.top));
         let missing = candidates.iter().filter(|candidate| candidate.similarity.is_none());
@@ -257,7 +265,7 @@ fn compare(seed: u64, documents: usize, questions: usize) -> usize {
         let top = [0, 1, 5, 10, 20, 80][numbers.below(6)];
         let vector = (!numbers.one_in(4)).then_some(vector.as_slice());
         let query = Query { text: &text, vector, filter: filter.as_ref(), top, mode };
-        let (own, wanted) = (base.search(&query), snapshot.search(&query));
+        let (own, wanted) = (base.search(&query, numbers.one_in(3)), snapshot.search(&query));
         let keys = |hits: &[Hit]| hits.iter().map(|hit| hit.chunk).collect::<Vec<_>>();
         let wanted_keys: Vec<u64> = wanted.iter().map(|hit| hit.chunk).collect();
         assert_eq!(keys(&own), wanted_keys, "{seed} {query:?}\n{own:#?}\n{wanted:#?}");

@@ -1,10 +1,9 @@
 //! A question on its way: its words, and the lists that it wants.
 
-use super::{Misspelt, Sums};
+use super::{Close, Misspelt, Sums};
 use crate::query::Mode;
 use crate::spelling::{nearest, unknown};
 use crate::terms::{self, Term};
-use foldhash::HashMap;
 use std::collections::BTreeSet;
 
 /// The words of a question, in the forms that they are looked for.
@@ -39,28 +38,28 @@ impl Asked {
         words.flat_map(|word| self.terms[word].forms.iter().map(move |form| Misspelt::new(form, word))).collect()
     }
 
-    /// Lets misspelt words stand for those that were probably meant. `near` has, for each of [`Asked::unknown`], terms of
-    /// the base and how many live chunks have each. More may be given than are near, and the same in several places.
-    pub fn mend(&mut self, near: &[(Misspelt, Vec<(String, u64)>)]) {
-        let words: BTreeSet<usize> = near.iter().map(|(form, _)| form.word).collect();
+    /// Lets misspelt words stand for those that were probably meant. `near` has terms of a [step](super::nearest_first), or
+    /// of several, and how many live chunks have each.
+    pub fn mend(&mut self, near: &[(Close, u64)]) {
+        let words: BTreeSet<usize> = near.iter().map(|(close, _)| close.word).collect();
         for word in words {
             let Some(term) = self.terms.get_mut(word) else { continue };
-            // A term may be near several forms of a word, and has the same chunks each time.
-            let mut known: HashMap<&[u8], u64> = HashMap::default();
-            let others = near.iter().filter(|(form, _)| form.word == word).flat_map(|(_, others)| others);
-            for (other, chunks) in others {
-                let most = known.entry(other.as_bytes()).or_default();
-                *most = (*most).max(*chunks);
-            }
-            let meant = nearest(&term.forms, known.into_iter().filter(|(_, chunks)| *chunks > 0));
+            let known = near.iter().filter(|(close, chunks)| close.word == word && *chunks > 0);
+            let meant = nearest(&term.forms, known.map(|(close, chunks)| (close.term.as_bytes(), *chunks)));
             term.mean(meant);
         }
+    }
+
+    /// Whether the word stands for others already that a term may be meant by.
+    pub fn is_mended(&self, close: &Close) -> bool {
+        self.terms.get(close.word).is_some_and(|term| term.is_guess)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::nearest_first;
 
     fn asked(text: &str) -> Asked {
         Asked::new(text, Mode::Hybrid, &Sums { chunks: 3, length: 30, languages: vec![(0, 3)] })
@@ -78,10 +77,16 @@ mod tests {
         assert!(asked.unknown(|form| form == "paymetn").is_empty());
         let unknown = asked.unknown(|_| false);
         assert_eq!(unknown.iter().map(|word| word.form.as_str()).collect::<Vec<_>>(), ["paymetn", "paymetns"]);
-        let known = [("payment", 2), ("paymenz", 9), ("payer", 50), ("gone", 0)];
-        let known: Vec<(String, u64)> = known.iter().map(|(term, chunks)| ((*term).into(), *chunks)).collect();
-        let near: Vec<_> = unknown.into_iter().map(|word| (word, known.clone())).collect();
-        asked.mend(&near);
+        let known = [("payment", 2), ("paymenz", 9), ("payer", 50), ("paymeent", 0)];
+        let steps = nearest_first(&unknown, known.iter().map(|(term, _)| *term));
+        let count = |close: Close| {
+            let (_, chunks) = known.iter().find(|(term, _)| *term == close.term).expect("a known one");
+            (close, *chunks)
+        };
+        for step in steps {
+            let step: Vec<_> = step.into_iter().filter(|close| !asked.is_mended(close)).map(count).collect();
+            asked.mend(&step);
+        }
         assert_eq!(asked.forms(), ["1912", "payment"]);
         assert!(asked.terms.iter().any(|term| term.is_guess));
     }
@@ -89,8 +94,8 @@ mod tests {
     #[test]
     fn nothing_is_meant_by_what_is_near_nothing() {
         let mut asked = asked("harbour");
-        let near: Vec<_> = asked.unknown(|_| false).into_iter().map(|word| (word, Vec::new())).collect();
-        asked.mend(&near);
+        assert!(nearest_first(&asked.unknown(|_| false), ["castle"].into_iter()).is_empty());
+        asked.mend(&[]);
         assert_eq!(asked.forms(), ["harbour"]);
         assert!(!asked.terms[0].is_guess);
     }

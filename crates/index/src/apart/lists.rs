@@ -55,6 +55,17 @@ pub fn each(list: &[u8], mut with: impl FnMut(Posting)) -> Result<(), Damage> {
     Ok(())
 }
 
+/// Whether a list has any chunk of some. Reads no further than to the first.
+pub fn has_any(list: &[u8], is_one: impl Fn(u64) -> bool) -> Result<bool, Damage> {
+    let mut reader = Reader::new(list);
+    while let Some(posting) = reader.next()? {
+        if is_one(posting.key) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// One list of several, in the order of keys, without those that are not kept. Of equal keys the first is kept.
 pub fn join(lists: &[&[u8]], keep: impl Fn(u64) -> bool) -> Result<Vec<u8>, Damage> {
     let mut postings = Vec::new();
@@ -180,6 +191,12 @@ mod tests {
             turned.reverse();
             turned.extend(&postings);
             prop_assert_eq!(encode(&turned), encode(&postings));
+        }
+
+        #[test]
+        fn a_chunk_of_a_list_is_found_in_it(postings in postings(), key in key()) {
+            let is_there = postings.iter().any(|posting| posting.key == key);
+            prop_assert_eq!(has_any(&encode(&postings), |other| other == key), Ok(is_there));
         }
 
         #[test]

@@ -1,5 +1,7 @@
 //! Which terms of a base are worth comparing with a word that nobody has written.
 
+use std::collections::BTreeMap;
+
 use crate::spelling::{is_word, most_wrong};
 
 /// A form of a word that may be misspelt. Terms are near that have at most `most_wrong` letters wrong, missing, too many
@@ -22,6 +24,33 @@ pub struct Misspelt {
     pub most_wrong: u32,
     /// Place of the word in the question: a word may have several forms.
     pub(super) word: usize,
+}
+
+/// A term that may be meant by a misspelt word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Close {
+    pub term: String,
+    pub(super) word: usize,
+}
+
+/// Of terms that may be near, those that are, in steps: the first step has those of which the fewest letters are wrong.
+/// Whoever brings lists step by step, and only for words that no step before has [mended](super::Asked::is_mended), brings
+/// few. A term comes once for each word.
+pub fn nearest_first<'a>(unknown: &[Misspelt], terms: impl Iterator<Item = &'a str>) -> Vec<Vec<Close>> {
+    let mut wrong: BTreeMap<(usize, &str), u32> = BTreeMap::new();
+    for term in terms {
+        for misspelt in unknown {
+            if let Some(letters) = misspelt.wrong_letters(term) {
+                let fewest = wrong.entry((misspelt.word, term)).or_insert(letters);
+                *fewest = letters.min(*fewest);
+            }
+        }
+    }
+    let mut steps: BTreeMap<u32, Vec<Close>> = BTreeMap::new();
+    for ((word, term), letters) in wrong {
+        steps.entry(letters).or_default().push(Close { term: term.to_owned(), word });
+    }
+    steps.into_values().collect()
 }
 
 /// Which letters a term has, in sixty-four kinds, a bit for each. 0 for terms that no misspelt word stands for, such as
@@ -57,6 +86,12 @@ impl Misspelt {
         self.may_have(signs(term)) && (self.least_length..=self.most_length).contains(&(term.chars().count() as u32))
     }
 
+    /// How many letters of a term are wrong, if those are not too many.
+    fn wrong_letters(&self, term: &str) -> Option<u32> {
+        let wrong = self.may_be(term).then(|| strsim::osa_distance(&self.form, term) as u32);
+        wrong.filter(|wrong| *wrong <= self.most_wrong)
+    }
+
     fn may_have(&self, signs: i64) -> bool {
         signs != 0 && (signs ^ self.signs).count_ones() <= self.most_differing
     }
@@ -76,6 +111,18 @@ mod tests {
             let is_near = !spelling::nearest(std::slice::from_ref(&typed), known).is_empty();
             prop_assert!(!is_near || Misspelt::new(&typed, 0).may_be(&other));
         }
+    }
+
+    #[test]
+    fn the_nearest_come_first_and_what_is_far_not_at_all() {
+        let unknown = [Misspelt::new("catehdral", 4), Misspelt::new("catehdrals", 4), Misspelt::new("paymnt", 7)];
+        let terms = ["cathedral", "payment", "catehdrel", "cathedrals", "castle", "paymint", "catedrales"];
+        let steps = nearest_first(&unknown, terms.into_iter());
+        let told =
+            |step: &[Close]| step.iter().map(|close| format!("{} {}", close.word, close.term)).collect::<Vec<_>>();
+        assert_eq!(steps.len(), 2);
+        assert_eq!(told(&steps[0]), ["4 catehdrel", "4 cathedral", "4 cathedrals", "7 payment", "7 paymint"]);
+        assert_eq!(told(&steps[1]), ["4 catedrales"]);
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //!
 //! 1. [`Asked::new`] makes words of the question. The owner brings the lists of [`Asked::forms`].
 //! 2. [`Asked::unknown`] tells which words may be misspelt. The owner brings terms that may be near ([`Misspelt`] says
-//!    how to choose them), [`Asked::mend`] takes those that are, and the owner brings the lists of the forms that are new.
-//! 3. [`Asked::weigh`] scores the chunks.
+//!    how to choose them), [`nearest_first`] tells which of them are, and the owner brings the lists of the nearest;
+//!    [`Asked::mend`] takes those that any chunk has.
+//! 3. [`Asked::weigh`] scores the chunks. Where it is not known yet which of them a filter allows, the owner asks about
+//!    the best, and [`Weighed::keep`] leaves out the others.
 //! 4. The owner brings the [`depth`] nearest chunks by vectors; [`Weighed::candidates`] tells which chunks are looked at
 //!    closely. The owner brings the cosines that are missing.
 //! 5. [`Weighed::hits`] puts them in order.
@@ -26,8 +28,8 @@ mod sums;
 mod weighed;
 
 pub use asked::Asked;
-pub use lists::{Damage, Posting, each, encode, join};
-pub use misspelt::{Misspelt, signs};
+pub use lists::{Damage, Posting, each, encode, has_any, join};
+pub use misspelt::{Close, Misspelt, nearest_first, signs};
 pub use read::{Read, words};
 pub use sums::Sums;
 pub use weighed::{Candidate, Hit, Near, Weighed};

@@ -113,7 +113,7 @@ impl Weighed {
         }
         let depth = super::depth(self.top);
         let by_vector = if self.common.mode == Mode::Words { &[] } else { &by_vector[..depth.min(by_vector.len())] };
-        let by_words = self.best(depth).into_iter().map(|scored| (scored.key, self.evidence(&scored)));
+        let by_words = self.best_scored(depth).into_iter().map(|scored| (scored.key, self.evidence(&scored)));
         let by_vector = by_vector.iter().map(|near| (near.key, near.similarity));
         let candidates = candidate::gather(self.common, by_words, by_vector, |key| key, self.top).into_iter();
         candidates.map(|found| Candidate { key: found.key, similarity: found.evidence.similarity, found }).collect()
@@ -148,8 +148,20 @@ impl Weighed {
         Evidence { words: scored.score, share: self.weights.share(scored.matched), ..self.common }
     }
 
+    /// The best by words, best first: as many as are asked for, or all there are.
+    pub fn best(&self, most: usize) -> Vec<u64> {
+        self.best_scored(most).into_iter().map(|scored| scored.key).collect()
+    }
+
+    /// Leaves out chunks that may not be found, where that was not known when they were weighed. Enough is known once the
+    /// [`depth`](super::depth) [best](Weighed::best) that may be found are: whatever comes after these may be left out, but
+    /// for what vectors have found.
+    pub fn keep(&mut self, is_allowed: impl Fn(u64) -> bool) {
+        self.scored.retain(|scored| is_allowed(scored.key));
+    }
+
     /// The best by words, best first; equal ones in the order of their keys.
-    fn best(&self, depth: usize) -> Vec<Scored> {
+    fn best_scored(&self, depth: usize) -> Vec<Scored> {
         let mut top = Top::new(depth.min(self.scored.len()), 0.0);
         for (chunk, Scored { score, matched, .. }) in (0..).zip(&self.scored) {
             top.offer(Found { score: *score, part: 0, chunk, matched: *matched });

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::digest::{self, Sum};
-use super::{Error, Whole};
+use super::{Base, Error, Whole};
 use crate::knowledge::document::DocumentId;
 use crate::knowledge::store::{Report, Store, Turn};
 
@@ -33,6 +33,8 @@ pub enum Step {
     /// Tasks, and what is remembered of watched folders.
     Rest,
     Comparing,
+    /// Making what searching wants.
+    Indexing,
 }
 
 /// What was moved.
@@ -112,12 +114,20 @@ pub async fn migrate(
     moved.to = Side::of(&report, &to_sums, &Rest::of(to).await?);
     report.problems.into_iter().for_each(|problem| moved.problem(Some(problem)));
     moved.compare(&before.documents, &to.document_ids().await?);
+    moved.problem(changed(from, &before).await?);
+    tell(Step::Indexing);
+    if let Err(error) = to.make_indexes().await {
+        // All is moved and compared; the first start makes what is missing.
+        tracing::warn!(%error, "an index over vectors could not be made yet");
+    }
     Ok(moved)
 }
 
 /// What is there before anything is moved.
 struct Before {
     report: Report,
+    /// When each base had last changed.
+    bases: Vec<Base>,
     /// All documents to move, in their order.
     documents: Vec<DocumentId>,
     /// Those that are there already.
@@ -141,7 +151,7 @@ async fn begin(from: &Store, to: &Store) -> Result<Before, Error> {
     if let Some(problem) = report.problems.first() {
         return Err(Error::Damaged(problem.clone()));
     }
-    let documents = from.document_ids().await?;
+    let (bases, documents) = (from.told_bases().await?, from.document_ids().await?);
     let known: HashSet<DocumentId> = documents.iter().copied().collect();
     let there: HashSet<DocumentId> = to.document_ids().await?.into_iter().collect();
     let others = there.difference(&known).count();
@@ -152,7 +162,22 @@ async fn begin(from: &Store, to: &Store) -> Result<Before, Error> {
     if let Some(name) = rest_there.beyond(&rest) {
         return Err(Error::NotEmpty(name.to_owned()));
     }
-    Ok(Before { report, documents, there, rest_there })
+    Ok(Before { report, bases, documents, there, rest_there })
+}
+
+/// What somebody has done meanwhile to what was moved: it may not have been moved.
+async fn changed(from: &Store, before: &Before) -> Result<Option<String>, Error> {
+    let hosts = from.others().await?;
+    if !hosts.is_empty() {
+        let hosts = hosts.join(", ");
+        return Ok(Some(format!(
+            "other instances (on {hosts}) have begun to use the knowledge base that was moved; stop them, and start again"
+        )));
+    }
+    let is_same = from.told_bases().await? == before.bases && from.document_ids().await? == before.documents;
+    let sentence =
+        "the knowledge base that was moved was written to meanwhile; stop whoever writes to it, and start again";
+    Ok((!is_same).then(|| sentence.to_owned()))
 }
 
 /// Waits until nobody else has a store open.

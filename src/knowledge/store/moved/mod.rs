@@ -162,6 +162,14 @@ impl Store {
         each!(self, store => store.bring_tasks(tasks).await)
     }
 
+    /// Makes what searching wants and is best made once all is there.
+    async fn make_indexes(&self) -> Result<(), super::Error> {
+        match self {
+            Store::Embedded(_) => Ok(()),
+            Store::Shared(store) => store.make_indexes().await,
+        }
+    }
+
     async fn watched_folders(&self) -> Result<Vec<Folder>, super::Error> {
         each!(self, store => store.watched_folders().await)
     }

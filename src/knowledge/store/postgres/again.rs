@@ -1,8 +1,8 @@
 //! Asking once more when a connection was lost.
 //!
 //! Whoever loses the connection in the middle of a commit does not know whether it was made. The callers of a store take an
-//! error for "nothing was changed". So such a write is asked for again, until the database tells; each of those that are
-//! written so can be made twice, and knows its own traces.
+//! error for "nothing was changed". So every write of documents and tasks is asked for again, until the database tells;
+//! each can be made twice, or knows its own traces.
 
 use std::time::{Duration, Instant};
 

@@ -59,7 +59,6 @@ impl Store {
         Ok(())
     }
 
-    /// How it is, measured now.
     pub async fn health(&self) -> Result<Health, Error> {
         let asked = async { self.plain().await?.row("SELECT count(*) FROM bases", &[]).await };
         let trouble = match asked.await {

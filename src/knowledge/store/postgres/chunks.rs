@@ -1,7 +1,10 @@
 //! Chunks that were found, with what their readers want to know.
 
+use std::collections::HashMap;
+
 use tokio_postgres::Row;
 
+use super::session::Session;
 use super::{KEYS, Store, rows};
 use crate::knowledge::document::{ChunkId, DocumentId, FoundChunk};
 use crate::knowledge::store::Error;
@@ -12,31 +15,32 @@ const FOUND: &str = "c.writing, c.ordinal, c.id, c.text, c.page_first, c.page_la
      JOIN bases AS b ON b.key = d.base";
 
 impl Store {
-    /// Chunks by their keys, in that order, as they all were at one moment. Those that are gone are left out.
     pub async fn chunks(&self, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        let session = self.searching().await?;
-        let (writings, ordinals): (Vec<i64>, Vec<i32>) = keys.iter().map(|key| parts(*key)).unzip();
-        let sql = format!(
-            "SELECT {FOUND} JOIN unnest($1::bigint[], $2::int[]) AS k (writing, ordinal) \
-             ON k.writing = c.writing AND k.ordinal = c.ordinal"
-        );
-        let rows = session.rows(&sql, &[&writings, &ordinals]).await?;
-        session.leave().await?;
-        let mut found = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let place = |chunk: &FoundChunk| keys.iter().position(|key| *key == chunk.key);
-        found.sort_by_key(place);
-        Ok(found)
+        of(&self.plain().await?, keys).await
     }
 
-    /// One by the id that callers know.
     pub async fn chunk(&self, id: ChunkId) -> Result<Option<FoundChunk>, Error> {
         let session = self.plain().await?;
         let row = session.maybe(&format!("SELECT {FOUND} WHERE c.id = $1"), &[&id.0]).await?;
         row.map(|row| read(&row)).transpose()
     }
+}
+
+/// Chunks by their keys, in that order. One statement sees all of them as they were at one moment.
+pub(super) async fn of(session: &Session, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (writings, ordinals): (Vec<i64>, Vec<i32>) = keys.iter().map(|key| parts(*key)).unzip();
+    let sql = format!(
+        "SELECT {FOUND} JOIN unnest($1::bigint[], $2::int[]) AS k (writing, ordinal) \
+         ON k.writing = c.writing AND k.ordinal = c.ordinal"
+    );
+    let rows = session.rows(&sql, &[&writings, &ordinals]).await?;
+    let mut found = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let places: HashMap<u64, usize> = keys.iter().enumerate().map(|(place, key)| (*key, place)).collect();
+    found.sort_by_key(|chunk| places.get(&chunk.key).copied());
+    Ok(found)
 }
 
 /// The number of its writing, and its place there.

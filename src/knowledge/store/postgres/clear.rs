@@ -1,36 +1,52 @@
 //! Empties a base.
 
+use std::sync::Mutex;
+
 use super::session::Session;
-use super::{Store, contents, rows, task_end, watched};
+use super::{Store, contents, postings, rows, task_end, watched};
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::{Cleared, Error};
+use crate::locked::locked;
 
 /// So many documents are removed at once.
 const AT_ONCE: usize = 1000;
 
 impl Store {
-    /// Removes all documents of a base and cancels its tasks, in one transaction. Failed tasks are no longer listed among
-    /// its documents, and files of watched folders wait until they change. The server gives the space back when it cleans
-    /// up, so nothing is told to be freed.
+    /// The server gives the space back when it cleans up, so nothing is told to be freed.
     pub async fn clear(&self, base: &BaseName) -> Result<Cleared, Error> {
-        let session = self.writing().await?;
-        let Some(base) = rows::base(&session, base).await? else {
-            session.leave().await?;
-            return Ok(Cleared::default());
-        };
-        let cleared = clear(&session, base).await?;
-        session.commit().await?;
+        let (now, first) = (rows::now(), &Mutex::new(None));
+        let cleared = self.write_surely(|session, _| attempt(session, base, now, first)).await?;
         self.0.pulse.tell_documents();
         Ok(cleared)
     }
 }
 
+/// What the first attempt would clear is told where a later one finds nothing left: then it was that one's answer that was
+/// lost.
+async fn attempt(
+    session: Session,
+    base: &BaseName,
+    now: i64,
+    first: &Mutex<Option<Cleared>>,
+) -> Result<Cleared, Error> {
+    let Some(base) = rows::base(&session, base).await? else {
+        session.leave().await?;
+        return Ok(Cleared::default());
+    };
+    let cleared = clear(&session, base, now).await?;
+    let told = locked(first).get_or_insert_with(|| cleared.clone()).clone();
+    session.commit().await?;
+    let is_left = cleared.documents > 0 || !cleared.cancelled_tasks.is_empty();
+    Ok(if is_left { cleared } else { told })
+}
+
 /// Tasks first, as all who write: what is being written for one is waited for and removed, and nothing is written after.
-/// Then documents in the order of their rows, so that two who clear do not wait for each other; last what follows of them.
-async fn clear(session: &Session, base: i64) -> Result<Cleared, Error> {
-    let now = rows::now();
+/// Then batches, so that nobody begins to join what is about to go, and documents in the order of their rows, so that two
+/// who clear do not wait for each other; last what follows of them.
+async fn clear(session: &Session, base: i64, now: i64) -> Result<Cleared, Error> {
     let cancelled_tasks = task_end::cancel_all(session, base, now).await?;
     let mut cleared = Cleared { cancelled_tasks, ..Cleared::default() };
+    let batches = postings::hold(session, base).await?;
     let keys = session.rows("SELECT key FROM documents WHERE base = $1 ORDER BY key", &[&base]).await?;
     let keys = keys.iter().map(|row| rows::get::<i64>(row, 0)).collect::<Result<Vec<_>, _>>()?;
     for some in keys.chunks(AT_ONCE) {
@@ -43,6 +59,7 @@ async fn clear(session: &Session, base: i64) -> Result<Cleared, Error> {
         cleared.chunks += gone.chunks;
         cleared.vectors += gone.vectors;
     }
+    postings::drop_dead(session, &batches).await?;
     watched::settle_base(session, base).await?;
     Ok(cleared)
 }

@@ -1,24 +1,26 @@
 //! One document: what is known of it, what is said about it, and its end.
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use serde_json::{Map, Value};
 use tokio_postgres::types::ToSql;
 
+use super::facets::facets;
 use super::rows::Word;
 use super::session::Session;
-use super::{Store, contents, put, renamed, rows, sums, tasks, watched};
+use super::{Store, contents, renamed, rows, sums, taken, task_end, tasks, watched};
 use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed};
 use crate::knowledge::filter;
 use crate::knowledge::store::Error;
 use crate::knowledge::task::Work;
+use crate::locked::locked;
 
 impl Store {
     pub async fn document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Document>, Error> {
         self.one("d.id = $2", base, &id.0).await
     }
 
-    /// The document that says the same, byte for byte. The first of them if there are several.
     pub async fn document_by_content(&self, base: &BaseName, sha256: [u8; 32]) -> Result<Option<Document>, Error> {
         self.one("d.sha256 = $2", base, &sha256.as_slice()).await
     }
@@ -43,8 +45,6 @@ impl Store {
         row.map(|row| Ok(rows::document(&row)?.0)).transpose()
     }
 
-    /// Changes what is said about a document, and where it stands if there is a path. None if there is no such document;
-    /// then the task goes on. A path that another document has is not taken from it.
     pub async fn describe_document(
         &self,
         base: &BaseName,
@@ -53,22 +53,26 @@ impl Store {
         path: Option<String>,
         work: Work,
     ) -> Result<Option<Document>, Error> {
-        let session = self.writing().await?;
-        tasks::must_go_on(&session, self.0.instance.id(), &work).await?;
-        let Some(at) = At::find(&session, base, id, path.as_deref()).await? else { return left(session).await };
-        let path = at.free(&session, path.as_deref()).await?;
-        let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
-        let said = Said {
-            metadata: &metadata,
-            origin: at.document.origin,
-            path: path.or(at.document.path.as_deref()),
-            filename: filename.as_deref().unwrap_or(&at.document.filename),
-        };
-        self.say(session, &at, said, &work).await
+        let (now, metadata, path, work) = (rows::now(), &metadata, path.as_deref(), &work);
+        self.write_surely(|session, is_again| async move {
+            if is_again && self.has_ended(&session, work, now).await? {
+                return shown(session, base, id).await;
+            }
+            tasks::must_go_on(&session, self.0.instance.id(), work).await?;
+            let Some(at) = At::find(&session, base, id, path).await? else { return left(session).await };
+            let path = at.free(&session, path).await?;
+            let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
+            let said = Said {
+                metadata,
+                origin: at.document.origin,
+                path: path.or(at.document.path.as_deref()),
+                filename: filename.as_deref().unwrap_or(&at.document.filename),
+            };
+            self.say(session, &at, said, work, now).await
+        })
+        .await
     }
 
-    /// Makes a document of a watched folder the user's, who has added the same: it does not go with the watched file. None if
-    /// there is no such document; then the task goes on. A path that another document has is not taken from it.
     pub async fn claim_document(
         &self,
         base: &BaseName,
@@ -76,19 +80,41 @@ impl Store {
         claim: Claim,
         work: Work,
     ) -> Result<Option<Document>, Error> {
-        let session = self.writing().await?;
-        tasks::must_go_on(&session, self.0.instance.id(), &work).await?;
-        let Some(at) = At::find(&session, base, id, claim.path.as_deref()).await? else { return left(session).await };
-        let path = at.free(&session, claim.path.as_deref()).await?;
-        let Claim { origin, ref filename, ref metadata, .. } = claim;
-        self.say(session, &at, Said { metadata, origin, path, filename }, &work).await
+        let (now, claim, work) = (rows::now(), &claim, &work);
+        self.write_surely(|session, is_again| async move {
+            if is_again && self.has_ended(&session, work, now).await? {
+                return shown(session, base, id).await;
+            }
+            tasks::must_go_on(&session, self.0.instance.id(), work).await?;
+            let Some(at) = At::find(&session, base, id, claim.path.as_deref()).await? else {
+                return left(session).await;
+            };
+            let path = at.free(&session, claim.path.as_deref()).await?;
+            let Claim { origin, filename, metadata, .. } = claim;
+            self.say(session, &at, Said { metadata, origin: *origin, path, filename }, work, now).await
+        })
+        .await
+    }
+
+    /// Whether the task that a write ends has ended at that very moment: by an attempt whose answer was lost.
+    async fn has_ended(&self, session: &Session, work: &Work, now: i64) -> Result<bool, Error> {
+        match work {
+            Work::Ends(end) => task_end::has_ended(session, end, now).await,
+            Work::Alone | Work::PartOf(_) => Ok(false),
+        }
     }
 
     /// Writes what is said about a document now. Its chunks are found by the name of their file, so under another name they
     /// are other chunks.
-    async fn say(&self, session: Session, at: &At, said: Said<'_>, work: &Work) -> Result<Option<Document>, Error> {
-        let now = rows::now();
-        let facets = put::facets(&filter::facets(&at.document.format, said.metadata));
+    async fn say(
+        &self,
+        session: Session,
+        at: &At,
+        said: Said<'_>,
+        work: &Work,
+        now: i64,
+    ) -> Result<Option<Document>, Error> {
+        let facets = facets(&filter::facets(&at.document.format, said.metadata));
         let (metadata, path) = (rows::to_json(said.metadata)?, said.path.map(rows::text));
         let sql = "UPDATE documents SET metadata = $2, facets = $3, updated = $4, origin = $5, path = $6, filename = $7 WHERE key = $1";
         let (key, filename, origin) = (rows::signed(at.document.key), rows::text(said.filename), said.origin.word());
@@ -106,13 +132,10 @@ impl Store {
         Ok(Some(document))
     }
 
-    /// Removes a document with everything that belongs to it. None if there is none.
     pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removed>, Error> {
         self.remove_where(base, id, None).await
     }
 
-    /// The same for one of a watched folder, if it still stands at a path: its file may have been found elsewhere meanwhile,
-    /// or a user may have added it.
     pub async fn remove_watched_document(
         &self,
         base: &BaseName,
@@ -128,29 +151,53 @@ impl Store {
         id: DocumentId,
         path: Option<&str>,
     ) -> Result<Option<Removed>, Error> {
-        let session = self.writing().await?;
-        let Some(At { base, document, writing }) = At::find(&session, base, id, None).await? else {
-            session.leave().await?;
-            return Ok(None);
-        };
-        let is_meant = path.is_none() || (document.path.as_deref() == path && document.origin == Origin::Watched);
-        if !is_meant {
-            session.leave().await?;
-            return Ok(None);
+        let first = &Mutex::new(None);
+        let removed = self.write_surely(|session, is_again| remove(session, base, id, path, is_again, first)).await?;
+        if removed.is_some() {
+            self.0.pulse.tell_documents();
         }
-        contents::remove(&session, base, &[writing], rows::now()).await?;
-        session.execute("DELETE FROM documents WHERE key = $1", &[&rows::signed(document.key)]).await?;
-        watched::leave_document(&session, id).await?;
-        session.commit().await?;
-        self.0.pulse.tell_documents();
-        Ok(Some(Removed {
-            key: document.key,
-            filename: document.filename,
-            chunks: document.chunk_count.into(),
-            vectors: document.vector_count.into(),
-            sequence: writing as u64,
-        }))
+        Ok(removed)
     }
+}
+
+/// What the first attempt found is told where a later one finds nothing: then it was that one's answer that was lost.
+async fn remove(
+    session: Session,
+    base: &BaseName,
+    id: DocumentId,
+    path: Option<&str>,
+    is_again: bool,
+    first: &Mutex<Option<Removed>>,
+) -> Result<Option<Removed>, Error> {
+    let Some(At { base, document, writing }) = At::find(&session, base, id, None).await? else {
+        session.leave().await?;
+        return Ok(locked(first).take().filter(|_| is_again));
+    };
+    let is_meant = path.is_none() || (document.path.as_deref() == path && document.origin == Origin::Watched);
+    if !is_meant {
+        session.leave().await?;
+        return Ok(None);
+    }
+    contents::remove(&session, base, &[writing], rows::now()).await?;
+    session.execute("DELETE FROM documents WHERE key = $1", &[&rows::signed(document.key)]).await?;
+    watched::leave_document(&session, id).await?;
+    let removed = Removed {
+        key: document.key,
+        filename: document.filename,
+        chunks: document.chunk_count.into(),
+        vectors: document.vector_count.into(),
+        sequence: writing as u64,
+    };
+    *locked(first) = Some(removed.clone());
+    session.commit().await?;
+    Ok(Some(removed))
+}
+
+/// A document as it is.
+async fn shown(session: Session, base: &BaseName, id: DocumentId) -> Result<Option<Document>, Error> {
+    let at = At::find(&session, base, id, None).await?;
+    session.leave().await?;
+    Ok(at.map(|at| at.document))
 }
 
 async fn left(session: Session) -> Result<Option<Document>, Error> {
@@ -178,7 +225,7 @@ impl At {
     async fn find(session: &Session, name: &BaseName, id: DocumentId, path: Option<&str>) -> Result<Option<At>, Error> {
         let Some(base) = rows::base(session, name).await? else { return Ok(None) };
         if path.is_some() {
-            put::lock(session, base, None, path).await?;
+            taken::lock(session, base, None, path).await?;
         }
         let sql = format!(
             "SELECT {} FROM {} WHERE d.base = $1 AND d.id = $2 FOR UPDATE OF d",
@@ -193,7 +240,7 @@ impl At {
     /// A path, unless another document of the base has it.
     async fn free<'p>(&self, session: &Session, path: Option<&'p str>) -> Result<Option<&'p str>, Error> {
         let Some(path) = path else { return Ok(None) };
-        let taken = put::at_path(session, self.base, path, rows::signed(self.document.key)).await?;
+        let taken = taken::at_path(session, self.base, path, rows::signed(self.document.key)).await?;
         Ok(Some(path).filter(|_| taken.is_none()))
     }
 }

@@ -3,11 +3,14 @@
 //! The database is the only truth, and all that is searched lies in it too: words as lists (`postings`), vectors as
 //! pgvector keeps them. An instance keeps nothing that another could make wrong.
 //!
+//! What is promised of each thing that may be asked stands where it is asked, in `store/`.
+//!
 //! Every write is one transaction, answered when it is committed. Locks are taken in this order, so that no two writers wait
 //! for each other: the task, what a document says and where it stands (advisory, sorted), the document, what is derived.
 
 mod address;
 mod again;
+mod aside;
 mod care;
 mod check;
 mod chunks;
@@ -18,8 +21,10 @@ mod copy;
 mod decisions;
 mod documents;
 mod examined;
+mod facets;
 mod failure;
 mod files;
+mod hnsw;
 mod imported;
 mod instance;
 mod keys;
@@ -33,6 +38,7 @@ mod prune;
 mod pulse;
 mod put;
 mod rates;
+mod ready;
 mod renamed;
 mod replicas;
 mod rows;
@@ -40,6 +46,7 @@ mod schema;
 mod search;
 mod session;
 mod sums;
+mod taken;
 mod task_end;
 mod task_list;
 mod task_rows;
@@ -48,6 +55,7 @@ mod text;
 mod uploaded;
 mod uploads;
 mod watched;
+mod written;
 
 use std::sync::Arc;
 
@@ -57,11 +65,12 @@ use deadpool_postgres::Pool;
 pub use address::Address;
 pub use examined::{Examined, examine};
 pub use files::{Files, Version};
-pub(in crate::knowledge) use models::Model;
+pub use models::Model;
 pub use pulse::Heard;
 pub use schema::VERSION;
-pub(in crate::knowledge) use search::Sought;
+pub use search::Sought;
 
+use aside::aside;
 use instance::Instance;
 use pulse::Pulse;
 use replicas::Replicas;
@@ -98,6 +107,7 @@ impl Store {
         let primary = address.pool(CONNECTIONS)?;
         schema::migrate(Session::writing(&primary).await?).await?;
         let session = Session::plain(&primary).await?;
+        postings::suit(&session).await?;
         let (history, state_key) = (schema::history(&session).await?, keys::state_key(&session).await?);
         drop(session);
         let replicas = Replicas::of(replicas)?;
@@ -113,6 +123,9 @@ impl Store {
             instance,
         });
         tokio::spawn(care::run(Arc::downgrade(&shared)));
+        if !shared.replicas.is_empty() {
+            tokio::spawn(replicas::look_after(Arc::downgrade(&shared)));
+        }
         Ok(Store(shared))
     }
 
@@ -147,14 +160,6 @@ impl Store {
 
     async fn writing(&self) -> Result<Session, Error> {
         Session::writing(&self.0.primary).await
-    }
-
-    /// Reads for a search: from a replica where there is one that answers.
-    async fn searching(&self) -> Result<Session, Error> {
-        match self.0.replicas.reading().await {
-            Some(session) => Ok(session),
-            None => self.reading().await,
-        }
     }
 }
 

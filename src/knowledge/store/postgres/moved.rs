@@ -4,9 +4,10 @@ use pgvector::HalfVector;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::ready::Ready;
 use super::rows::Word;
 use super::session::{Given, Session};
-use super::{Store, instance, put, rows, sums, task_end, watched};
+use super::{Store, aside, instance, rows, sums, task_end, watched, written};
 use crate::knowledge::document::{ChunkId, DocumentId, NewChunk, Page};
 use crate::knowledge::store::moved::{Base, Brought, EndedTask, Folder, Whole, WholeChunk};
 use crate::knowledge::store::{Error, Place};
@@ -37,15 +38,15 @@ impl Store {
 
     pub(in crate::knowledge::store) async fn bring(&self, brought: Brought) -> Result<(), Error> {
         let Brought { new, ids, metadata, copies, date_added, updated } = brought;
-        let ready = tokio::task::spawn_blocking(move || {
-            let mut ready = put::Ready::of(new)?;
+        let ready = aside(move || {
+            let mut ready = Ready::of(new)?;
             (ready.ids, ready.metadata, ready.date_added) = (ids, metadata, Some(date_added));
             Ok::<_, Error>(ready)
         });
-        let ready = ready.await.map_err(|error| Error::Internal(error.to_string()))??;
+        let ready = ready.await??;
         let base = rows::known_base(&self.plain().await?, &ready.new.base).await?;
         let session = self.writing().await?;
-        let (key, _, _) = put::write(&session, base, &ready, &None, ready.new.origin, updated).await?;
+        let (key, _, _) = written::write(&session, base, &ready, &None, ready.new.origin, updated).await?;
         let sql = "INSERT INTO copies (document, path) SELECT $1::bigint, unnest($2::text[])";
         let copies: Vec<_> = copies.iter().map(|path| rows::text(path)).collect();
         session.execute(sql, &[&key, &copies]).await?;

@@ -5,17 +5,18 @@
 //! the next size. A word has at most [`FAN`] lists of each size then, and one for each of the largest.
 //!
 //! A list may name chunks that are gone. Their writings are marked as dead, and left out by whoever reads; they go when their
-//! batch is joined, or after a while by themselves.
+//! batch is joined, or after a while by themselves. Where all of a base goes, its batches go with it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use corbie_index::apart;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::copy::{self, Line};
-use super::session::Session;
-use super::{KEYS, Store, rows};
+use super::session::{Given, Session};
+use super::{KEYS, Store, aside, rows};
 use crate::knowledge::store::Error;
 
 /// So many batches of a size are joined.
@@ -24,11 +25,37 @@ const FAN: i64 = 8;
 const SMALL: u64 = 4096;
 /// Batches of this size are not joined any more: a join holds all of its lists in memory.
 const LARGEST: i16 = 4;
+/// Batches from this size on are large: they are written anew for what was removed only where that is worth it.
+const LARGE: i16 = 3;
 /// How long words of what was removed may stay in small batches, and in large ones, in milliseconds.
 const OWED: i64 = 10 * 60_000;
-const OWED_IN_LARGE: i64 = 3_600_000;
+const OWED_IN_LARGE: i64 = 24 * 3_600_000;
+/// Where one of so many writings of a large batch is dead, its words go as soon as those of small ones.
+const SHARE: i64 = 10;
+/// Batches with so many postings together are dropped by one statement.
+const DROPPED: u64 = 1_000_000;
 /// How long the lists of some batches may take to come.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Lists are of use only to those who read words as those did who made them. Which rules these were is noted with the first
+/// start.
+pub(super) async fn suit(session: &Session) -> Result<(), Error> {
+    let known = apart::VERSION.to_string();
+    let note = "INSERT INTO meta (name, value) VALUES ('words', $1) ON CONFLICT (name) DO NOTHING";
+    let find = "SELECT value FROM meta WHERE name = 'words'";
+    if session.maybe(find, &[]).await?.is_none() {
+        session.execute(note, &[&known]).await?;
+    }
+    let found: String = rows::get(&session.row(find, &[]).await?, 0)?;
+    match found == known {
+        true => Ok(()),
+        false => Err(Error::Internal(format!(
+            "the words of its documents were read by rules {found}, and this corbie has rules {known}, by which they would not be \
+             found; move the documents into a file with the corbie that they were read by, and from there into an empty \
+             database with this one (`corbie knowledge migrate`)"
+        ))),
+    }
+}
 
 /// Writes the lists of a document.
 pub(super) async fn write(session: &Session, base: i64, writing: i64, words: &apart::Read) -> Result<(), Error> {
@@ -108,10 +135,14 @@ impl Store {
     pub(super) async fn purge_postings(&self) -> Result<bool, Error> {
         let session = self.writing().await?;
         let now = rows::now();
-        let owing = "SELECT b.key, b.base FROM writings AS w JOIN batches AS b ON b.key = w.batch \
-                     WHERE w.dead < CASE WHEN b.level < 3 THEN $1::bigint ELSE $2::bigint END LIMIT 1 \
+        let owing = "WITH owing AS (SELECT batch, count(*) AS dead, min(dead) AS since FROM writings \
+                     WHERE dead IS NOT NULL GROUP BY batch) \
+                     SELECT b.key, b.base FROM owing AS o JOIN batches AS b ON b.key = o.batch \
+                     WHERE o.since < $1 AND (b.level < $3 OR o.since < $2 OR \
+                     o.dead * $4 >= (SELECT count(*) FROM writings AS w WHERE w.batch = b.key)) LIMIT 1 \
                      FOR UPDATE OF b SKIP LOCKED";
-        let Some(row) = session.maybe(owing, &[&(now - OWED), &(now - OWED_IN_LARGE)]).await? else {
+        let given: Given<'_> = &[&(now - OWED), &(now - OWED_IN_LARGE), &LARGE, &SHARE];
+        let Some(row) = session.maybe(owing, given).await? else {
             session.leave().await?;
             return Ok(false);
         };
@@ -119,6 +150,40 @@ impl Store {
         session.commit().await?;
         Ok(true)
     }
+}
+
+/// The batches of a base, which nobody joins from here to the end of this transaction; but those that somebody is joining.
+pub(super) async fn hold(session: &Session, base: i64) -> Result<Vec<i64>, Error> {
+    let sql = "SELECT key FROM batches WHERE base = $1 ORDER BY key FOR UPDATE SKIP LOCKED";
+    session.rows(sql, &[&base]).await?.iter().map(|row| rows::get(row, 0)).collect()
+}
+
+/// Drops those of the batches that are held in which no document has words any more.
+pub(super) async fn drop_dead(session: &Session, held: &[i64]) -> Result<(), Error> {
+    session.batch(&format!("SET LOCAL statement_timeout = '{}s'", PATIENCE.as_secs())).await?;
+    let dead = "SELECT key, postings FROM batches AS b WHERE key = ANY($1) \
+                AND NOT EXISTS (SELECT 1 FROM writings AS w WHERE w.batch = b.key AND w.dead IS NULL) ORDER BY key";
+    let (mut some, mut postings) = (Vec::new(), 0);
+    let mut parts = Vec::new();
+    for row in session.rows(dead, &[&held]).await? {
+        some.push(rows::get::<i64>(&row, 0)?);
+        postings += rows::number(&row, 1)?;
+        if postings >= DROPPED {
+            parts.push(std::mem::take(&mut some));
+            postings = 0;
+        }
+    }
+    parts.push(some);
+    for batches in parts {
+        for sql in [
+            "DELETE FROM postings WHERE batch = ANY($1)",
+            "DELETE FROM writings WHERE batch = ANY($1)",
+            "DELETE FROM batches WHERE key = ANY($1)",
+        ] {
+            session.rows_within(sql, &[&batches], PATIENCE).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts one batch in the place of several, without what is dead.
@@ -129,9 +194,23 @@ async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<(), Er
     session.batch(&settings).await?;
     let dead = session.rows("SELECT key FROM writings WHERE batch = ANY($1) AND dead IS NOT NULL", &[&batches]).await?;
     let dead = dead.iter().map(|row| rows::get(row, 0)).collect::<Result<HashSet<i64>, _>>()?;
-    let mut lists: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
     let taken = "DELETE FROM postings WHERE batch = ANY($1) RETURNING term, list";
-    for row in session.rows_within(taken, &[&batches], PATIENCE).await? {
+    let taken = session.rows_within(taken, &[&batches], PATIENCE).await?;
+    let gone: Vec<i64> = dead.iter().copied().collect();
+    let (joined, count) = aside(move || join(taken, &dead)).await??;
+    session.execute("DELETE FROM batches WHERE key = ANY($1)", &[&batches]).await?;
+    session.execute("DELETE FROM writings WHERE key = ANY($1)", &[&gone]).await?;
+    let batch: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
+    session.execute("UPDATE writings SET batch = $1 WHERE batch = ANY($2)", &[&batch, &batches]).await?;
+    insert(session, base, batch, joined).await?;
+    note(session, base, batch, count).await
+}
+
+/// The lists of words, each in one piece and without what is dead, and how many postings they have. Millions of them take a
+/// while.
+fn join(taken: Vec<Row>, dead: &HashSet<i64>) -> Result<(Vec<(String, Vec<u8>)>, u64), Error> {
+    let mut lists: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
+    for row in taken {
         lists.entry(rows::get(&row, 0)?).or_default().push(rows::get(&row, 1)?);
     }
     let mut count = 0;
@@ -147,13 +226,7 @@ async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<(), Er
             joined.push((term, list));
         }
     }
-    session.execute("DELETE FROM batches WHERE key = ANY($1)", &[&batches]).await?;
-    let gone: Vec<i64> = dead.into_iter().collect();
-    session.execute("DELETE FROM writings WHERE key = ANY($1)", &[&gone]).await?;
-    let batch: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
-    session.execute("UPDATE writings SET batch = $1 WHERE batch = ANY($2)", &[&batch, &batches]).await?;
-    insert(session, base, batch, joined).await?;
-    note(session, base, batch, count).await
+    Ok((joined, count))
 }
 
 #[cfg(test)]

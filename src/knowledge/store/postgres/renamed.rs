@@ -3,7 +3,7 @@
 use corbie_index::{Chunk, Document, apart};
 
 use super::session::Session;
-use super::{postings, rows};
+use super::{aside, postings, rows};
 use crate::knowledge::named::Named;
 use crate::knowledge::store::Error;
 
@@ -29,8 +29,7 @@ pub(super) async fn renew(
         chunks.push(Chunk { key, text: rows::get(&row, 1)?, context, vectors: Vec::new() });
     }
     let count = rows::count(chunks.len())?;
-    let read = move || apart::words(&Document { key: 0, added: 0, facets: Vec::new(), chunks });
-    let words = tokio::task::spawn_blocking(read).await.map_err(|error| Error::Internal(error.to_string()))?;
+    let words = aside(move || apart::words(&Document { key: 0, added: 0, facets: Vec::new(), chunks })).await?;
     session.execute("UPDATE pages SET writing = $2 WHERE writing = $1", &[&writing, &new]).await?;
     // Each vector finds its neighbours anew, so that many at once would take too long for one statement.
     for from in (0..count).step_by(AT_ONCE as usize) {

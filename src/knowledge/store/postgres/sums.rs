@@ -27,7 +27,6 @@ pub(super) struct Added {
 }
 
 impl Store {
-    /// What a base holds in all.
     pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
         let session = self.plain().await?;
         let sql = "SELECT coalesce(sum(s.documents), 0)::bigint, coalesce(sum(s.chunks), 0)::bigint, \
@@ -44,15 +43,29 @@ impl Store {
     }
 
     /// Whether a base has no documents, as searches see it.
-    pub(in crate::knowledge) async fn is_empty(&self, base: &BaseName) -> Result<bool, Error> {
-        let session = self.searching().await?;
-        let sql = "SELECT coalesce(sum(s.documents), 0) = 0 FROM sums AS s JOIN bases AS b ON b.key = s.base WHERE b.name = $1";
-        let row = session.row(sql, &[&base.as_str()]).await?;
-        session.leave().await?;
-        rows::get(&row, 0)
+    pub async fn is_empty(&self, base: &BaseName) -> Result<bool, Error> {
+        let reading = self.searching().await?;
+        let told = reading.in_time(is_empty(reading.session(), base)).await;
+        match told {
+            // A replica may not have heard yet of what is there.
+            Ok(true) if reading.is_replica() => {
+                reading.end().await;
+                let told = async { is_empty(&self.plain().await?, base).await };
+                told.await.or_else(|error| if error.passes() { Ok(true) } else { Err(error) })
+            }
+            Ok(told) => {
+                reading.end().await;
+                Ok(told)
+            }
+            Err(error) => {
+                let reading = self.instead(reading, error).await?;
+                let told = is_empty(reading.session(), base).await?;
+                reading.end().await;
+                Ok(told)
+            }
+        }
     }
 
-    /// All bases that anything was ever written to, by name.
     pub async fn bases(&self) -> Result<Vec<BaseName>, Error> {
         let session = self.plain().await?;
         let rows = session.rows("SELECT name FROM bases ORDER BY name COLLATE \"C\"", &[]).await?;
@@ -88,6 +101,12 @@ const JOIN: &str = "WITH gone AS (DELETE FROM sums WHERE ctid IN (SELECT ctid FR
      INSERT INTO sums SELECT base, sum(documents), sum(chunks), sum(vectors), sum(size_bytes), sum(length), \
      (SELECT coalesce(jsonb_object_agg(key, chunks), '{}') FROM spoken WHERE chunks <> 0), max(updated), bit_xor(mark) \
      FROM gone GROUP BY base";
+
+async fn is_empty(session: &Session, base: &BaseName) -> Result<bool, Error> {
+    let sql =
+        "SELECT coalesce(sum(s.documents), 0) = 0 FROM sums AS s JOIN bases AS b ON b.key = s.base WHERE b.name = $1";
+    rows::get(&session.row(sql, &[&base.as_str()]).await?, 0)
+}
 
 /// Adds what a document holds.
 pub(super) async fn add(session: &Session, base: i64, added: &Added, now: Millis) -> Result<(), Error> {

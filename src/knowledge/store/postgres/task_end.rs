@@ -87,7 +87,7 @@ async fn end_one(session: &Session, me: Uuid, end: &TaskEnd, now: i64) -> Result
 }
 
 /// Whether a task ended so, at that very moment: then it was an attempt of ours that ended it.
-async fn has_ended(session: &Session, end: &TaskEnd, now: i64) -> Result<bool, Error> {
+pub(super) async fn has_ended(session: &Session, end: &TaskEnd, now: i64) -> Result<bool, Error> {
     let sql = "SELECT 1 FROM tasks WHERE id = $1 AND state = $2 AND ended = $3";
     Ok(session.maybe(sql, &[&end.task.0, &word(&end.outcome), &now]).await?.is_some())
 }

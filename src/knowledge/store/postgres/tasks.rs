@@ -6,6 +6,8 @@
 //! The row of a task is the first lock of all that is written for it. So whoever cancels it or takes it over waits for a
 //! write that is being made, and no write is made afterwards.
 
+use std::collections::HashMap;
+
 use uuid::Uuid;
 
 pub(super) use super::task_end::end_with;
@@ -15,7 +17,7 @@ use super::session::{Given, Session};
 use super::task_rows::{self, TASKS, whole};
 use super::{Store, instance, rows};
 use crate::knowledge::document::{BaseName, DocumentId};
-use crate::knowledge::store::{Error, Options};
+use crate::knowledge::store::{Error, Options, Whose};
 use crate::knowledge::task::{NewTask, Progress, Task, TaskId, Unfinished, Work};
 
 impl Store {
@@ -38,6 +40,15 @@ impl Store {
     pub async fn task(&self, id: TaskId) -> Result<Option<Task>, Error> {
         let sql = format!("SELECT {} FROM {TASKS} WHERE t.id = $2", whole());
         self.ask(&sql, &[&self.me(), &id.0]).await?.first().map(task_rows::told).transpose()
+    }
+
+    pub async fn whose_tasks(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Whose>, Error> {
+        let (me, ids): (_, Vec<Uuid>) = (self.me(), ids.iter().map(|id| id.0).collect());
+        let sql = "SELECT id, state, runner IS NOT DISTINCT FROM $1 FROM tasks WHERE id = ANY($2)";
+        let rows = self.ask(sql, &[&me, &ids]).await?;
+        rows.iter()
+            .map(|row| Ok((TaskId(rows::get(row, 0)?), Whose::of(rows::get(row, 1)?, rows::get(row, 2)?))))
+            .collect()
     }
 
     /// The latest tasks, of one base or of all, the last one first.

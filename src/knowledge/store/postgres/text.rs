@@ -9,8 +9,6 @@ use crate::knowledge::store::{Error, Wanted};
 const BEGINNING: u32 = 200;
 
 impl Store {
-    /// A document with some of its pages. Both are of the same moment, so one that is replaced meanwhile is never half of
-    /// each. None if there is no such document.
     pub async fn text(
         &self,
         base: &BaseName,
@@ -26,7 +24,6 @@ impl Store {
         Ok(text)
     }
 
-    /// The same, and the chunks that stand on these pages, in their order.
     pub async fn text_and_chunks(
         &self,
         base: &BaseName,

@@ -3,6 +3,7 @@
 //! A task belongs to the process that took it on. When that process has ended, whatever the reason, another one may
 //! adopt it; which processes live, the operating system knows (see `instance`).
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -10,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::instance::Living;
 use super::{Pen, Store, imported, rows, watched};
 use crate::knowledge::document::{BaseName, DocumentId, Millis};
-use crate::knowledge::store::{Error, Options};
+use crate::knowledge::store::{Error, Options, Whose};
 use crate::knowledge::task::{NewTask, Outcome, Progress, Task, TaskEnd, TaskId, TaskState, Unfinished, Work};
 
 /// The least that finished tasks stay.
@@ -26,6 +27,21 @@ impl Store {
     pub async fn task(&self, id: TaskId) -> Result<Option<Task>, Error> {
         let living = self.living();
         self.read(move |transaction| Ok(find(transaction, id)?.map(|task| told(&living, task)))).await
+    }
+
+    pub async fn whose_tasks(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Whose>, Error> {
+        let (ids, me) = (ids.to_vec(), self.instance().to_owned());
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached("SELECT state, runner IS ?2 FROM tasks WHERE id = ?1")?;
+            let mut whose = |id: &TaskId| {
+                let found = statement
+                    .query_row(params![id, me], |row| Ok(Whose::of(row.get_ref(0)?.as_str()?, row.get(1)?)))
+                    .optional()?;
+                Ok(found.map(|found| (*id, found)))
+            };
+            ids.iter().filter_map(|id| whose(id).transpose()).collect()
+        })
+        .await
     }
 
     /// The latest tasks, of one base or of all, the last one first.

@@ -1,0 +1,24 @@
+//! What filters look at, as a column has it: a number for each key with its value, as these may be longer than an entry of
+//! an index.
+
+use sha2::{Digest, Sha256};
+
+pub(super) fn facets(facets: &[corbie_index::Facet]) -> Vec<i64> {
+    let mut numbers: Vec<i64> = facets.iter().map(|facet| facet_number(&facet.key, &facet.value)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+pub(super) fn facet_number(key: &str, value: &str) -> i64 {
+    let mut hash = Sha256::new();
+    hash.update((key.len() as u64).to_le_bytes());
+    hash.update(key);
+    hash.update(value);
+    first_number(&hash.finalize())
+}
+
+/// The first of a hash, as a number.
+pub(super) fn first_number(hash: &[u8]) -> i64 {
+    hash.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))
+}

@@ -1,0 +1,184 @@
+//! Indexes over vectors, one for each model.
+//!
+//! Where there are few vectors, an index is made at once. Where there are many it takes minutes, or hours: then it is made
+//! aside, one partition after the other, while others read and write. Until it is there vectors are compared one by one,
+//! and where a partition has its part already, that is used.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tokio_postgres::Client;
+
+use super::address::Address;
+use super::models::Model;
+use super::session::Session;
+use super::{Shared, Store, failure, rows};
+use crate::knowledge::store::Error;
+
+/// More numbers than these cannot be indexed; such vectors are compared one by one.
+const MOST_DIMENSIONS: usize = 4000;
+/// Any number that nobody else locks.
+const LOCK: i64 = 0x636f_7262_6966;
+/// How an index is made: twice as well connected as by default while it is built, so that few neighbours are missed.
+const HOW: &str = "m = 16, ef_construction = 128";
+/// With so many vectors, of whatever models, an index is made while others wait.
+const FEW: i64 = 10_000;
+/// Between two looks at whether somebody has made it.
+const AGAIN: Duration = Duration::from_secs(60);
+/// What an element takes beside its vector, and the most memory that is asked for, in kilobytes: what does not fit is
+/// made all the same, and slowly.
+const BESIDE: u64 = 450;
+const MOST_MEMORY: u64 = 1024 * 1024;
+
+impl Store {
+    /// Sees to it that a model has an index.
+    pub(super) async fn see_to_index(&self, model: Model) -> Result<(), Error> {
+        // Asked first: making one needs more rights than searching.
+        if is_indexed(&self.plain().await?, model).await? {
+            return Ok(());
+        }
+        if is_large(&self.plain().await?).await? {
+            tokio::spawn(make_some_time(Arc::downgrade(&self.0), model));
+            return Ok(());
+        }
+        self.make_at_once(model).await
+    }
+
+    /// Makes the indexes that are missing, and waits for them: what was just filled is about to be searched.
+    pub(in crate::knowledge::store) async fn make_indexes(&self) -> Result<(), Error> {
+        for row in self.ask("SELECT key, dimensions FROM models ORDER BY key", &[]).await? {
+            let model = Model { key: rows::get(&row, 0)?, dimensions: rows::small(&row, 1)? as usize };
+            if !is_indexed(&self.plain().await?, model).await? {
+                make(&self.0.address, model).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn make_at_once(&self, model: Model) -> Result<(), Error> {
+        let session = self.writing().await?;
+        let turn = session.row("SELECT pg_try_advisory_xact_lock($1)", &[&LOCK]).await?;
+        // Somebody may be making it at this moment, or may have made it.
+        if !rows::get::<bool>(&turn, 0)? || is_indexed(&session, model).await? {
+            return session.leave().await;
+        }
+        session.batch("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").await?;
+        session.unhurried(&format!("CREATE INDEX {} ON vectors {}", name(model), kind(model))).await?;
+        session.commit().await
+    }
+}
+
+fn name(model: Model) -> String {
+    format!("vectors_model_{}", model.key)
+}
+
+fn kind(Model { key, dimensions }: Model) -> String {
+    format!("USING hnsw ((direction::halfvec({dimensions})) halfvec_cosine_ops) WITH ({HOW}) WHERE model = {key}")
+}
+
+/// Whether there is nothing left to do: the index is whole, or there cannot be any.
+async fn is_indexed(session: &Session, model: Model) -> Result<bool, Error> {
+    if !(1..=MOST_DIMENSIONS).contains(&model.dimensions) {
+        return Ok(true);
+    }
+    let find = "SELECT 1 FROM pg_class AS c JOIN pg_index AS i ON i.indexrelid = c.oid WHERE c.relname = $1 \
+                AND c.relnamespace = 'corbie'::regnamespace AND i.indisvalid";
+    Ok(session.maybe(find, &[&name(model)]).await?.is_some())
+}
+
+async fn is_large(session: &Session) -> Result<bool, Error> {
+    let count = "SELECT count(*) FROM (SELECT FROM vectors LIMIT $1) AS v";
+    Ok(rows::get::<i64>(&session.row(count, &[&(FEW + 1)]).await?, 0)? > FEW)
+}
+
+/// Makes an index aside, unless somebody else does so first. One who is at it may be killed, so that it is looked at again.
+async fn make_some_time(store: Weak<Shared>, model: Model) {
+    loop {
+        let Some(shared) = store.upgrade() else { return };
+        let looked = async { is_indexed(&Session::plain(&shared.primary).await?, model).await };
+        if matches!(looked.await, Ok(true)) {
+            return;
+        }
+        let address = shared.address.clone();
+        drop(shared);
+        match make(&address, model).await {
+            Ok(true) => return tracing::info!("an index over the vectors of the knowledge base was made"),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(%error, "an index over vectors could not be made; searches take longer without")
+            }
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+/// Makes an index, on a connection of its own. False if somebody else is at it.
+async fn make(address: &Address, model: Model) -> Result<bool, Error> {
+    let (client, _said) = address.alone().await?;
+    run(&client, "SET statement_timeout = 0; SET lock_timeout = 0").await?;
+    // Given back with the connection.
+    let turn = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]).await.map_err(failure::of)?;
+    if !rows::get::<bool>(&turn, 0)? {
+        return Ok(false);
+    }
+    let (index, kind) = (name(model), kind(model));
+    let parts = "SELECT c.relname::text FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid \
+                 WHERE i.inhparent = 'corbie.vectors'::regclass ORDER BY 1";
+    let parts = client.query(parts, &[]).await.map_err(failure::of)?;
+    give_memory(&client, model, parts.len()).await?;
+    run(&client, &format!("CREATE INDEX IF NOT EXISTS {index} ON ONLY vectors {kind}")).await?;
+    for part in &parts {
+        let table: String = rows::get(part, 0)?;
+        let part = format!("{table}_model_{}", model.key);
+        if let Err(error) = make_part(&client, &table, &part, &kind).await {
+            // Several processes share memory that may be scarce, as in a container; one has its own.
+            tracing::debug!(%error, "an index is made by one process");
+            run(&client, "SET max_parallel_maintenance_workers = 0").await?;
+            make_part(&client, &table, &part, &kind).await?;
+        }
+        run(&client, &format!("ALTER INDEX {index} ATTACH PARTITION {part}")).await?;
+    }
+    Ok(true)
+}
+
+async fn make_part(client: &Client, table: &str, part: &str, kind: &str) -> Result<(), Error> {
+    // One that somebody was killed at is of no use.
+    let broken = "SELECT 1 FROM pg_class AS c JOIN pg_index AS i ON i.indexrelid = c.oid WHERE c.relname = $1 \
+                  AND c.relnamespace = 'corbie'::regnamespace AND NOT i.indisvalid";
+    if client.query_opt(broken, &[&part]).await.map_err(failure::of)?.is_some() {
+        run(client, &format!("DROP INDEX CONCURRENTLY {part}")).await?;
+    }
+    run(client, &format!("CREATE INDEX CONCURRENTLY IF NOT EXISTS {part} ON {table} {kind}")).await
+}
+
+/// As much memory as the index of a partition takes, within bounds, and no less than the server gives by itself.
+async fn give_memory(client: &Client, model: Model, parts: usize) -> Result<(), Error> {
+    let count = "SELECT count(*), (SELECT setting::bigint FROM pg_settings WHERE name = 'maintenance_work_mem') \
+                 FROM vectors WHERE model = $1";
+    let row = client.query_one(count, &[&model.key]).await.map_err(failure::of)?;
+    let (vectors, given) = (rows::number(&row, 0)?, rows::number(&row, 1)?);
+    let memory = wanted_memory(vectors / parts.max(1) as u64, model.dimensions).max(given);
+    run(client, &format!("SET maintenance_work_mem = '{memory}kB'")).await
+}
+
+/// Half as much again, as partitions differ.
+fn wanted_memory(vectors: u64, dimensions: usize) -> u64 {
+    (vectors * (2 * dimensions as u64 + BESIDE) / 1024 * 3 / 2).min(MOST_MEMORY)
+}
+
+async fn run(client: &Client, sql: &str) -> Result<(), Error> {
+    client.batch_execute(sql).await.map_err(failure::of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_gets_as_much_memory_as_it_takes_and_no_more_than_a_gigabyte() {
+        assert_eq!(wanted_memory(0, 384), 0);
+        assert_eq!(wanted_memory(10_000, 384) / 1024, 17);
+        assert_eq!(wanted_memory(100_000_000, 384), MOST_MEMORY);
+    }
+}

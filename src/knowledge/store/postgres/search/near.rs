@@ -1,0 +1,123 @@
+//! The neighbours of a direction, and how near others are.
+
+use std::collections::HashMap;
+
+use corbie_index::apart::{self, Candidate, Near};
+use pgvector::HalfVector;
+
+use super::super::models::Model;
+use super::super::session::Session;
+use super::super::{chunks, rows};
+use super::Sought;
+use super::allowed::{Allowed, Values};
+use super::held::Held;
+use crate::knowledge::store::Error;
+
+/// Up to so many vectors are compared one by one: that finds all there is, and takes some milliseconds.
+const EXACT: u64 = 10_000;
+/// And so many where they are a small share of those that an index would have to go through.
+const EXACT_AMONG_MANY: u64 = 100_000;
+/// Where one of so many vectors may be found, the index still finds enough of them.
+const SMALL_SHARE: u64 = 20;
+
+/// The chunks whose direction is nearest, nearest first.
+pub(super) async fn near(
+    session: &Session,
+    held: &Held,
+    model: Model,
+    direction: Option<&HalfVector>,
+    sought: Sought<'_>,
+) -> Result<Vec<Near>, Error> {
+    let Some(direction) = direction else { return Ok(Vec::new()) };
+    let depth = apart::depth(sought.top).min(usize::try_from(held.searched).unwrap_or(usize::MAX));
+    // A chunk may have several windows, of which the best counts.
+    let windows = (held.vectors as usize).div_ceil(held.sums.chunks.max(1) as usize).max(1);
+    let share = held.searched.max(1);
+    let candidates = share * windows as u64;
+    let is_exact = candidates <= EXACT || (candidates <= EXACT_AMONG_MANY && candidates * SMALL_SHARE < held.vectors);
+    let mut limit = depth * windows + depth / 4;
+    loop {
+        let mut found = nearest(session, held, model, direction, is_exact, limit).await?;
+        // An index that gave up early has not found what there is; then every one is looked at.
+        let wanted = limit.min(usize::try_from(candidates).unwrap_or(usize::MAX) / windows.max(1));
+        if !is_exact && found.len() < wanted.min(limit) {
+            found = nearest(session, held, model, direction, true, limit).await?;
+        }
+        let is_all = found.len() < limit;
+        let best = best_windows(found);
+        if best.len() >= depth || is_all {
+            return Ok(best.into_iter().take(depth).collect());
+        }
+        limit *= 2;
+    }
+}
+
+async fn nearest(
+    session: &Session,
+    held: &Held,
+    model: Model,
+    direction: &HalfVector,
+    is_exact: bool,
+    limit: usize,
+) -> Result<Vec<Near>, Error> {
+    let Model { key, dimensions } = model;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let these: Vec<i64>;
+    let mut given: Values = vec![&held.base, direction, &limit];
+    let narrowed = match &held.allowed {
+        Allowed::All => String::new(),
+        Allowed::These(writings) => {
+            these = writings.iter().copied().collect();
+            given.push(&these);
+            " AND v.writing = ANY($4)".to_owned()
+        }
+        Allowed::Passing(condition) => {
+            let passing = condition.sql(&mut given);
+            format!(" AND EXISTS (SELECT 1 FROM documents AS d WHERE d.writing = v.writing AND {passing})")
+        }
+    };
+    // The planner takes the index for an order by this expression, and not for one that is a little more than it.
+    let order = if is_exact { "(v.direction <=> $2) + 0" } else { "v.direction::halfvec(DIMENSIONS) <=> $2" };
+    let order = order.replace("DIMENSIONS", &dimensions.to_string());
+    // The model stands in the text: the index is of those vectors alone, and a parameter would hide that from the planner.
+    let sql = format!(
+        "SELECT v.writing, v.ordinal, (1 - (v.direction <=> $2))::real FROM vectors AS v \
+         WHERE v.base = $1 AND v.model = {key}{narrowed} ORDER BY {order} LIMIT $3"
+    );
+    let rows = session.rows(&sql, &given).await?;
+    let near = rows.iter().map(|row| {
+        Ok(Near { key: chunks::key(rows::get(row, 0)?, rows::get(row, 1)?), similarity: rows::get(row, 2)? })
+    });
+    near.collect()
+}
+
+/// Each chunk once, by its best window; equal ones in the order of their keys.
+fn best_windows(found: Vec<Near>) -> Vec<Near> {
+    let mut best: HashMap<u64, f32> = HashMap::with_capacity(found.len());
+    for near in found {
+        let similarity = best.entry(near.key).or_insert(near.similarity);
+        *similarity = similarity.max(near.similarity);
+    }
+    let mut best: Vec<Near> = best.into_iter().map(|(key, similarity)| Near { key, similarity }).collect();
+    best.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.key.cmp(&b.key)));
+    best
+}
+
+/// How near those are that only words have found.
+pub(super) async fn similarities(
+    session: &Session,
+    model: Model,
+    direction: Option<&HalfVector>,
+    candidates: &[Candidate],
+) -> Result<HashMap<u64, f32>, Error> {
+    let missing = candidates.iter().filter(|candidate| candidate.similarity.is_none());
+    let (writings, ordinals): (Vec<i64>, Vec<i32>) = missing.map(|candidate| chunks::parts(candidate.key)).unzip();
+    let Some(direction) = direction.filter(|_| !writings.is_empty()) else { return Ok(HashMap::new()) };
+    let sql = "SELECT v.writing, v.ordinal, max(1 - (v.direction <=> $1))::real FROM vectors AS v \
+               JOIN unnest($2::bigint[], $3::int[]) AS k (writing, ordinal) ON k.writing = v.writing AND k.ordinal = v.ordinal \
+               WHERE v.model = $4 GROUP BY 1, 2";
+    let rows = session.rows(sql, &[direction, &writings, &ordinals, &model.key]).await?;
+    let similarities =
+        rows.iter().map(|row| Ok((chunks::key(rows::get(row, 0)?, rows::get(row, 1)?), rows::get(row, 2)?)));
+    similarities.collect()
+}

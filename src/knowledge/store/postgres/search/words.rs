@@ -1,0 +1,114 @@
+//! The lists of a question's words, and what was meant by those that nobody has written.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use corbie_index::apart::{self, Asked, Close, Misspelt};
+use tokio_postgres::Row;
+
+use super::super::session::Session;
+use super::super::{aside, rows};
+use super::held::Held;
+use crate::knowledge::store::Error;
+
+/// The lists of some words, by word. Each word has several, of different batches.
+pub(super) type Lists = HashMap<String, Vec<Vec<u8>>>;
+
+/// The most words that a form of a misspelt one is compared with: those that share the most letters with it.
+const MOST_COMPARED: i64 = 10_000;
+/// The most words, as near as each other, whose lists are brought: the most frequent.
+const MOST_NEAR: i64 = 64;
+
+/// The lists of some words.
+pub(super) async fn lists(session: &Session, base: i64, forms: &[String]) -> Result<Lists, Error> {
+    if forms.is_empty() {
+        return Ok(Lists::new());
+    }
+    let sql = "SELECT term, list FROM postings WHERE base = $1 AND term = ANY($2)";
+    by_term(&session.rows(sql, &[&base, &forms]).await?)
+}
+
+fn by_term(rows: &[Row]) -> Result<Lists, Error> {
+    let mut lists = Lists::new();
+    for row in rows {
+        lists.entry(rows::get(row, 0)?).or_default().push(rows::get(row, 1)?);
+    }
+    Ok(lists)
+}
+
+/// Finds what was meant by words that nobody has written. Spelling is compared before any list is brought, and only the
+/// nearest words are looked at; those further away where no chunk has the nearest any more.
+pub(super) async fn mend(
+    session: &Session,
+    held: &Arc<Held>,
+    asked: &mut Asked,
+    mut lists: Lists,
+) -> Result<Lists, Error> {
+    // A list that cannot be read is told by whoever weighs it.
+    let has_live = |list: &Vec<u8>| apart::has_any(list, |key| held.is_live(key)).unwrap_or(true);
+    let unknown = asked.unknown(|form| lists.get(form).is_some_and(|lists| lists.iter().any(has_live)));
+    if unknown.is_empty() {
+        return Ok(lists);
+    }
+    let terms = similar(session, held.base, &unknown).await?;
+    let compare = move || apart::nearest_first(&unknown, terms.iter().map(String::as_str));
+    for step in aside(compare).await? {
+        let step: Vec<Close> = step.into_iter().filter(|close| !asked.is_mended(close)).collect();
+        if step.is_empty() {
+            continue;
+        }
+        let found = frequent(session, held.base, &step).await?;
+        let held = held.clone();
+        let count = move || {
+            let counted = step.into_iter().map(|close| {
+                let count = found.get(&close.term).map_or(0, |lists| count(lists, &held));
+                (close, count)
+            });
+            (counted.collect::<Vec<_>>(), found)
+        };
+        let (counted, found) = aside(count).await?;
+        asked.mend(&counted);
+        lists.extend(found);
+    }
+    Ok(lists)
+}
+
+/// Words of a base that may be near misspelt ones, in an order that is the same wherever they are asked for. One look at
+/// all words serves all that are misspelt.
+async fn similar(session: &Session, base: i64, unknown: &[Misspelt]) -> Result<Vec<String>, Error> {
+    let sql = "WITH misspelt AS MATERIALIZED (SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::int[]) \
+               WITH ORDINALITY AS m (signs, differing, least, most, form)), \
+               terms AS (SELECT term, signs FROM postings WHERE base = $1 AND signs <> 0 \
+               AND char_length(term) BETWEEN $6 AND $7 GROUP BY 1, 2), \
+               compared AS (SELECT t.term, row_number() OVER (PARTITION BY m.form \
+               ORDER BY bit_count((t.signs # m.signs)::bit(64)), t.term) AS place FROM terms AS t JOIN misspelt AS m \
+               ON char_length(t.term) BETWEEN m.least AND m.most AND bit_count((t.signs # m.signs)::bit(64)) <= m.differing) \
+               SELECT DISTINCT term FROM compared WHERE place <= $8";
+    let signs: Vec<i64> = unknown.iter().map(|word| word.signs).collect();
+    let differing: Vec<i64> = unknown.iter().map(|word| i64::from(word.most_differing)).collect();
+    let least: Vec<i32> = unknown.iter().map(|word| word.least_length.cast_signed()).collect();
+    let most: Vec<i32> = unknown.iter().map(|word| word.most_length.cast_signed()).collect();
+    let (shortest, longest) = (least.iter().min().copied().unwrap_or(0), most.iter().max().copied().unwrap_or(0));
+    let rows =
+        session.rows(sql, &[&base, &signs, &differing, &least, &most, &shortest, &longest, &MOST_COMPARED]).await?;
+    rows.iter().map(|row| rows::get(row, 0)).collect()
+}
+
+/// The lists of words that are as near as each other. Where there are many, those with the longest lists are brought.
+async fn frequent(session: &Session, base: i64, step: &[Close]) -> Result<Lists, Error> {
+    let sql = "WITH frequent AS MATERIALIZED (SELECT term FROM postings WHERE base = $1 AND term = ANY($2) GROUP BY term \
+               ORDER BY sum(octet_length(list)) DESC, term LIMIT $3) \
+               SELECT p.term, p.list FROM postings AS p JOIN frequent AS f ON f.term = p.term WHERE p.base = $1";
+    let terms: Vec<&str> = step.iter().map(|close| close.term.as_str()).collect();
+    by_term(&session.rows(sql, &[&base, &terms, &MOST_NEAR]).await?)
+}
+
+/// How many live chunks are in lists.
+fn count(lists: &[Vec<u8>], held: &Held) -> u64 {
+    let mut count = 0;
+    for list in lists {
+        // One that cannot be read is told by whoever weighs it.
+        let _ = apart::each(list, |posting| count += u64::from(held.is_live(posting.key)));
+    }
+    count
+}

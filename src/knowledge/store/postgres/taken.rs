@@ -1,0 +1,65 @@
+//! What is in the way of a document: another that says the same, or that stands at the same place.
+//!
+//! Whoever looks has taken locks for both before, so that what was not there does not come about meanwhile.
+
+use sha2::{Digest, Sha256};
+
+use super::facets::first_number;
+use super::rows;
+use super::session::Session;
+use crate::knowledge::document::{DocumentId, Origin};
+use crate::knowledge::store::Error;
+
+/// The document that is replaced.
+pub(super) struct Before {
+    pub(super) key: i64,
+    pub(super) origin: Origin,
+    pub(super) writing: i64,
+}
+
+/// Has others wait who write the same, or to the same place: what is looked for next cannot come about meanwhile.
+pub(super) async fn lock(
+    session: &Session,
+    base: i64,
+    sha256: Option<&[u8; 32]>,
+    path: Option<&str>,
+) -> Result<(), Error> {
+    let number = |kind: u8, bytes: &[u8]| {
+        let mut hash = Sha256::new();
+        hash.update([kind]);
+        hash.update(base.to_le_bytes());
+        hash.update(bytes);
+        first_number(&hash.finalize())
+    };
+    let content = sha256.map(|sha256| number(1, sha256));
+    let place = path.map(|path| number(2, path.as_bytes()));
+    let mut numbers: Vec<i64> = content.into_iter().chain(place).collect();
+    numbers.sort_unstable();
+    for number in numbers {
+        session.rows("SELECT pg_advisory_xact_lock($1)", &[&number]).await?;
+    }
+    Ok(())
+}
+
+/// The document that is replaced, which nobody else changes from here on.
+pub(super) async fn before(session: &Session, base: i64, id: DocumentId) -> Result<Option<Before>, Error> {
+    let sql = "SELECT key, origin, writing FROM documents WHERE base = $1 AND id = $2 FOR UPDATE";
+    let row = session.maybe(sql, &[&base, &id.0]).await?;
+    let read =
+        |row| Ok(Before { key: rows::get(&row, 0)?, origin: rows::word(&row, 1)?, writing: rows::get(&row, 2)? });
+    row.map(read).transpose()
+}
+
+/// The first document of the base with this content.
+pub(super) async fn same_content(session: &Session, base: i64, sha256: &[u8; 32]) -> Result<Option<DocumentId>, Error> {
+    let sql = "SELECT id FROM documents WHERE base = $1 AND sha256 = $2 ORDER BY key LIMIT 1";
+    let row = session.maybe(sql, &[&base, &sha256.as_slice()]).await?;
+    row.map(|row| Ok(DocumentId(rows::get(&row, 0)?))).transpose()
+}
+
+/// Another document of the base that has a path.
+pub(super) async fn at_path(session: &Session, base: i64, path: &str, own: i64) -> Result<Option<DocumentId>, Error> {
+    let sql = "SELECT id FROM documents WHERE base = $1 AND md5(path) = md5($2) AND path = $2 AND key <> $3";
+    let row = session.maybe(sql, &[&base, &rows::text(path), &own]).await?;
+    row.map(|row| Ok(DocumentId(rows::get(&row, 0)?))).transpose()
+}

@@ -1,0 +1,30 @@
+//! Writes to a database whose answers were lost, and databases that others have filled.
+
+use corbie::knowledge::store::postgres::{Address, Store};
+use corbie::knowledge::store::{self, Options};
+
+use crate::fixture::{Home, base, document, home, put};
+
+#[tokio::test]
+async fn a_document_that_is_put_again_with_its_id_is_the_one_that_was_written() {
+    let home = home();
+    let store::Store::Shared(store) = home.open().await else { return };
+    let new = document("engine.pdf", 2);
+    let first = put(&store, new.clone()).await;
+    let again = put(&store, new).await;
+    assert_eq!((again.key, again.id, again.chunks), (first.key, first.id, first.chunks));
+    assert_eq!(store.totals(&base()).await.unwrap().documents, 1);
+}
+
+#[tokio::test]
+async fn lists_of_words_that_were_made_by_other_rules_are_refused() {
+    let home = home();
+    drop(home.open().await);
+    let Home::Database(database) = &home else { return };
+    assert_eq!(database.ask("SELECT value FROM corbie.meta WHERE name = 'words'"), ["1"]);
+    drop(home.open().await);
+    database.ask("UPDATE corbie.meta SET value = '0' WHERE name = 'words'");
+    let address = Address::parse(&database.url()).unwrap();
+    let refused = Store::connect(&address, &[], Options::default()).await.unwrap_err().to_string();
+    assert!(refused.contains("rules 0") && refused.contains("`corbie knowledge migrate`"), "{refused}");
+}

@@ -1,0 +1,40 @@
+//! Lists of words in a database: they go with their documents.
+
+use crate::fixture::{Home, base, document, eventually, home, named, put};
+
+#[tokio::test]
+async fn a_base_that_is_cleared_leaves_no_lists() {
+    let home = home();
+    let store = home.open().await;
+    let Home::Database(database) = &home else { return };
+    for number in 0..5 {
+        put(&store, document(&format!("{number}.pdf"), 2)).await;
+    }
+    let mut kept = document("kept.pdf", 1);
+    kept.base = named("kept");
+    put(&store, kept).await;
+    store.clear(&base()).await.unwrap();
+    for table in ["writings", "batches"] {
+        assert_eq!(database.ask(&format!("SELECT count(*) FROM corbie.{table}")), ["1"], "{table}");
+    }
+    assert_eq!(database.ask("SELECT count(DISTINCT batch) FROM corbie.postings"), ["1"]);
+    assert!(store.check().await.unwrap().is_sound());
+    put(&store, document("0.pdf", 2)).await;
+    assert_eq!(store.totals(&base()).await.unwrap().documents, 1);
+}
+
+#[tokio::test]
+async fn a_large_batch_goes_once_enough_of_it_is_dead() {
+    let home = home();
+    let store = home.open().await;
+    let Home::Database(database) = &home else { return };
+    let gone = put(&store, document("gone.pdf", 1)).await;
+    put(&store, document("kept.pdf", 1)).await;
+    store.remove_document(&base(), gone.id).await.unwrap();
+    // As if it were large, and a quarter of an hour had gone by.
+    database.ask("UPDATE corbie.batches SET level = 4");
+    database.ask("UPDATE corbie.writings SET dead = dead - 900000 WHERE dead IS NOT NULL");
+    let counted = "SELECT count(*) FROM corbie.writings";
+    eventually("the words to go", async || (database.ask(counted) == ["1"]).then_some(())).await;
+    assert!(store.check().await.unwrap().is_sound());
+}
