@@ -28,7 +28,10 @@ async fn what_is_written_while_it_is_moved_is_told() {
     put(&from, document("before.pdf", 1)).await;
     assert_eq!(moved(&from, || {}).await.problems, [] as [&str; 0]);
     let runtime = Handle::current();
-    let problems = moved(&from, || drop(runtime.block_on(put(&from, document("meanwhile.pdf", 1))))).await.problems;
+    let write = || {
+        runtime.block_on(put(&from, document("meanwhile.pdf", 1)));
+    };
+    let problems = moved(&from, write).await.problems;
     assert!(problems.iter().any(|problem| problem.contains("was written to meanwhile")), "{problems:?}");
 }
 

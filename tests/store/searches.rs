@@ -66,7 +66,7 @@ impl Directions {
     async fn recall(&mut self, model: Model, filter: Option<&Filter>, is_wanted: impl Fn(usize) -> bool) -> f32 {
         let (mut found_of_all, mut asked) = (0, 0);
         for center in (0..self.centers.len()).step_by(6) {
-            let direction = self.numbers.around(&self.centers[center].clone(), 3.0);
+            let direction = self.numbers.around(&self.centers[center], 3.0);
             let mut wanted: Vec<(f32, usize, u32)> = self
                 .all
                 .iter()

@@ -43,7 +43,7 @@ pub(super) struct Condition {
 pub(super) type Values<'v> = Vec<&'v (dyn ToSql + Sync)>;
 
 impl Allowed {
-    /// What a filter lets be found of a base with so many documents, and how many chunks that are.
+    /// What a filter lets be found of a base, and how many documents and chunks that are.
     pub(super) async fn of(session: &Session, base: i64, filter: &Filter) -> Result<(Allowed, u64, u64), Error> {
         let condition = Condition::of(base, filter);
         let mut values: Values = vec![&FEW];
