@@ -77,12 +77,15 @@ async fn nearest(
         }
     };
     // The planner takes the index for an order by this expression, and not for one that is a little more than it.
-    let order = if is_exact { "(v.direction <=> $2) + 0" } else { "v.direction::halfvec(DIMENSIONS) <=> $2" };
-    let order = order.replace("DIMENSIONS", &dimensions.to_string());
-    // The model stands in the text: the index is of those vectors alone, and a parameter would hide that from the planner.
+    let apart = match is_exact {
+        true => "(v.direction <=> $2) + 0".to_owned(),
+        false => format!("v.direction::halfvec({dimensions}) <=> $2"),
+    };
+    // Within, so that it is reckoned once for each vector and not again for what is told. The model stands in the text: the
+    // index is of those vectors alone, and a parameter would hide that from the planner.
     let sql = format!(
-        "SELECT v.writing, v.ordinal, (1 - (v.direction <=> $2))::real FROM vectors AS v \
-         WHERE v.base = $1 AND v.model = {key}{narrowed} ORDER BY {order} LIMIT $3"
+        "SELECT writing, ordinal, (1 - apart)::real FROM (SELECT v.writing, v.ordinal, {apart} AS apart FROM vectors AS v \
+         WHERE v.base = $1 AND v.model = {key}{narrowed} ORDER BY apart LIMIT $3) AS near ORDER BY apart"
     );
     let rows = session.rows(&sql, &given).await?;
     let near = rows.iter().map(|row| {
