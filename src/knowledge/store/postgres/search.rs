@@ -4,6 +4,7 @@
 //! word may be misspelt: what the base holds; lists and neighbours; how near those are that only words have found.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use corbie_index::apart::{self, Asked, Candidate, Hit, Misspelt, Near, Sums};
 use corbie_index::{Filter, Mode};
@@ -46,6 +47,28 @@ impl Store {
         let found = look(&session, base, model, sought).await?;
         session.leave().await?;
         Ok(found)
+    }
+
+    /// The vector part of a search alone, and how long that took: for measures. Chunks are told by their writing and place.
+    #[doc(hidden)]
+    pub async fn nearest_alone(
+        &self,
+        base: &BaseName,
+        (name, dimensions): (&str, usize),
+        vector: &[f32],
+        filter: Option<&Filter>,
+        top: usize,
+    ) -> Result<(Vec<(i64, i32)>, Duration), Error> {
+        let model = self.prepare_model(name, dimensions).await?;
+        let session = self.searching().await?;
+        let Some(held) = Held::of(&session, base, filter).await? else { return Ok(Default::default()) };
+        let direction = HalfVector::from_f32_slice(vector);
+        let began = Instant::now();
+        let sought = Sought { text: "", vector: Some(vector), filter, top };
+        let near = near(&session, &held, model, Some(&direction), sought).await?;
+        let took = began.elapsed();
+        session.leave().await?;
+        Ok((near.iter().map(|near| chunks::parts(near.key)).collect(), took))
     }
 }
 
