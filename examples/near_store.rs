@@ -141,9 +141,8 @@ impl Plain {
         let index = format!("CREATE INDEX ON plain.vectors USING hnsw (direction halfvec_cosine_ops) WITH ({options})");
         client.batch_execute(&index).await?;
         let index_s = began.elapsed().as_secs_f64();
-        client
-            .batch_execute("VACUUM ANALYZE plain.vectors; SET hnsw.iterative_scan = strict_order; SET jit = off")
-            .await?;
+        client.batch_execute("VACUUM ANALYZE plain.vectors").await?;
+        client.batch_execute("SET hnsw.iterative_scan = strict_order; SET jit = off").await?;
         Ok(Plain { client, index_s })
     }
 

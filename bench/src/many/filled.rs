@@ -119,7 +119,7 @@ impl Filled {
         }
         // Part of the indexes of vectors.
         let hnsw = "SELECT sum(pg_relation_size(c.oid)) FROM pg_class AS c JOIN pg_am AS a ON a.oid = c.relam \
-                    WHERE a.amname = 'hnsw' AND c.relkind = 'i'";
+                    WHERE a.amname = 'hnsw' AND c.relkind = 'i' AND c.relnamespace = 'corbie'::regnamespace";
         let index_bytes = self.database.ask(hnsw)?.parse()?;
         let rows = sizes.iter().find(|size| size.table == "`vectors`").map_or(0.0, |size| size.rows);
         sizes.push(Size { chunks: self.chunks, table: "of these HNSW".into(), rows, bytes: 0.0, index_bytes });
