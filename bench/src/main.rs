@@ -11,6 +11,7 @@ mod http;
 mod http_reply;
 mod knowledge;
 mod machine;
+mod many;
 mod ocr;
 mod process;
 mod protocol;
@@ -55,10 +56,11 @@ pub(crate) struct Args {
     /// Only workloads whose name contains this text, such as `http, 32`; `access` is what it costs to know callers
     #[arg(long, default_value = "")]
     workloads: String,
-    /// The folder with labelled texts for `classify`, with retrieval sets for `chunk` and `knowledge`, or with files for `ocr`
+    /// The folder with labelled texts for `classify`, with retrieval sets for `chunk`, `knowledge` and `many`, or with files
+    /// for `ocr`
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// A million chunks too, for `knowledge`
+    /// A million chunks too, for `knowledge` and `many`
     #[arg(long)]
     large: bool,
     /// The folder with documents and `reference/`, for `extract`
@@ -82,6 +84,8 @@ enum Name {
     Gateway,
     /// The knowledge base beside Chroma and LanceDB
     Knowledge,
+    /// Several instances on PostgreSQL beside the embedded store, and vectors beside plain pgvector
+    Many,
     /// Text out of pictures beside Tesseract and RapidOCR
     Ocr,
     /// The targets of contract rows N-01 to N-08 and N-13; fails when one is missed
@@ -99,10 +103,12 @@ pub(crate) struct Effort {
 fn main() -> ExitCode {
     let args = Args::parse();
     let measured = match args.name {
-        name if args.data.is_some() && !matches!(name, Name::Classify | Name::Chunk | Name::Knowledge | Name::Ocr) => {
-            Err(anyhow::anyhow!("`--data` is for `classify`, `chunk`, `knowledge` and `ocr`"))
+        name if args.data.is_some() && !name.takes_data() => {
+            Err(anyhow::anyhow!("`--data` is for `classify`, `chunk`, `knowledge`, `many` and `ocr`"))
         }
-        name if args.large && name != Name::Knowledge => Err(anyhow::anyhow!("`--large` is for `knowledge`")),
+        name if args.large && !matches!(name, Name::Knowledge | Name::Many) => {
+            Err(anyhow::anyhow!("`--large` is for `knowledge` and `many`"))
+        }
         name if args.folder.is_some() && name != Name::Extract => Err(anyhow::anyhow!("a folder is for `extract`")),
         Name::Chunk => chunk::run(&args),
         Name::Classify => classify::run(&args),
@@ -111,6 +117,7 @@ fn main() -> ExitCode {
         Name::Extract => extract::run(&args),
         Name::Gateway => gateway::run(&args),
         Name::Knowledge => knowledge::run(&args),
+        Name::Many => many::run(&args),
         Name::Ocr => ocr::run(&args),
         Name::Slo => slo::run(&args),
     };
@@ -126,6 +133,12 @@ fn main() -> ExitCode {
 /// The folder of the person: `bench/run` goes to the project's root.
 pub(crate) fn started_in() -> PathBuf {
     std::env::var_os("BENCH_STARTED_IN").map(PathBuf::from).unwrap_or_default()
+}
+
+impl Name {
+    fn takes_data(self) -> bool {
+        matches!(self, Name::Classify | Name::Chunk | Name::Knowledge | Name::Many | Name::Ocr)
+    }
 }
 
 impl Args {

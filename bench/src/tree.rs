@@ -33,6 +33,20 @@ impl Cpu {
     }
 }
 
+/// CPU seconds of the process, its descendants, and those of them that have ended.
+pub(crate) fn cpu_seconds(root: u32) -> Result<f64> {
+    let per_second = rustix::param::clock_ticks_per_second() as f64;
+    let mut ticks = 0;
+    for process in processes(root)? {
+        let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
+        let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+        // utime, stime (14th, 15th), and the same of children that were waited for.
+        let times = after_name.split_ascii_whitespace().skip(11).take(4);
+        ticks += times.filter_map(|time| time.parse::<u64>().ok()).sum::<u64>();
+    }
+    Ok(ticks as f64 / per_second)
+}
+
 /// Bytes of memory in use.
 pub(crate) fn resident(root: u32) -> Result<u64> {
     let mut kilobytes = 0;

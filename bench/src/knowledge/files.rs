@@ -18,7 +18,7 @@ struct Words {
 }
 
 /// Writes files of `chunks` chunks each, every second one a page of HTML, until there are `total` chunks.
-pub(super) fn write(folder: &Path, total: usize, chunks: usize, sets: Option<&Path>) -> Result<()> {
+pub(crate) fn write(folder: &Path, total: usize, chunks: usize, sets: Option<&Path>) -> Result<()> {
     let mut words = Words { all: source(sets)?, at: 0 };
     ensure!(!words.all.is_empty(), "there are words to write");
     for number in 0..total.div_ceil(chunks) {
@@ -38,7 +38,7 @@ pub(super) fn write(folder: &Path, total: usize, chunks: usize, sets: Option<&Pa
 }
 
 /// Questions of the sets, or the beginnings of the test texts.
-pub(super) fn questions(sets: Option<&Path>, most: usize) -> Result<Vec<String>> {
+pub(crate) fn questions(sets: Option<&Path>, most: usize) -> Result<Vec<String>> {
     let mut texts = match sets {
         Some(sets) => lines(sets, "queries.jsonl")?,
         None => serde_json::from_str(TEXTS)?,

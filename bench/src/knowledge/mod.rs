@@ -4,10 +4,10 @@
 //! With `--data FOLDER`, which holds retrieval sets, chunks and files are made of their passages, and how well they are
 //! found is measured too.
 
-mod files;
+pub(crate) mod files;
 mod quality;
-mod search;
-mod served;
+pub(crate) mod search;
+pub(crate) mod served;
 mod verdicts;
 mod words;
 
@@ -40,7 +40,7 @@ const DOCUMENTS_SERVED: usize = 10_000;
 const QUESTIONS: usize = 400;
 /// For the start of the program: this many chunks.
 const LARGE: usize = 100_000;
-const FILL: &str = ".tools/bench/target/debug/examples/fill_store";
+pub(crate) const FILL: &str = ".tools/bench/target/debug/examples/fill_store";
 
 /// How the usual design took the same files.
 #[derive(Debug, Serialize, Deserialize)]
@@ -181,7 +181,7 @@ fn start(chunks: usize, sets: Option<&Path>) -> Result<Started> {
 }
 
 /// A part that cannot be measured is left out; the others still count.
-fn attempt<T>(what: &str, measure: impl FnOnce() -> Result<T>) -> Option<T> {
+pub(crate) fn attempt<T>(what: &str, measure: impl FnOnce() -> Result<T>) -> Option<T> {
     measure().inspect_err(|error| eprintln!(" going on without {what}: {error:#}")).ok()
 }
 

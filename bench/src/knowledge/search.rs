@@ -55,16 +55,22 @@ pub(super) struct Start {
 }
 
 const STORES: [Store; 3] = [Store::Corbie, Store::Chroma, Store::LanceDb];
-pub(super) const PROGRAM: &str = ".tools/bench/target/release/corbie_search";
+pub(crate) const PROGRAM: &str = ".tools/bench/target/release/corbie_search";
 /// What all are fed with, and where they keep it.
-pub(super) const CHUNKS: &str = ".tools/bench/knowledge/chunks";
+pub(crate) const CHUNKS: &str = ".tools/bench/knowledge/chunks";
 pub(super) const KEPT: &str = ".tools/bench/knowledge/kept";
 
-pub(super) fn measure(sizes: &[usize], sets: Option<&str>) -> Result<(Vec<Cell>, Vec<Start>)> {
+/// Makes as many chunks as the largest size has.
+pub(crate) fn make(sizes: &[usize], sets: Option<&str>) -> Result<()> {
     let most = sizes.iter().max().context("there is a size")?.to_string();
     let words: Vec<&str> = ["make", CHUNKS, &most].into_iter().chain(sets).collect();
     eprintln!(" {most} chunks are made");
     let _: serde_json::Value = ask(Command::new(PROGRAM).args(words))?;
+    Ok(())
+}
+
+pub(super) fn measure(sizes: &[usize], sets: Option<&str>) -> Result<(Vec<Cell>, Vec<Start>)> {
+    make(sizes, sets)?;
     let one_core = OneCore::keep()?;
     let (mut cells, mut starts) = (Vec::new(), Vec::new());
     for &chunks in sizes {
@@ -135,7 +141,7 @@ pub(super) fn find(cells: &[Cell], store: Store, chunks: usize) -> Option<&Cell>
     cells.iter().find(|cell| cell.store == store && cell.chunks == chunks)
 }
 
-pub(super) fn ask<T: serde::de::DeserializeOwned>(command: &mut Command) -> Result<T> {
+pub(crate) fn ask<T: serde::de::DeserializeOwned>(command: &mut Command) -> Result<T> {
     let output = command.output().with_context(|| format!("{:?}", command.get_program()))?;
     let told = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{:?} failed: {}", command.get_program(), told.trim());

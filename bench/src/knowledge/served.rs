@@ -15,30 +15,41 @@ use crate::tree;
 use crate::workload::Era;
 
 /// The program with a knowledge base of its own.
-pub(super) struct Served {
+pub(crate) struct Served {
     process: Process,
     client: Client,
 }
 
+/// Where the program keeps what it knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    Folder(&'a Path),
+    /// A database, and a folder for what is not kept there.
+    Database {
+        address: &'a str,
+        folder: &'a Path,
+    },
+}
+
 /// Files that became searchable.
 #[derive(Debug, Serialize)]
-pub(super) struct Ingested {
-    pub(super) chunks: u64,
-    pub(super) cpu_s: f64,
-    pub(super) wall_s: f64,
-    pub(super) rss_mb: f64,
+pub(crate) struct Ingested {
+    pub(crate) chunks: u64,
+    pub(crate) cpu_s: f64,
+    pub(crate) wall_s: f64,
+    pub(crate) rss_mb: f64,
 }
 
 /// Searches over one connection, one after the other.
 #[derive(Debug, Serialize)]
-pub(super) struct Searched {
-    pub(super) chunks: u64,
-    pub(super) p50_ms: f64,
-    pub(super) p99_ms: f64,
-    pub(super) cpu_ms: f64,
-    pub(super) rss_mb: f64,
+pub(crate) struct Searched {
+    pub(crate) chunks: u64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) cpu_ms: f64,
+    pub(crate) rss_mb: f64,
     /// From the start of the program to the first answer.
-    pub(super) start_s: f64,
+    pub(crate) start_s: f64,
 }
 
 const CORBIE: &str = ".tools/bench/target/release/corbie";
@@ -47,40 +58,71 @@ const LOG: &str = ".tools/bench/logs/knowledge.log";
 const PATIENCE: Duration = Duration::from_secs(900);
 
 impl Served {
-    pub(super) fn start(store: &Path) -> Result<Served> {
+    pub(crate) fn start(store: &Path) -> Result<Served> {
+        Served::at(&Place::Folder(store), LOG)
+    }
+
+    pub(crate) fn at(place: &Place<'_>, log: &str) -> Result<Served> {
         let port = http::free_port()?;
         let mut command = Command::new(CORBIE);
         // As it comes: no setting of this machine or of the person who runs the bench.
-        command.env_clear().env("CORBIE_KNOWLEDGE__STORAGE_PATH", std::path::absolute(store)?);
+        command.env_clear();
+        let folder = match place {
+            Place::Folder(folder) => folder,
+            Place::Database { address, folder } => {
+                command.env("CORBIE_KNOWLEDGE__STORE", address);
+                folder
+            }
+        };
+        command.env("CORBIE_KNOWLEDGE__STORAGE_PATH", std::path::absolute(folder)?);
         command.env("CORBIE_TRUST__ALL", "trusted").args(["serve", "--port", &port.to_string()]);
-        let mut process = Process::without_pipes(command, LOG)?;
+        let mut process = Process::without_pipes(command, log)?;
         let client = Client::first(&mut process, port, Era::Legacy)?;
         Ok(Served { process, client })
     }
 
     /// Adds all files of a folder, and waits until they are searchable.
-    pub(super) fn import(&mut self, folder: &Path) -> Result<Ingested> {
+    pub(crate) fn import(&mut self, folder: &Path) -> Result<Ingested> {
         let (began, before) = (Instant::now(), self.cpu_seconds()?);
-        let paths = [std::path::absolute(folder)?.display().to_string()];
-        let told = self.client.tool("knowledge-import", json!({ "paths": paths, "recursive": true }))?;
-        let task = told["task_id"].as_str().with_context(|| format!("an import has a task: {told}"))?.to_owned();
-        loop {
-            let told = self.client.tool("knowledge-task-status", json!({ "task_id": task }))?;
-            match told["status"].as_str() {
-                Some("completed" | "partial") => break,
-                Some("failed" | "cancelled") => bail!("the import ended with {told}"),
-                _ if began.elapsed() > PATIENCE => bail!("the import has not ended after {PATIENCE:?}: {told}"),
-                _ => pause(Duration::from_millis(50)),
-            }
-        }
+        let task = self.begin_import(folder, None)?;
+        self.wait_for(&task)?;
         let (wall_s, cpu_s) = (began.elapsed().as_secs_f64(), self.cpu_seconds()? - before);
         let chunks = self.chunks()?;
         ensure!(chunks > 0, "no chunk was made of {}", folder.display());
         Ok(Ingested { chunks, cpu_s, wall_s, rss_mb: self.resident_mb()? })
     }
 
+    /// Adds all files of a folder to a base, and tells the task that does it.
+    pub(crate) fn begin_import(&mut self, folder: &Path, base: Option<&str>) -> Result<String> {
+        let paths = [std::path::absolute(folder)?.display().to_string()];
+        let mut arguments = json!({ "paths": paths, "recursive": true });
+        if let Some(base) = base {
+            arguments["knowledge_base"] = base.into();
+        }
+        let told = self.client.tool("knowledge-import", arguments)?;
+        Ok(told["task_id"].as_str().with_context(|| format!("an import has a task: {told}"))?.to_owned())
+    }
+
+    pub(crate) fn wait_for(&mut self, task: &str) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            let told = self.client.tool("knowledge-task-status", json!({ "task_id": task }))?;
+            match told["status"].as_str() {
+                Some("completed" | "partial") => return Ok(()),
+                Some("failed" | "cancelled") => bail!("the import ended with {told}"),
+                _ if began.elapsed() > PATIENCE => bail!("the import has not ended after {PATIENCE:?}: {told}"),
+                _ => pause(Duration::from_millis(50)),
+            }
+        }
+    }
+
+    /// One more who asks.
+    pub(crate) fn another(&self) -> Result<Client> {
+        self.client.another()
+    }
+
     /// Asks each question; the first ones only warm up.
-    pub(super) fn search(&mut self, questions: &[String], first_answer: Duration) -> Result<Searched> {
+    pub(crate) fn search(&mut self, questions: &[String], first_answer: Duration) -> Result<Searched> {
         let mut times = Vec::with_capacity(questions.len());
         let mut before = self.cpu_seconds()?;
         for (at, question) in questions.iter().enumerate() {
@@ -107,38 +149,29 @@ impl Served {
     }
 
     /// Asks once, and tells how long that is after the start.
-    pub(super) fn first_answer(&mut self, question: &str) -> Result<Duration> {
+    pub(crate) fn first_answer(&mut self, question: &str) -> Result<Duration> {
         let told = self.client.tool("knowledge-search", json!({ "query": question }))?;
         ensure!(told["success"] == true, "the first search was answered with {told}");
         Ok(self.process.started.elapsed())
     }
 
-    pub(super) fn stop(mut self) -> Result<()> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         self.process.stop(Duration::from_secs(30))?;
         Ok(())
     }
 
-    fn chunks(&mut self) -> Result<u64> {
+    pub(crate) fn chunks(&mut self) -> Result<u64> {
         let told = self.client.tool("knowledge-status", json!({}))?;
         find_number(&told, &["total_chunks", "chunk_count", "chunks"]).with_context(|| format!("no chunks in {told}"))
     }
 
-    pub(super) fn resident_mb(&self) -> Result<f64> {
+    pub(crate) fn resident_mb(&self) -> Result<f64> {
         Ok(tree::resident(self.process.id())? as f64 / 1e6)
     }
 
     /// Of the program, its workers, and those of them that have ended.
-    fn cpu_seconds(&self) -> Result<f64> {
-        let per_second = rustix::param::clock_ticks_per_second() as f64;
-        let mut ticks = 0;
-        for process in tree::processes(self.process.id())? {
-            let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
-            let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-            // utime, stime (14th, 15th), and the same of children that were waited for.
-            let times = after_name.split_ascii_whitespace().skip(11).take(4);
-            ticks += times.filter_map(|time| time.parse::<u64>().ok()).sum::<u64>();
-        }
-        Ok(ticks as f64 / per_second)
+    pub(crate) fn cpu_seconds(&self) -> Result<f64> {
+        tree::cpu_seconds(self.process.id())
     }
 }
 
@@ -153,7 +186,7 @@ fn find_number(value: &Value, names: &[&str]) -> Option<u64> {
 }
 
 /// A folder that is made anew.
-pub(super) fn fresh(folder: &str) -> Result<PathBuf> {
+pub(crate) fn fresh(folder: &str) -> Result<PathBuf> {
     let folder = PathBuf::from(folder);
     if folder.exists() {
         fs::remove_dir_all(&folder)?;

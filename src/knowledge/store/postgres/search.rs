@@ -11,6 +11,7 @@ mod words;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use corbie_index::apart::{Asked, Hit};
 use corbie_index::{Filter, Mode};
@@ -53,6 +54,28 @@ impl Store {
         };
         reading.end().await;
         Ok(found)
+    }
+
+    /// The vector part of a search alone, and how long that took: for measures. Chunks are told by their writing and place.
+    #[doc(hidden)]
+    pub async fn nearest_alone(
+        &self,
+        base: &BaseName,
+        (name, dimensions): (&str, usize),
+        vector: &[f32],
+        filter: Option<&Filter>,
+        top: usize,
+    ) -> Result<(Vec<(i64, i32)>, Duration), Error> {
+        let model = self.prepare_model(name, dimensions).await?;
+        let session = self.reading().await?;
+        let Some(held) = Held::of(&session, base, filter).await? else { return Ok(Default::default()) };
+        let direction = HalfVector::from_f32_slice(vector);
+        let began = Instant::now();
+        let sought = Sought { text: "", vector: Some(vector), filter, top };
+        let near = near::near(&session, &held, model, Some(&direction), sought).await?;
+        let took = began.elapsed();
+        session.leave().await?;
+        Ok((near.iter().map(|near| chunks::parts(near.key)).collect(), took))
     }
 }
 

@@ -1,0 +1,182 @@
+//! A base of many chunks that were embedded before, in a folder and in a database: filled there, moved here.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::server::{Database, Server};
+use super::{CORBIE, FOLDER};
+use crate::knowledge::served::fresh;
+use crate::knowledge::{FILL, search};
+use crate::process::pause;
+use crate::report::{Table, short, thousands};
+
+pub(super) struct Filled {
+    pub(super) chunks: usize,
+    pub(super) folder: PathBuf,
+    pub(super) database: Database,
+    pub(super) moved: Moved,
+}
+
+/// What `corbie knowledge migrate` took.
+#[derive(Debug, Serialize)]
+pub(super) struct Moved {
+    wall_s: f64,
+    /// Of the program, and of the database.
+    cpu_s: f64,
+    database_cpu_s: f64,
+    /// Of the folder that it came from.
+    folder_mb: f64,
+}
+
+/// A table with all its parts.
+#[derive(Debug, Serialize)]
+pub(super) struct Size {
+    chunks: usize,
+    table: String,
+    rows: f64,
+    bytes: f64,
+    index_bytes: f64,
+}
+
+/// Lists of words are joined within this time.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+pub(super) fn fill(server: &Server, chunks: usize) -> Result<Filled> {
+    let folder = fresh(&format!("{FOLDER}/base-{chunks}"))?;
+    let began = Instant::now();
+    let filled = Command::new(FILL).arg(&folder).args([search::CHUNKS, &chunks.to_string()]).status().context(FILL)?;
+    ensure!(filled.success(), "{FILL} failed");
+    eprintln!(" {chunks} chunks are in a folder after {:.0} s", began.elapsed().as_secs_f64());
+    let database = server.database(&format!("chunks_{chunks}"))?;
+    let moved = migrate(server, &folder, &database, chunks)?;
+    eprintln!(" and in a database after {:.0} s more", moved.wall_s);
+    Ok(Filled { chunks, folder, database, moved })
+}
+
+fn migrate(server: &Server, folder: &PathBuf, database: &Database, chunks: usize) -> Result<Moved> {
+    let folder_mb = bytes_in(folder)? as f64 / 1e6;
+    let mut command = Command::new("bash");
+    // The times of a child that has ended are told by its shell.
+    let line =
+        format!(r#"TIMEFORMAT="%U %S"; time "{CORBIE}" knowledge migrate --from "sqlite:$1" --to env:DATABASE --json"#);
+    command.args(["-c", &line, "-"]).arg(std::path::absolute(folder)?);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("DATABASE", &database.address);
+    let (began, before) = (Instant::now(), server.cpu_seconds()?);
+    let output = command.output().context(CORBIE)?;
+    let (wall_s, database_cpu_s) = (began.elapsed().as_secs_f64(), server.cpu_seconds()? - before);
+    let told = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "the move failed: {}{}", told.trim(), String::from_utf8_lossy(&output.stdout));
+    let said: Value = serde_json::from_slice(&output.stdout).context("what the move says")?;
+    ensure!(said["to"]["chunks"] == chunks, "not all chunks were moved: {said}");
+    let times = told.lines().last().unwrap_or_default().split(' ').map(str::parse::<f64>);
+    let cpu_s = times.sum::<Result<f64, _>>().with_context(|| format!("times in {told}"))?;
+    Ok(Moved { wall_s, cpu_s, database_cpu_s, folder_mb })
+}
+
+fn bytes_in(folder: &PathBuf) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        bytes += if entry.file_type()?.is_dir() { bytes_in(&entry.path())? } else { entry.metadata()?.len() };
+    }
+    Ok(bytes)
+}
+
+impl Filled {
+    /// Waits until the instances that run have joined what was written in pieces.
+    pub(super) fn settle(&self) -> Result<()> {
+        let crowded = "SELECT count(*) FROM (SELECT 1 FROM corbie.batches WHERE level < 4 GROUP BY base, level \
+                       HAVING count(*) >= 8) AS crowded";
+        let began = Instant::now();
+        while self.database.ask(crowded)? != "0" {
+            if began.elapsed() > PATIENCE {
+                bail!("lists of words are not joined after {PATIENCE:?}");
+            }
+            pause(Duration::from_millis(500));
+        }
+        self.database.ask("VACUUM ANALYZE")?;
+        Ok(())
+    }
+
+    pub(super) fn sizes(&self) -> Result<Vec<Size>> {
+        let sql = "SELECT regexp_replace(relname, '_[0-3]$', ''), sum(greatest(reltuples, 0)), \
+                   sum(pg_table_size(oid)), sum(pg_indexes_size(oid)) FROM pg_class \
+                   WHERE relnamespace = 'corbie'::regnamespace AND relkind = 'r' GROUP BY 1 \
+                   HAVING sum(pg_total_relation_size(oid)) > 200000 ORDER BY sum(pg_total_relation_size(oid)) DESC";
+        let mut sizes = Vec::new();
+        for line in self.database.ask(sql)?.lines() {
+            let [table, rows, bytes, index_bytes] = line.split(' ').collect::<Vec<_>>()[..] else {
+                bail!("a table is told as {line}");
+            };
+            let (rows, bytes, index_bytes) = (rows.parse()?, bytes.parse()?, index_bytes.parse()?);
+            sizes.push(Size { chunks: self.chunks, table: format!("`{table}`"), rows, bytes, index_bytes });
+        }
+        // Part of the indexes of vectors.
+        let hnsw = "SELECT sum(pg_relation_size(c.oid)) FROM pg_class AS c JOIN pg_am AS a ON a.oid = c.relam \
+                    WHERE a.amname = 'hnsw' AND c.relkind = 'i' AND c.relnamespace = 'corbie'::regnamespace";
+        let index_bytes = self.database.ask(hnsw)?.parse()?;
+        let rows = sizes.iter().find(|size| size.table == "`vectors`").map_or(0.0, |size| size.rows);
+        sizes.push(Size { chunks: self.chunks, table: "of these HNSW".into(), rows, bytes: 0.0, index_bytes });
+        Ok(sizes)
+    }
+
+    /// Bytes of text in a chunk, on average.
+    pub(super) fn text_bytes(&self) -> Result<f64> {
+        Ok(self.database.ask("SELECT avg(octet_length(text)) FROM corbie.chunks")?.parse()?)
+    }
+}
+
+pub(super) fn moved_table(all: &[(usize, &Moved)]) -> Table {
+    let header = ["chunks", "chunks/s", "wall s", "CPU s of the program", "CPU s of the database", "MB in the folder"];
+    let mut table = Table::new("Moved into the database with `corbie knowledge migrate`, and compared", &header);
+    for (chunks, moved) in all {
+        let Moved { wall_s, cpu_s, database_cpu_s, folder_mb } = moved;
+        table.rows.push(vec![
+            thousands(*chunks as f64),
+            thousands(*chunks as f64 / wall_s),
+            short(*wall_s),
+            short(*cpu_s),
+            short(*database_cpu_s),
+            short(*folder_mb),
+        ]);
+    }
+    table
+}
+
+pub(super) fn size_table(sizes: &[Size]) -> Table {
+    let header =
+        ["chunks", "table", "rows", "MB", "its indexes, MB", "bytes a row", "index bytes a row", "GB a million chunks"];
+    let mut table = Table::new("Size in the database", &header);
+    let mut row = |size: &Size| {
+        let Size { chunks, table: name, rows, bytes, index_bytes } = size;
+        let each = |bytes: f64| if *rows > 0.0 { thousands(bytes / rows) } else { String::new() };
+        table.rows.push(vec![
+            thousands(*chunks as f64),
+            name.clone(),
+            if *rows > 0.0 { thousands(*rows) } else { String::new() },
+            short(bytes / 1e6),
+            short(index_bytes / 1e6),
+            each(*bytes),
+            each(*index_bytes),
+            format!("{:.2}", (bytes + index_bytes) / *chunks as f64 / 1e3),
+        ]);
+    };
+    for of_a_base in sizes.chunk_by(|one, other| one.chunks == other.chunks) {
+        of_a_base.iter().for_each(&mut row);
+        let all = || of_a_base.iter().filter(|size| size.table.starts_with('`'));
+        row(&Size {
+            chunks: of_a_base[0].chunks,
+            table: "all".into(),
+            rows: 0.0,
+            bytes: all().map(|size| size.bytes).sum(),
+            index_bytes: all().map(|size| size.index_bytes).sum(),
+        });
+    }
+    table
+}

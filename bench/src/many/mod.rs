@@ -1,0 +1,133 @@
+//! Several instances on one PostgreSQL beside the embedded store: searching, making files searchable, and how well passages
+//! are found. The vector part beside plain pgvector.
+//!
+//! Bases are filled with vectors that were made before, as in `knowledge`, and moved into the database.
+
+mod filled;
+mod ingest;
+mod load;
+mod quality;
+mod server;
+mod vectors;
+mod verdicts;
+
+use std::fs;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::Args;
+use crate::knowledge::{attempt, files, search};
+use crate::machine::{self, Machine};
+use crate::report::{self, Report};
+use crate::verdict;
+use load::Effort;
+use server::Server;
+
+/// What a knowledge base is kept in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kept {
+    Embedded,
+    Postgres,
+}
+
+const CORBIE: &str = ".tools/bench/target/release/corbie";
+const FOLDER: &str = ".tools/bench/many";
+
+const QUESTIONS: usize = 400;
+const CHUNKS_INGESTED: usize = 600;
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    ensure!(args.servers.is_empty() && args.workloads.is_empty(), "`many` has its own contestants");
+    ensure!(!(args.keep && args.quick), "a quick run cannot be kept");
+    let mut machine = Machine::look();
+    let sets = args.data.as_ref().map(|folder| crate::started_in().join(folder));
+    let sets = sets.as_deref();
+    let sizes: &[usize] = match (args.quick, args.large) {
+        (true, _) => &[2_000],
+        (false, false) => &[10_000, 100_000],
+        (false, true) => &[10_000, 100_000, 1_000_000],
+    };
+    let server = Server::tuned()?;
+    let database = server.describe()?;
+    search::make(sizes, sets.map(|sets| sets.display().to_string()).as_deref())?;
+    let questions = files::questions(sets, QUESTIONS)?;
+    let effort = effort(args);
+
+    let (mut cells, mut vectors, mut moved, mut sizes_told, mut texts) = (vec![], vec![], vec![], vec![], vec![]);
+    for &chunks in sizes {
+        let filled = filled::fill(&server, chunks)?;
+        vectors.extend(attempt("vectors alone", || vectors::measure(&filled)));
+        cells.extend(attempt("searches", || load::measure(&server, &filled, &questions, effort)).unwrap_or_default());
+        sizes_told.extend(attempt("sizes", || filled.sizes()).unwrap_or_default());
+        texts.extend(attempt("sizes", || filled.text_bytes()));
+        fs::remove_dir_all(&filled.folder)?;
+        moved.push((chunks, filled.moved));
+    }
+    let chunks_ingested = if args.quick { 40 } else { CHUNKS_INGESTED };
+    let ingested = attempt("ingest", || ingest::measure(&server, chunks_ingested, sets)).unwrap_or_default();
+    let found = sets.filter(|_| !args.quick).and_then(|sets| attempt("quality", || quality::measure(&server, sets)));
+    let found = found.unwrap_or_default();
+    machine.look_again();
+
+    let verdicts = verdicts::judge(&vectors, &found);
+    let moved: Vec<_> = moved.iter().map(|(chunks, moved)| (*chunks, moved)).collect();
+    let report = Report {
+        name: "many",
+        about: about(&database, machine::cores(), texts.first().copied().unwrap_or(f64::NAN)),
+        machine,
+        tables: vec![
+            load::table(&cells),
+            vectors::table(&vectors),
+            vectors::filtered_table(&vectors),
+            vectors::index_table(&vectors),
+            ingest::table(&ingested),
+            filled::moved_table(&moved),
+            filled::size_table(&sizes_told),
+            quality::table(&found),
+            verdict::table(&verdicts),
+        ],
+        last_line: verdicts::outcome(sizes, &cells, &vectors, &ingested),
+        json: json!({
+            "database": database, "search": cells, "vectors": vectors, "ingest": ingested, "moved": moved,
+            "sizes": sizes_told, "text_bytes": texts, "quality": found, "verdicts": verdicts,
+        }),
+    };
+    report::publish(&report, args.keep)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn effort(args: &Args) -> Effort {
+    let (rounds, warm_up, measure) = if args.quick { (1, 200, 800) } else { (3, 500, 3000) };
+    Effort {
+        rounds: args.rounds.unwrap_or(rounds),
+        warm_up: Duration::from_millis(warm_up),
+        measure: Duration::from_millis(measure),
+    }
+}
+
+/// How it was measured, and what this machine can show.
+fn about(database: &str, cores: usize, text_bytes: f64) -> String {
+    format!(
+        "{database}, on a Unix socket of the same machine, what is written reaching the disk; chunks have {text_bytes:.0} \
+         bytes of text and one vector each; recall is of the ten nearest, against comparing all vectors of the table; a \
+         filter allows a share of the documents. \
+         What {cores} cores can show: what a search and a chunk cost in CPU, by the program and by the database, and that \
+         instances on one database take nothing from each other. What they cannot: how much more several machines do. \
+         Clients, instances and the database share these cores, and one instance keeps them busy already, so that two and \
+         four have no more to take; there is no network in between either"
+    )
+}
+
+impl Kept {
+    fn name(self) -> &'static str {
+        match self {
+            Kept::Embedded => "embedded",
+            Kept::Postgres => "PostgreSQL",
+        }
+    }
+}

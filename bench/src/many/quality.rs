@@ -1,0 +1,202 @@
+//! How well passages of retrieval sets are found through the tools, with both stores: each passage is a file, each set a
+//! base.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::server::Server;
+use super::{FOLDER, load};
+use crate::http::Client;
+use crate::knowledge::served::{Place, Served, fresh};
+use crate::report::{Table, thousands};
+
+#[derive(Debug, Serialize)]
+pub(super) struct Set {
+    name: String,
+    passages: usize,
+    questions: usize,
+    embedded: f64,
+    postgres: f64,
+}
+
+/// A question, and how good each passage answers it.
+struct Question {
+    text: String,
+    grades: HashMap<String, f64>,
+}
+
+const TOP: usize = 10;
+/// Who ask at once.
+const CLIENTS: usize = 4;
+/// A question may be so long.
+const LONGEST: usize = 500;
+
+pub(super) fn measure(server: &Server, sets: &Path) -> Result<Vec<Set>> {
+    let mut folders: Vec<PathBuf> =
+        fs::read_dir(sets)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    folders.retain(|folder| folder.join("corpus.jsonl").exists());
+    folders.sort();
+    let base = fresh(&format!("{FOLDER}/quality"))?;
+    let mut embedded = Served::at(&Place::Folder(&base), &load::log("embedded"))?;
+    let mut instances = load::start(&server.database("quality")?.address, 1)?;
+    let shared = instances.first_mut().context("one was started")?;
+    let mut all = Vec::new();
+    for folder in folders {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let files = fresh(&format!("{FOLDER}/passages"))?;
+        let passages = write(&folder, &files)?;
+        let questions = questions(&folder)?;
+        let mut found = [0.0; 2];
+        for (program, found) in [&mut embedded, &mut *shared].into_iter().zip(&mut found) {
+            let task = program.begin_import(&files, Some(&name))?;
+            program.wait_for(&task)?;
+            *found = ndcg(program, &name, &questions)?;
+        }
+        let [embedded, postgres] = found;
+        eprintln!(" {name}: nDCG@10 {embedded:.4} embedded, {postgres:.4} on PostgreSQL");
+        all.push(Set { name, passages, questions: questions.len(), embedded, postgres });
+        fs::remove_dir_all(files)?;
+    }
+    embedded.stop()?;
+    instances.into_iter().try_for_each(Served::stop)?;
+    Ok(all)
+}
+
+/// A file for each passage, with its id for a name.
+fn write(set: &Path, to: &Path) -> Result<usize> {
+    let mut count = 0;
+    for line in lines(&set.join("corpus.jsonl"))? {
+        let (id, text) = (id_of(&line)?, line["text"].as_str().unwrap_or_default());
+        ensure!(!id.contains(['/', '.']), "`{id}` cannot be the name of a file");
+        if !text.trim().is_empty() {
+            fs::write(to.join(format!("{id}.txt")), text)?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// Those that have an answer.
+fn questions(set: &Path) -> Result<Vec<Question>> {
+    let mut grades: HashMap<String, HashMap<String, f64>> = HashMap::new();
+    for line in fs::read_to_string(set.join("qrels.tsv"))?.lines().skip(1) {
+        if let [question, passage, grade] = line.split('\t').collect::<Vec<_>>()[..] {
+            let grade: f64 = grade.trim().parse().with_context(|| format!("the grade in `{line}`"))?;
+            if grade > 0.0 {
+                grades.entry(question.into()).or_default().insert(passage.into(), grade);
+            }
+        }
+    }
+    let mut questions = Vec::new();
+    for line in lines(&set.join("queries.jsonl"))? {
+        let text = line["text"].as_str().unwrap_or_default().chars().take(LONGEST).collect();
+        questions.extend(grades.remove(&id_of(&line)?).map(|grades| Question { text, grades }));
+    }
+    ensure!(!questions.is_empty(), "no question of {} has an answer", set.display());
+    Ok(questions)
+}
+
+fn lines(file: &Path) -> Result<Vec<Value>> {
+    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+}
+
+fn id_of(line: &Value) -> Result<String> {
+    Ok(line["_id"].as_str().context("a line has an `_id`")?.to_owned())
+}
+
+/// The mean over all questions.
+fn ndcg(program: &Served, base: &str, questions: &[Question]) -> Result<f64> {
+    let share = questions.len().div_ceil(CLIENTS);
+    let sum = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for questions in questions.chunks(share) {
+            let client = program.another()?;
+            threads.push(scope.spawn(move || gained(client, base, questions)));
+        }
+        let mut sum = 0.0;
+        for thread in threads {
+            sum += thread.join().map_err(|_| anyhow!("a client panicked"))??;
+        }
+        anyhow::Ok(sum)
+    })?;
+    Ok(sum / questions.len() as f64)
+}
+
+fn gained(mut client: Client, base: &str, questions: &[Question]) -> Result<f64> {
+    let mut sum = 0.0;
+    for question in questions {
+        // A passage of several chunks may come several times.
+        let asked = json!({ "query": question.text, "top_k": 2 * TOP, "knowledge_base": base });
+        let told = client.tool("knowledge-search", asked)?;
+        let results = told["results"].as_array().with_context(|| format!("a search was answered with {told}"))?;
+        let mut ranked: Vec<&str> = Vec::with_capacity(TOP);
+        for name in results.iter().filter_map(|result| result["filename"].as_str()) {
+            let id = name.trim_end_matches(".txt");
+            if !ranked.contains(&id) && ranked.len() < TOP {
+                ranked.push(id);
+            }
+        }
+        sum += question.ndcg(&ranked);
+    }
+    Ok(sum)
+}
+
+impl Question {
+    /// 1 where the best answers come first, in order.
+    fn ndcg(&self, ranked: &[&str]) -> f64 {
+        let discount = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
+        let gain = ranked.iter().enumerate().map(|(rank, id)| self.grades.get(*id).unwrap_or(&0.0) * discount(rank));
+        let mut ideal: Vec<f64> = self.grades.values().copied().collect();
+        ideal.sort_by(|one, other| other.total_cmp(one));
+        let best: f64 = ideal.iter().take(TOP).enumerate().map(|(rank, grade)| grade * discount(rank)).sum();
+        gain.sum::<f64>() / best
+    }
+}
+
+/// The worst set's.
+pub(super) fn worst(sets: &[Set]) -> Option<f64> {
+    sets.iter().map(Set::ratio).min_by(f64::total_cmp)
+}
+
+impl Set {
+    fn ratio(&self) -> f64 {
+        self.postgres / self.embedded
+    }
+}
+
+pub(super) fn table(sets: &[Set]) -> Table {
+    let header = ["set", "passages", "questions", "embedded", "PostgreSQL", "of embedded"];
+    let mut table = Table::new("Quality, nDCG@10", &header);
+    for set in sets {
+        let Set { name, passages, questions, embedded, postgres } = set;
+        table.rows.push(vec![
+            name.clone(),
+            thousands(*passages as f64),
+            thousands(*questions as f64),
+            format!("{embedded:.4}"),
+            format!("{postgres:.4}"),
+            format!("{:.4}x", set.ratio()),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_place_gains_less() {
+        let question = Question { text: String::new(), grades: HashMap::from([("a".to_owned(), 1.0)]) };
+        assert_eq!(question.ndcg(&["a", "b"]), 1.0);
+        assert!((question.ndcg(&["b", "a"]) - 1.0 / 3_f64.log2()).abs() < 1e-9);
+        assert_eq!(question.ndcg(&[]), 0.0);
+    }
+}

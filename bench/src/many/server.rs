@@ -1,0 +1,86 @@
+//! The PostgreSQL that `bench/run` has started, with room for what it is to hold.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::tree;
+
+#[derive(Debug)]
+pub(super) struct Server {
+    /// Of the database that every server has.
+    address: String,
+    folder: PathBuf,
+}
+
+/// A database of its own. It goes with the server.
+#[derive(Debug)]
+pub(super) struct Database {
+    pub(super) address: String,
+}
+
+const SCRIPT: &str = "tests/postgres/server";
+/// With the programs that came with the server.
+const ASK: &str = r#"source tests/postgres/shared.bash && exec "$(installed 18)/psql" --no-psqlrc --quiet --tuples-only \
+    --no-align --field-separator=' ' --set=ON_ERROR_STOP=1 --command="$2" "$1""#;
+/// As for a small machine of a database: it came with the settings of twenty years ago.
+const SETTINGS: [&str; 3] = ["shared_buffers = '1GB'", "maintenance_work_mem = '1GB'", "max_wal_size = '4GB'"];
+
+impl Server {
+    /// The one that is named in the environment, started anew with these settings.
+    pub(super) fn tuned() -> Result<Server> {
+        let named =
+            |name: &str| std::env::var(name).with_context(|| format!("{name} is not set; use `bench/run many`"));
+        let server =
+            Server { address: named("CORBIE_TEST_POSTGRES")?, folder: named("CORBIE_TEST_POSTGRES_FOLDER")?.into() };
+        for setting in SETTINGS {
+            ask(&server.address, &format!("ALTER SYSTEM SET {setting}"))?;
+        }
+        for what in ["stop", "start"] {
+            let done = Command::new(SCRIPT).arg(what).arg(&server.folder).status().context(SCRIPT)?;
+            ensure!(done.success(), "{SCRIPT} {what} failed");
+        }
+        Ok(server)
+    }
+
+    /// What it is, with its extension.
+    pub(super) fn describe(&self) -> Result<String> {
+        let version = ask(&self.address, "SHOW server_version")?;
+        let vector = ask(&self.address, "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'")?;
+        Ok(format!(
+            "PostgreSQL {version} with pgvector {vector} ({})",
+            SETTINGS.map(|line| line.replace('\'', "")).join(", ")
+        ))
+    }
+
+    pub(super) fn database(&self, name: &str) -> Result<Database> {
+        ask(&self.address, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
+        ask(&self.address, &format!("CREATE DATABASE {name}"))?;
+        let (server, _) = self.address.rsplit_once('/').context("an address names a database")?;
+        let database = Database { address: format!("{server}/{name}") };
+        database.ask("CREATE EXTENSION vector")?;
+        Ok(database)
+    }
+
+    /// Of all its processes, those that have ended too.
+    pub(super) fn cpu_seconds(&self) -> Result<f64> {
+        let file = self.folder.join("data/postmaster.pid");
+        let told = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        tree::cpu_seconds(told.lines().next().unwrap_or_default().trim().parse()?)
+    }
+}
+
+impl Database {
+    /// What it answers, bare.
+    pub(super) fn ask(&self, sql: &str) -> Result<String> {
+        ask(&self.address, sql)
+    }
+}
+
+fn ask(address: &str, sql: &str) -> Result<String> {
+    let output = Command::new("bash").args(["-c", ASK, "-", address, sql]).output().context("bash")?;
+    ensure!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}

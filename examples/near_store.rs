@@ -1,0 +1,263 @@
+//! Asks a filled database for neighbours, and a plain table with the same vectors beside it:
+//! `near_store ADDRESS CHUNKS`.
+//!
+//! ADDRESS is a database that `fill_store` and `corbie knowledge migrate` have filled, CHUNKS the folder with `queries.f32`,
+//! the vectors that are looked for. The plain table is what pgvector's own documentation makes: one, with one index that is
+//! made as the store's is. How good an answer is, is told by comparing all vectors. Says one line of JSON.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use corbie::knowledge::document::BaseName;
+use corbie::knowledge::store::Options;
+use corbie::knowledge::store::postgres::{Address, Store};
+use corbie_index::{Filter, apart};
+use pgvector::HalfVector;
+use serde_json::{Value, json};
+use tokio_postgres::{Client, NoTls, Statement};
+
+/// A chunk, by its writing and its place there.
+type Chunk = (i64, i32);
+type Failed = Box<dyn Error>;
+
+/// Results that people ask for.
+const TOP: usize = 10;
+/// What the store tells each of its connections.
+const EF_SEARCH: usize = 100;
+/// The plain table is asked with more and less effort, to find where it finds as much in the shortest time.
+const EFFORTS: [usize; 5] = [40, 100, 125, 200, 400];
+/// Recall that differs by less is the same.
+const SAME: f64 = 0.002;
+/// Hundredths of all documents that a filter lets pass.
+const SHARES: [usize; 3] = [1, 10, 50];
+const WARM_UP: usize = 20;
+
+/// The store of a knowledge base.
+struct Own<'a> {
+    store: Store,
+    name: &'a str,
+    dimension: usize,
+}
+
+/// The same vectors in one table.
+struct Plain {
+    client: Client,
+    index_s: f64,
+}
+
+/// Answers to all questions, and how long they took.
+#[derive(Default)]
+struct Answers {
+    found: Vec<Vec<Chunk>>,
+    times: Vec<f64>,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failed> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [address, folder] = &words[..] else { return Err("use `near_store ADDRESS CHUNKS`".into()) };
+    let model = &corbie_infer::builtin_models()[0];
+    let questions = questions(Path::new(folder), model.dimension)?;
+    let store = Store::connect(&Address::parse(address)?, &[], Options::default()).await?;
+    let own = Own { store, name: model.id.as_str(), dimension: model.dimension };
+    // Makes the index where there is none yet.
+    let began = Instant::now();
+    own.ask(&questions[..1], None).await?;
+    let index_s = began.elapsed().as_secs_f64();
+    let plain = Plain::make(address, model.dimension).await?;
+
+    let exact = plain.exact(&questions, None).await?;
+    // As many as the store looks for, and as many as people do.
+    let wanted = apart::depth(TOP) + apart::depth(TOP) / 4;
+    own.ask(&questions[..WARM_UP], None).await?;
+    let recall = own.ask(&questions, None).await?.recall(&exact);
+    let (mut efforts, mut best) = (Vec::new(), (f64::INFINITY, EF_SEARCH));
+    for ef_search in EFFORTS {
+        for limit in [TOP, wanted] {
+            let answers = plain.ask(&questions, ef_search, limit).await?;
+            if limit == wanted && answers.recall(&exact) >= recall - SAME && answers.p50_ms() < best.0 {
+                best = (answers.p50_ms(), ef_search);
+            }
+            efforts.push(merged(answers.told(&exact), json!({ "ef_search": ef_search, "limit": limit })));
+        }
+    }
+    let (_, effort) = best;
+    let (corbie, same) = plain.beside(&own, &questions, effort, wanted).await?;
+    let mut filtered = Vec::new();
+    for share in SHARES {
+        let tags = (0..share).map(|shelf| format!("\"s{shelf}\"")).collect();
+        let filter = Filter { all: vec![("tags".into(), tags)], ..Filter::default() };
+        let exact = plain.exact(&questions, Some(share)).await?;
+        let answers = own.ask(&questions, Some(&filter)).await?;
+        filtered.push(merged(answers.told(&exact), json!({ "percent": share })));
+    }
+    let told = json!({
+        "corbie": merged(corbie.told(&exact), json!({ "ef_search": EF_SEARCH, "limit": wanted })),
+        "plain": merged(same.told(&exact), json!({ "ef_search": effort, "limit": wanted })),
+        "efforts": efforts, "filtered": filtered, "index_s": index_s, "plain_index_s": plain.index_s,
+    });
+    println!("{told}");
+    plain.client.batch_execute("DROP SCHEMA plain CASCADE").await?;
+    Ok(())
+}
+
+impl Own<'_> {
+    async fn ask(&self, questions: &[Vec<f32>], filter: Option<&Filter>) -> Result<Answers, Failed> {
+        let mut answers = Answers::default();
+        for question in questions {
+            self.ask_one(question, filter, &mut answers).await?;
+        }
+        Ok(answers)
+    }
+
+    async fn ask_one(&self, question: &[f32], filter: Option<&Filter>, answers: &mut Answers) -> Result<(), Failed> {
+        let model = (self.name, self.dimension);
+        let (found, took) = self.store.nearest_alone(&BaseName::default(), model, question, filter, TOP).await?;
+        answers.found.push(found);
+        answers.times.push(took.as_secs_f64() * 1e3);
+        Ok(())
+    }
+}
+
+impl Plain {
+    async fn make(address: &str, dimension: usize) -> Result<Plain, Failed> {
+        let (client, connection) = tokio_postgres::connect(address, NoTls).await?;
+        tokio::spawn(connection);
+        let make = format!(
+            "SET search_path = public; DROP SCHEMA IF EXISTS plain CASCADE; CREATE SCHEMA plain; \
+             CREATE TABLE plain.vectors AS SELECT writing, ordinal, direction::halfvec({dimension}) AS direction \
+             FROM corbie.vectors ORDER BY writing, ordinal; \
+             ALTER TABLE plain.vectors ADD PRIMARY KEY (writing, ordinal)"
+        );
+        client.batch_execute(&make).await?;
+        // With the options that the store gives its own.
+        let options = "SELECT array_to_string(c.reloptions, ', ') FROM pg_class AS c JOIN pg_am AS a ON a.oid = c.relam \
+                       WHERE c.relnamespace = 'corbie'::regnamespace AND a.amname = 'hnsw' AND c.relkind = 'i' LIMIT 1";
+        let options: String = client.query_one(options, &[]).await?.try_get(0)?;
+        let began = Instant::now();
+        let index = format!("CREATE INDEX ON plain.vectors USING hnsw (direction halfvec_cosine_ops) WITH ({options})");
+        client.batch_execute(&index).await?;
+        let index_s = began.elapsed().as_secs_f64();
+        client.batch_execute("VACUUM ANALYZE plain.vectors").await?;
+        client.batch_execute("SET hnsw.iterative_scan = strict_order; SET jit = off").await?;
+        Ok(Plain { client, index_s })
+    }
+
+    /// The nearest of all vectors, or of those of the first hundredths of the documents.
+    async fn exact(&self, questions: &[Vec<f32>], share: Option<usize>) -> Result<Vec<Vec<Chunk>>, Failed> {
+        let narrowed = match share {
+            None => String::new(),
+            Some(share) => {
+                let allowed = "substring(filename FROM '[0-9]+')::int % 100";
+                format!("WHERE writing IN (SELECT writing FROM corbie.documents WHERE {allowed} < {share})")
+            }
+        };
+        let sql = format!(
+            "SELECT writing, ordinal FROM plain.vectors {narrowed} ORDER BY (direction <=> $1) + 0, writing LIMIT {TOP}"
+        );
+        let statement = self.client.prepare(&sql).await?;
+        let mut all = Vec::with_capacity(questions.len());
+        for question in questions {
+            all.push(self.found(&statement, question).await?);
+        }
+        Ok(all)
+    }
+
+    /// Both in turn, so that both have the same weather.
+    async fn beside(
+        &self,
+        own: &Own<'_>,
+        questions: &[Vec<f32>],
+        ef_search: usize,
+        limit: usize,
+    ) -> Result<(Answers, Answers), Failed> {
+        let statement = self.prepared(ef_search, limit).await?;
+        for question in &questions[..WARM_UP] {
+            self.found(&statement, question).await?;
+        }
+        let (mut corbie, mut plain) = (Answers::default(), Answers::default());
+        for question in questions {
+            own.ask_one(question, None, &mut corbie).await?;
+            self.ask_one(&statement, question, &mut plain).await?;
+        }
+        Ok((corbie, plain))
+    }
+
+    async fn ask(&self, questions: &[Vec<f32>], ef_search: usize, limit: usize) -> Result<Answers, Failed> {
+        let statement = self.prepared(ef_search, limit).await?;
+        let mut answers = Answers::default();
+        for question in questions {
+            self.ask_one(&statement, question, &mut answers).await?;
+        }
+        Ok(answers)
+    }
+
+    async fn prepared(&self, ef_search: usize, limit: usize) -> Result<Statement, Failed> {
+        self.client.batch_execute(&format!("SET hnsw.ef_search = {ef_search}")).await?;
+        let sql = format!(
+            "SELECT writing, ordinal, (1 - (direction <=> $1))::real FROM plain.vectors ORDER BY direction <=> $1 LIMIT {limit}"
+        );
+        Ok(self.client.prepare(&sql).await?)
+    }
+
+    async fn ask_one(&self, statement: &Statement, question: &[f32], answers: &mut Answers) -> Result<(), Failed> {
+        let began = Instant::now();
+        let found = self.found(statement, question).await?;
+        answers.times.push(began.elapsed().as_secs_f64() * 1e3);
+        answers.found.push(found);
+        Ok(())
+    }
+
+    async fn found(&self, statement: &Statement, question: &[f32]) -> Result<Vec<Chunk>, Failed> {
+        let rows = self.client.query(statement, &[&HalfVector::from_f32_slice(question)]).await?;
+        Ok(rows
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+            .collect::<Result<_, tokio_postgres::Error>>()?)
+    }
+}
+
+impl Answers {
+    fn told(&self, exact: &[Vec<Chunk>]) -> Value {
+        json!({ "p50_ms": self.p50_ms(), "p99_ms": self.sorted(0.99), "recall": self.recall(exact) })
+    }
+
+    fn p50_ms(&self) -> f64 {
+        self.sorted(0.5)
+    }
+
+    fn sorted(&self, share: f64) -> f64 {
+        let mut times = self.times.clone();
+        times.sort_by(f64::total_cmp);
+        times[(times.len() as f64 * share) as usize]
+    }
+
+    /// The share of the nearest that was found.
+    fn recall(&self, exact: &[Vec<Chunk>]) -> f64 {
+        let shares = self.found.iter().zip(exact).map(|(found, exact)| {
+            let found: HashSet<&Chunk> = found.iter().take(TOP).collect();
+            exact.iter().filter(|key| found.contains(key)).count() as f64 / exact.len().max(1) as f64
+        });
+        shares.sum::<f64>() / exact.len().max(1) as f64
+    }
+}
+
+fn merged(mut told: Value, more: Value) -> Value {
+    if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object()) {
+        told.extend(more.clone());
+    }
+    told
+}
+
+fn questions(folder: &Path, dimension: usize) -> Result<Vec<Vec<f32>>, Failed> {
+    let bytes = fs::read(folder.join("queries.f32"))?;
+    let numbers: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    let questions: Vec<Vec<f32>> = numbers.chunks_exact(dimension).map(<[f32]>::to_vec).collect();
+    if questions.len() < WARM_UP {
+        return Err(format!("fewer than {WARM_UP} questions are there").into());
+    }
+    Ok(questions)
+}
