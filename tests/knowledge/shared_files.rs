@@ -346,8 +346,8 @@ fn a13_what_was_edited_on_two_machines_is_kept_beside_and_mistakes_are_mended_by
     assert!(there.keeps(BOATS));
     std::fs::write(there.taxonomy(), "categories: 7\n").unwrap();
     other.running.logged("is not shared");
-    let health = other.client.get("/health").json();
-    assert!(health.to_string().contains("shared_files"), "{health}");
+    let client = other.client;
+    wait_for("health to tell", || client.get("/health").json().to_string().contains("shared_files").then_some(()));
     let broken = version(&mut other);
     assert_eq!(save(&mut other, BOATS, &broken)["saved"], true);
     for corbie in [&mut one, &mut other] {
