@@ -55,19 +55,19 @@ const WAYS: [(Kept, usize, usize); 6] = [
     (Kept::Postgres, 2, CLIENTS),
     (Kept::Postgres, 4, CLIENTS),
 ];
+/// The first answer comes within this time.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// What the clients are told.
 const WARMING: u8 = 0;
 const COUNTING: u8 = 1;
 const OVER: u8 = 2;
 
 pub(super) fn measure(server: &Server, filled: &Filled, questions: &[String], effort: Effort) -> Result<Vec<Cell>> {
-    let mut embedded = Served::at(&Place::Folder(&filled.folder), &log("embedded"))?;
-    embedded.first_answer(&questions[0])?;
-    let mut instances = start(&filled.database.address, 4)?;
+    let embedded = Served::at(&Place::Folder(&filled.folder), &log("embedded"))?;
+    until_ready(&embedded, &questions[0])?;
+    let instances = start(&filled.database.address, 4)?;
     filled.settle()?;
-    for instance in &mut instances {
-        instance.first_answer(&questions[0])?;
-    }
+    instances.iter().try_for_each(|instance| until_ready(instance, &questions[0]))?;
     let chunks = filled.chunks;
     let new = |(kept, instances, clients)| Cell { chunks, kept, instances, clients, rounds: Vec::new() };
     let mut cells: Vec<Cell> = WAYS.into_iter().map(new).collect();
@@ -106,6 +106,23 @@ pub(super) fn start(address: &str, count: usize) -> Result<Vec<Served>> {
         Served::at(&Place::Database { address, folder: &folder }, &log(&format!("instance-{number}")))
     };
     (0..count).map(instance).collect()
+}
+
+/// An index that was not kept is made anew before the first answer. Whoever asks gives up before that, and asks again.
+fn until_ready(program: &Served, question: &str) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        let answer = program.another().and_then(|mut client| {
+            let told = client.tool("knowledge-search", json!({ "query": question }))?;
+            ensure!(told["success"] == true, "the first search was answered with {told}");
+            Ok(())
+        });
+        match answer {
+            Err(error) if began.elapsed() > PATIENCE => return Err(error),
+            Err(_) => pause(Duration::from_millis(200)),
+            Ok(()) => return Ok(()),
+        }
+    }
 }
 
 pub(super) fn log(name: &str) -> String {
