@@ -1,7 +1,7 @@
 //! Starts the real program, speaks with it over its standard streams, and never leaves it behind.
 
 #[path = "examples.rs"]
-mod examples;
+pub(crate) mod examples;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};

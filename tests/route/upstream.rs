@@ -1,8 +1,5 @@
 //! The fake upstream as a process, and hand-made peers for what it does not do.
 
-#[path = "../cli/examples.rs"]
-mod examples;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::http::Client;
+use crate::process;
 
 /// The wire formats, by the names of the providers that speak them.
 pub(crate) const FORMATS: [&str; 3] = ["openai", "anthropic", "google"];
@@ -26,7 +24,7 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     pub(crate) fn start() -> Upstream {
-        let program = examples::ready("corbie", "upstream");
+        let program = process::examples::ready("corbie", "upstream");
         let mut child =
             Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the example starts");
         let mut line = String::new();

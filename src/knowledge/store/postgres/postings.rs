@@ -206,9 +206,12 @@ async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<(), Er
     note(session, base, batch, count).await
 }
 
+/// A word, and its list as a column has it.
+type Listed = (String, Vec<u8>);
+
 /// The lists of words, each in one piece and without what is dead, and how many postings they have. Millions of them take a
 /// while.
-fn join(taken: Vec<Row>, dead: &HashSet<i64>) -> Result<(Vec<(String, Vec<u8>)>, u64), Error> {
+fn join(taken: Vec<Row>, dead: &HashSet<i64>) -> Result<(Vec<Listed>, u64), Error> {
     let mut lists: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
     for row in taken {
         lists.entry(rows::get(&row, 0)?).or_default().push(rows::get(&row, 1)?);
