@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::error::Error;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -26,7 +27,7 @@ type Failed = Box<dyn Error>;
 /// Results that people ask for.
 const TOP: usize = 10;
 /// What the store tells each of its connections.
-const EF_SEARCH: usize = 100;
+const EF_SEARCH: usize = 40;
 /// The plain table is asked with more and less effort, to find where it finds as much in the shortest time.
 const EFFORTS: [usize; 5] = [40, 100, 125, 200, 400];
 /// Recall that differs by less is the same.
@@ -99,7 +100,7 @@ async fn main() -> Result<(), Failed> {
         "plain": merged(same.told(&exact), json!({ "ef_search": effort, "limit": wanted })),
         "efforts": efforts, "filtered": filtered, "index_s": index_s, "plain_index_s": plain.index_s,
     });
-    println!("{told}");
+    writeln!(std::io::stdout(), "{told}")?;
     plain.client.batch_execute("DROP SCHEMA plain CASCADE").await?;
     Ok(())
 }
