@@ -116,8 +116,8 @@ fn about(database: &str, cores: usize, text_bytes: f64) -> String {
         "{database}, on a Unix socket of the same machine, what is written reaching the disk; chunks have {text_bytes:.0} \
          bytes of text and one vector each; recall is of the ten nearest, against comparing all vectors of the table; a \
          filter allows a share of the documents. \
-         What {cores} cores can show: what a search and a chunk cost in CPU, by the program and by the database, and that \
-         instances on one database take nothing from each other. What they cannot: how much more several machines do. \
+         What {cores} cores can show: what a search and a chunk cost in CPU, by the program and by the database, and how \
+         little it costs that instances share one database. What they cannot: how much more several machines do. \
          Clients, instances and the database share these cores, and one instance keeps them busy already, so that two and \
          four have no more to take; there is no network in between either"
     )
