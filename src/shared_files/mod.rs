@@ -74,8 +74,9 @@ impl SharedFiles {
 /// Brings what others have changed while this instance was not there, before it serves anybody. One that cannot reach the
 /// database begins with what it last knew.
 pub async fn bring(config: &Config) {
+    let until = tokio::time::Instant::now() + START;
     for copy in copies(config) {
-        let settled = tokio::time::timeout(START, settle(config, copy.kind)).await;
+        let settled = tokio::time::timeout_at(until, settle(config, copy.kind)).await;
         let why = match settled {
             Ok(None | Some(Ok(()))) => continue,
             Ok(Some(Err(why))) => why,
