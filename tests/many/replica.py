@@ -20,6 +20,9 @@ DOCUMENTS = 12
 SEARCHES = 20
 FOLLOWS_WITHIN = 5
 BACK_WITHIN = 20
+# Instances look at replicas every 3 seconds; counts are told some time after a transaction.
+LOOKS_EVERY = 4
+TAKEN_UP_WITHIN = 15
 # How long the primary is away.
 AWAY = 3
 
@@ -37,6 +40,7 @@ async def run(options, server: Server, folder: Path, report: Report) -> None:
             await books.add()
         await books.follow(report, "the replica finds what was added")
         report.phase(f"replica: {len(books.words)} documents are found")
+        await taken_up(copy, books, report)
         await served_by(server, copy, books, report)
         await primary_lost(server, books, instances, report)
         await replica_lost(copy, books, report)
@@ -104,6 +108,19 @@ async def scans(server: Server) -> int:
     """How often the lists of words were read."""
     sql = "SELECT coalesce(sum(idx_scan + seq_scan), 0) FROM pg_stat_user_tables WHERE relname LIKE 'postings%'"
     return int(await server.ask(sql, DATABASE))
+
+
+async def taken_up(copy: Server, books: Books, report: Report) -> None:
+    """Waits until the replica is searched: every few seconds instances look which ones are fit."""
+    begun, before = time.monotonic(), await scans(copy)
+    while await scans(copy) == before:
+        if time.monotonic() > begun + TAKEN_UP_WITHIN:
+            raise Broken(f"a replica that follows is not searched after {TAKEN_UP_WITHIN} s")
+        await asyncio.gather(*(each.must("knowledge-search", {"query": "anything"}) for each in books.callers))
+        await asyncio.sleep(0.2)
+    # Both instances look by themselves.
+    await asyncio.sleep(LOOKS_EVERY)
+    report.took("a replica that follows is searched", time.monotonic() - begun, TAKEN_UP_WITHIN + LOOKS_EVERY)
 
 
 async def served_by(server: Server, copy: Server, books: Books, report: Report) -> None:

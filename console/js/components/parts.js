@@ -46,7 +46,9 @@ export function sparkline(values, { label, bad = false } = {}) {
   const step = width / Math.max(values.length - 1, 1);
   const points = values.map((value, at) => [at * step, height - 1 - ((value ?? 0) / most) * (height - 3)]);
   const line = points.map(([x, y], at) => `${at ? "L" : "M"}${x.toFixed(2)} ${y.toFixed(2)}`).join("");
-  const drawing = h(bad ? "svg.sparkline.bad" : "svg.sparkline", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label ?? "" });
+  // Without a word for it, it says nothing to whoever does not see it.
+  const told = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };
+  const drawing = h(bad ? "svg.sparkline.bad" : "svg.sparkline", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", ...told });
   if (points.length > 1) drawing.append(h("path.area", { d: `${line}L${width} ${height}L0 ${height}Z` }), h("path.line", { d: line }));
   return drawing;
 }
