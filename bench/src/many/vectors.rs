@@ -121,7 +121,8 @@ pub(super) fn filtered_table(all: &[Vectors]) -> Table {
 }
 
 pub(super) fn index_table(all: &[Vectors]) -> Table {
-    let mut table = Table::new("Making the index over vectors", &["chunks", "corbie, after the move, s", "plain pgvector, s"]);
+    let mut table =
+        Table::new("Making the index over vectors", &["chunks", "corbie, after the move, s", "plain pgvector, s"]);
     for Vectors { chunks, told } in all {
         table.rows.push(vec![thousands(*chunks as f64), short(told.index_s), short(told.plain_index_s)]);
     }
