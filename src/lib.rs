@@ -24,6 +24,7 @@ pub mod knowledge;
 mod locked;
 pub mod openai_api;
 mod owner;
+mod private_folder;
 pub mod providers;
 mod put_aside;
 pub mod reload;

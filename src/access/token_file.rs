@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::token::{TokenName, TokenRecord};
+use crate::private_folder::private_folder;
 use crate::put_aside::put_aside;
 use crate::whole_file::{self, Access, folder_of};
 
@@ -234,14 +235,6 @@ pub fn merged(base: Option<&str>, ours: &str, theirs: &str, former: &[String]) -
         }
     }
     (tokens.len() <= MOST_TOKENS).then(|| written(tokens).ok()).flatten()
-}
-
-fn private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 fn private_file(path: &Path) -> io::Result<File> {

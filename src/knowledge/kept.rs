@@ -9,10 +9,11 @@ use super::library::Library;
 use super::shared::Shared;
 use super::store::postgres::{self, Address};
 use super::store::{self, Options, Store, sqlite};
-use super::{Error, UPLOADS, blocking, hex, private_folder};
+use super::{Error, UPLOADS, blocking, hex};
 use crate::config::knowledge as config;
 use crate::config::secret::SecretLine;
 use crate::inference::Inference;
+use crate::private_folder::private_folder;
 
 /// What everything is kept in, and what finds it.
 #[derive(Debug, Clone)]

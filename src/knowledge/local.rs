@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use corbie_mcp::{LineClient, Server};
 
-use super::{Knowledge, private_folder};
+use super::Knowledge;
+use crate::private_folder::private_folder;
 
 const SOCKETS: &str = "sockets";
 

@@ -41,8 +41,7 @@ pub mod upload;
 mod watched;
 pub mod work;
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -433,15 +432,6 @@ pub const UPLOADS: &str = "uploads";
 /// Runs what waits for a disk or takes a while.
 async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     tokio::task::spawn_blocking(run).await.map_err(|error| Error::Internal(error.to_string()))
-}
-
-/// A folder that nobody else can look into (S-14).
-fn private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// As much of what somebody wrote as an error should repeat.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::knowledge::store::postgres::Version;
+use crate::private_folder::private_folder;
 use crate::whole_file::{self, Access};
 
 /// The folder of notes, one for each file, and a lock: one process of a machine exchanges at a time.
@@ -78,14 +79,6 @@ impl Note {
         let came = self.coming.as_ref().filter(|coming| Some(&*coming.content) == ours);
         came.or(self.agreed.as_ref()).filter(|_| self.history == history)
     }
-}
-
-fn private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use corbie_index::{Index, SegmentId};
 
+use crate::private_folder::private_folder;
+
 /// What the folder of a base begins with.
 pub(super) const BASE: &str = "base-";
 /// Files with this ending are ours.
@@ -37,7 +39,7 @@ pub(super) fn read(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Writes what is in no file, and removes what is not in use. Each file is whole or not there, however the program ends.
 pub(super) fn write(folder: &Path, index: &Index) -> io::Result<()> {
-    crate::knowledge::private_folder(folder)?;
+    private_folder(folder)?;
     let name = |id: &SegmentId| format!("{id}.{ENDING}");
     let there = names(folder);
     let known = there

@@ -12,9 +12,10 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::PREFIX;
+use crate::knowledge::Error;
 use crate::knowledge::store::KeptUpload;
-use crate::knowledge::{Error, private_folder};
 use crate::locked::locked;
+use crate::private_folder::private_folder;
 
 /// The room of one process. Cheap to clone; all clones are the same. What comes to other processes counts with what is
 /// there of it.

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::{folder_of, safe_name};
 use crate::knowledge::store::{Store, Uploads};
-use crate::knowledge::{Error, UPLOADS, blocking, private_folder};
+use crate::knowledge::{Error, UPLOADS, blocking};
+use crate::private_folder::private_folder;
 
 /// Where an upload lies on this machine, to which it is brought if need be. Any other path stays what it is.
 pub async fn here(store: &Store, storage: &Path, path: PathBuf) -> Result<PathBuf, Error> {

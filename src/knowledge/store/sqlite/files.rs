@@ -3,10 +3,11 @@
 //! None of SQLite's files is ever opened by anything else while a store is open in this process: closing it would give up
 //! the locks that SQLite has on it, as POSIX has it. They are looked at by their names alone.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use crate::knowledge::store::Error;
+use crate::private_folder::private_folder;
 
 /// Where everything stands.
 #[derive(Debug, Clone)]
@@ -25,11 +26,7 @@ impl Files {
 
     /// Makes the folders, private to the user.
     pub(super) fn create_folders(&self) -> Result<(), Error> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.instances).map_err(Error::io(&self.instances))
+        private_folder(&self.instances).map_err(Error::io(&self.instances))
     }
 
     /// Makes an empty database that only the user can read, before anything is written to it, and whose name outlives a loss
