@@ -105,25 +105,26 @@ pub(super) fn run(
     let Some(file) = config::tokens_file(sources).map(TokenFile::at) else {
         return Err("nobody knows the user's folders here; set `server.tokens_file`".into());
     };
-    let settings = loaded.as_ref().ok().map(|loaded| &loaded.config);
-    match (command, &loaded) {
-        (Command::Create(_), Err(_)) => {}
-        (Command::Create(command), Ok(loaded)) => {
-            check_tools(&command.tools, loaded)?;
-            let others = Others::of(settings, Kind::Tokens);
-            return create(command, trust, &file, &others, out);
+    match command {
+        Command::Create(command) => {
+            let loaded = loaded?;
+            check_tools(&command.tools, &loaded)?;
+            create(command, trust, &file, &others(Some(&loaded)), out)
         }
-        (Command::List(command), loaded) => {
-            warn_of_mistakes(loaded)?;
-            return list(command, &file, &Others::of(settings, Kind::Tokens), out);
+        Command::List(command) => {
+            warn_of_mistakes(&loaded)?;
+            list(command, &file, &others(loaded.as_ref().ok()), out)
         }
-        (Command::Revoke(command), loaded) => {
-            warn_of_mistakes(loaded)?;
-            let others = Others::of(settings, Kind::Tokens);
-            return revoke(command, &file, &others, out);
+        Command::Revoke(command) => {
+            warn_of_mistakes(&loaded)?;
+            revoke(command, &file, &others(loaded.as_ref().ok()), out)
         }
     }
-    loaded.map(|_| ExitCode::SUCCESS).map_err(Into::into)
+}
+
+/// Who else has these tokens, as far as the settings tell.
+fn others(loaded: Option<&Loaded>) -> Others<'_> {
+    Others::of(loaded.map(|loaded| &loaded.config), Kind::Tokens)
 }
 
 fn warn_of_mistakes(loaded: &Result<Loaded, WrongSettings>) -> std::io::Result<()> {

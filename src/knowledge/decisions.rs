@@ -4,9 +4,6 @@
 
 use std::sync::Arc;
 
-use super::Knowledge;
-use super::store::{Store, postgres};
-
 /// A decision as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
@@ -23,17 +20,4 @@ pub struct Decision {
 pub enum Whose<'a> {
     Everybodys,
     Of(&'a str),
-}
-
-/// The database that instances share.
-pub(crate) type Shared = postgres::Store;
-
-impl Knowledge {
-    /// Where instances keep decisions together; none where they share no database, and until it is open.
-    pub(crate) fn decisions(&self) -> Option<&Shared> {
-        match &self.opened()?.store {
-            Store::Shared(store) => Some(store),
-            Store::Embedded(_) => None,
-        }
-    }
 }

@@ -15,8 +15,9 @@ use tokio::time::timeout;
 use super::record::Record;
 use super::records::is_shared;
 use super::router::Router;
-use crate::knowledge::decisions::{Decision, Shared, Whose};
+use crate::knowledge::decisions::{Decision, Whose};
 use crate::knowledge::store;
+use crate::knowledge::store::postgres;
 
 /// The newest decisions, newest first.
 const DECISIONS: &str = "corbie://decisions";
@@ -106,8 +107,8 @@ fn may_see_of_others(caller: &Caller) -> Option<Whose<'_>> {
 }
 
 /// Where the decisions of all instances are, and which of them a caller may see.
-fn shared<'a>(router: &'a Router, caller: &'a Caller) -> Option<(&'a Shared, Whose<'a>)> {
-    let store = router.knowledge()?.decisions().filter(|_| router.records().most() > 0)?;
+fn shared<'a>(router: &'a Router, caller: &'a Caller) -> Option<(&'a postgres::Store, Whose<'a>)> {
+    let store = router.knowledge()?.shared_store().filter(|_| router.records().most() > 0)?;
     Some((store, may_see_of_others(caller)?))
 }
 

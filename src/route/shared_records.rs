@@ -69,7 +69,7 @@ async fn write_until_dropped(records: &Records, knowledge: &Knowledge, unpruned:
 }
 
 async fn take_number(records: &Records, knowledge: &Knowledge) -> Result<(), Error> {
-    if let (false, Some(store)) = (records.is_numbered(), knowledge.decisions()) {
+    if let (false, Some(store)) = (records.is_numbered(), knowledge.shared_store()) {
         records.number(store.decider().await?);
     }
     Ok(())
@@ -77,7 +77,7 @@ async fn take_number(records: &Records, knowledge: &Knowledge) -> Result<(), Err
 
 /// Writes all that is to be written, and has what is too much forgotten now and then.
 async fn write(records: &Records, knowledge: &Knowledge, unpruned: &mut usize) -> Result<(), Error> {
-    let Some(store) = knowledge.decisions() else { return Ok(()) };
+    let Some(store) = knowledge.shared_store() else { return Ok(()) };
     while let Some(unwritten) = records.unwritten(AT_ONCE) {
         let decisions: Vec<Decision> = unwritten.records.iter().map(decision).collect();
         if !decisions.is_empty() {
