@@ -88,22 +88,22 @@ fn bytes_in(folder: &PathBuf) -> Result<u64> {
     Ok(bytes)
 }
 
-impl Filled {
-    /// Waits until the instances that run have joined what was written in pieces.
-    pub(super) fn settle(&self) -> Result<()> {
-        let crowded = "SELECT count(*) FROM (SELECT 1 FROM corbie.batches WHERE level < 4 GROUP BY base, level \
-                       HAVING count(*) >= 8) AS crowded";
-        let began = Instant::now();
-        while self.database.ask(crowded)? != "0" {
-            if began.elapsed() > PATIENCE {
-                bail!("lists of words are not joined after {PATIENCE:?}");
-            }
-            pause(Duration::from_millis(500));
+/// Waits until the instances that run have joined what was written in pieces.
+pub(super) fn settle(database: &Database) -> Result<()> {
+    let crowded = "SELECT count(*) FROM (SELECT 1 FROM corbie.batches WHERE level < 4 GROUP BY base, level \
+                   HAVING count(*) >= 8) AS crowded";
+    let began = Instant::now();
+    while database.ask(crowded)? != "0" {
+        if began.elapsed() > PATIENCE {
+            bail!("lists of words are not joined after {PATIENCE:?}");
         }
-        self.database.ask("VACUUM ANALYZE")?;
-        Ok(())
+        pause(Duration::from_millis(500));
     }
+    database.ask("VACUUM ANALYZE")?;
+    Ok(())
+}
 
+impl Filled {
     pub(super) fn sizes(&self) -> Result<Vec<Size>> {
         let sql = "SELECT regexp_replace(relname, '_[0-3]$', ''), sum(greatest(reltuples, 0)), \
                    sum(pg_table_size(oid)), sum(pg_indexes_size(oid)) FROM pg_class \

@@ -1,14 +1,17 @@
-//! Making files searchable: reading, cutting, embedding and writing, by one, two and four instances on one database.
+//! Making files searchable: reading, cutting, embedding and writing into a base that holds many chunks already, by one, two
+//! and four instances on one database.
 //!
-//! Four tasks have a quarter of the files each, however many instances do them.
+//! Four tasks have a quarter of the files each, however many instances do them. All begin with the same base: on the
+//! database each has a copy of it, and the embedded store is added to once.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
+use super::filled::{Filled, settle};
 use super::server::Server;
 use super::{FOLDER, Kept, load};
 use crate::knowledge::files;
@@ -17,9 +20,11 @@ use crate::report::{Table, short, thousands};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Ingested {
+    /// In the base before.
+    pub(super) chunks: usize,
     pub(super) kept: Kept,
     pub(super) instances: usize,
-    chunks: u64,
+    added: u64,
     wall_s: f64,
     /// Of all instances, and of the database.
     cpu_s: f64,
@@ -30,29 +35,12 @@ const TASKS: usize = 4;
 const CHUNKS_OF_A_FILE: usize = 10;
 const WAYS: [(Kept, usize); 4] = [(Kept::Embedded, 1), (Kept::Postgres, 1), (Kept::Postgres, 2), (Kept::Postgres, 4)];
 
-pub(super) fn measure(server: &Server, chunks: usize, sets: Option<&std::path::Path>) -> Result<Vec<Ingested>> {
+/// A folder of files for each task.
+pub(super) fn deal(chunks: usize, sets: Option<&Path>) -> Result<Vec<PathBuf>> {
     let files = fresh(&format!("{FOLDER}/files"))?;
     files::write(&files, chunks, CHUNKS_OF_A_FILE, sets)?;
-    let folders = dealt(&files)?;
-    let mut all = Vec::new();
-    for (kept, instances) in WAYS {
-        let base = fresh(&format!("{FOLDER}/ingested"))?;
-        let started = match kept {
-            Kept::Embedded => vec![Served::at(&Place::Folder(&base), &load::log("embedded"))?],
-            Kept::Postgres => load::start(&server.database("ingested")?.address, instances)?,
-        };
-        let ingested = import(server, started, &folders, kept)?;
-        eprintln!(" {}, {instances} of them: {} chunks in {:.1} s", kept.name(), ingested.chunks, ingested.wall_s);
-        all.push(ingested);
-    }
-    fs::remove_dir_all(files)?;
-    Ok(all)
-}
-
-/// Each file into one of the folders, in turn.
-fn dealt(files: &PathBuf) -> Result<Vec<PathBuf>> {
     let folders: Vec<PathBuf> = (0..TASKS).map(|number| files.join(format!("part-{number}"))).collect();
-    let entries = fs::read_dir(files)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    let entries = fs::read_dir(&files)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
     folders.iter().try_for_each(fs::create_dir)?;
     for (number, path) in entries.iter().enumerate() {
         fs::rename(path, folders[number % TASKS].join(path.file_name().unwrap_or_default()))?;
@@ -60,14 +48,45 @@ fn dealt(files: &PathBuf) -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-fn import(server: &Server, mut started: Vec<Served>, folders: &[PathBuf], kept: Kept) -> Result<Ingested> {
-    let instances = started.len();
-    // Tables and the index over vectors are there before the clock runs.
-    for instance in &mut started {
-        ensure!(instance.chunks()? == 0, "there is something in the base already");
+/// Afterwards the folder of the base holds more; its database is as before.
+pub(super) fn measure(server: &Server, filled: &Filled, folders: &[PathBuf], question: &str) -> Result<Vec<Ingested>> {
+    let mut all = Vec::new();
+    for (kept, instances) in WAYS {
+        let started = match kept {
+            Kept::Embedded => vec![Served::at(&Place::Folder(&filled.folder), &load::log("embedded"))?],
+            Kept::Postgres => {
+                let database = server.copy(&filled.database, "ingested")?;
+                let started = load::start(&database.address, instances)?;
+                settle(&database)?;
+                started
+            }
+        };
+        // The index over vectors is there, or was read, before the clock runs.
+        started.iter().try_for_each(|instance| load::until_ready(instance, question))?;
+        let ingested = import(server, started, folders, kept, filled.chunks)?;
+        eprintln!(
+            " {} chunks, {}, {instances} of them: {} more in {:.1} s",
+            ingested.chunks,
+            kept.name(),
+            ingested.added,
+            ingested.wall_s
+        );
+        all.push(ingested);
     }
+    Ok(all)
+}
+
+fn import(
+    server: &Server,
+    mut started: Vec<Served>,
+    folders: &[PathBuf],
+    kept: Kept,
+    chunks: usize,
+) -> Result<Ingested> {
+    let (instances, before) = (started.len(), started[0].chunks()?);
+    ensure!(before == chunks as u64, "there are {before} chunks in the base, and not {chunks}");
     let cpu = |started: &[Served]| -> Result<f64> { started.iter().map(Served::cpu_seconds).sum() };
-    let (began, before, database_before) = (Instant::now(), cpu(&started)?, server.cpu_seconds()?);
+    let (began, cpu_before, database_before) = (Instant::now(), cpu(&started)?, server.cpu_seconds()?);
     let mut tasks = Vec::new();
     for (number, folder) in folders.iter().enumerate() {
         tasks.push(started[number % instances].begin_import(folder, None)?);
@@ -76,44 +95,51 @@ fn import(server: &Server, mut started: Vec<Served>, folders: &[PathBuf], kept: 
         started[number % instances].wait_for(task)?;
     }
     let wall_s = began.elapsed().as_secs_f64();
-    let (cpu_s, database_cpu_s) = (cpu(&started)? - before, server.cpu_seconds()? - database_before);
-    let chunks = started[0].chunks()?;
-    ensure!(chunks > 0, "no chunk was made");
+    let (cpu_s, database_cpu_s) = (cpu(&started)? - cpu_before, server.cpu_seconds()? - database_before);
+    let added = started[0].chunks()?.saturating_sub(before);
+    ensure!(added > 0, "no chunk was made");
     started.into_iter().try_for_each(Served::stop)?;
-    Ok(Ingested { kept, instances, chunks, wall_s, cpu_s, database_cpu_s })
+    Ok(Ingested { chunks, kept, instances, added, wall_s, cpu_s, database_cpu_s })
 }
 
 impl Ingested {
     pub(super) fn rate(&self) -> f64 {
-        self.chunks as f64 / self.wall_s
+        self.added as f64 / self.wall_s
     }
 }
 
-pub(super) fn find(all: &[Ingested], kept: Kept, instances: usize) -> Option<&Ingested> {
-    all.iter().find(|ingested| ingested.kept == kept && ingested.instances == instances)
+/// How many times as many chunks a second as the embedded store adds to a base of that size.
+pub(super) fn beside(all: &[Ingested], ingested: &Ingested) -> Option<f64> {
+    let embedded = find(all, ingested.chunks, Kept::Embedded, 1)?;
+    Some(ingested.rate() / embedded.rate())
+}
+
+pub(super) fn find(all: &[Ingested], chunks: usize, kept: Kept, instances: usize) -> Option<&Ingested> {
+    all.iter().find(|one| one.chunks == chunks && one.kept == kept && one.instances == instances)
 }
 
 pub(super) fn table(all: &[Ingested]) -> Table {
     let header = [
+        "chunks in the base",
         "kept in",
         "instances",
-        "chunks",
+        "chunks added",
         "chunks/s",
         "wall s",
         "CPU s of instances",
         "CPU s of the database",
         "chunks/s of embedded",
     ];
-    let mut table = Table::new("Ingest", &header);
-    let embedded = find(all, Kept::Embedded, 1).map(Ingested::rate);
+    let mut table = Table::new("Ingest into a base that holds as much already", &header);
     for ingested in all {
-        let Ingested { kept, instances, chunks, wall_s, cpu_s, database_cpu_s } = ingested;
+        let Ingested { chunks, kept, instances, added, wall_s, cpu_s, database_cpu_s } = ingested;
         let is_kept_there = *kept == Kept::Postgres;
-        let beside = embedded.filter(|_| is_kept_there).map(|embedded| format!("{:.2}x", ingested.rate() / embedded));
+        let beside = beside(all, ingested).filter(|_| is_kept_there).map(|ratio| format!("{ratio:.2}x"));
         table.rows.push(vec![
+            thousands(*chunks as f64),
             kept.name().into(),
             instances.to_string(),
-            thousands(*chunks as f64),
+            thousands(*added as f64),
             short(ingested.rate()),
             short(*wall_s),
             short(*cpu_s),

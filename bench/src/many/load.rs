@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, ensure};
 use serde::Serialize;
 use serde_json::json;
 
-use super::filled::Filled;
+use super::filled::{Filled, settle};
 use super::server::Server;
 use super::{FOLDER, Kept};
 use crate::http::Client;
@@ -66,7 +66,7 @@ pub(super) fn measure(server: &Server, filled: &Filled, questions: &[String], ef
     let embedded = Served::at(&Place::Folder(&filled.folder), &log("embedded"))?;
     until_ready(&embedded, &questions[0])?;
     let instances = start(&filled.database.address, 4)?;
-    filled.settle()?;
+    settle(&filled.database)?;
     instances.iter().try_for_each(|instance| until_ready(instance, &questions[0]))?;
     let chunks = filled.chunks;
     let new = |(kept, instances, clients)| Cell { chunks, kept, instances, clients, rounds: Vec::new() };
@@ -109,7 +109,7 @@ pub(super) fn start(address: &str, count: usize) -> Result<Vec<Served>> {
 }
 
 /// An index that was not kept is made anew before the first answer. Whoever asks gives up before that, and asks again.
-fn until_ready(program: &Served, question: &str) -> Result<()> {
+pub(super) fn until_ready(program: &Served, question: &str) -> Result<()> {
     let began = Instant::now();
     loop {
         let answer = program.another().and_then(|mut client| {

@@ -57,19 +57,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     search::make(sizes, sets.map(|sets| sets.display().to_string()).as_deref())?;
     let questions = files::questions(sets, QUESTIONS)?;
     let effort = effort(args);
+    let to_ingest = ingest::deal(if args.quick { 40 } else { CHUNKS_INGESTED }, sets)?;
 
     let (mut cells, mut vectors, mut moved, mut sizes_told, mut texts) = (vec![], vec![], vec![], vec![], vec![]);
+    let mut ingested = vec![];
     for &chunks in sizes {
         let filled = filled::fill(&server, chunks)?;
         vectors.extend(attempt("vectors alone", || vectors::measure(&filled)));
         cells.extend(attempt("searches", || load::measure(&server, &filled, &questions, effort)).unwrap_or_default());
         sizes_told.extend(attempt("sizes", || filled.sizes()).unwrap_or_default());
         texts.extend(attempt("sizes", || filled.text_bytes()));
+        let measured = attempt("ingest", || ingest::measure(&server, &filled, &to_ingest, &questions[0]));
+        ingested.extend(measured.unwrap_or_default());
         fs::remove_dir_all(&filled.folder)?;
         moved.push((chunks, filled.moved));
     }
-    let chunks_ingested = if args.quick { 40 } else { CHUNKS_INGESTED };
-    let ingested = attempt("ingest", || ingest::measure(&server, chunks_ingested, sets)).unwrap_or_default();
     let found = sets.filter(|_| !args.quick).and_then(|sets| attempt("quality", || quality::measure(&server, sets)));
     let found = found.unwrap_or_default();
     machine.look_again();
@@ -115,7 +117,7 @@ fn about(database: &str, cores: usize, text_bytes: f64) -> String {
     format!(
         "{database}, on a Unix socket of the same machine, what is written reaching the disk; chunks have {text_bytes:.0} \
          bytes of text and one vector each; recall is of the ten nearest, against comparing all vectors of the table; a \
-         filter allows a share of the documents. \
+         filter allows a share of the documents; ingest is into a copy of the same base each time. \
          What {cores} cores can show: what a search and a chunk cost in CPU, by the program and by the database, and how \
          little it costs that instances share one database. What they cannot: how much more several machines do. \
          Clients, instances and the database share these cores, and one instance keeps them busy already, so that two and \

@@ -18,6 +18,7 @@ pub(super) struct Server {
 /// A database of its own. It goes with the server.
 #[derive(Debug)]
 pub(super) struct Database {
+    name: String,
     pub(super) address: String,
 }
 
@@ -55,13 +56,24 @@ impl Server {
         ))
     }
 
+    /// A new one, with nothing in it.
     pub(super) fn database(&self, name: &str) -> Result<Database> {
-        ask(&self.address, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
-        ask(&self.address, &format!("CREATE DATABASE {name}"))?;
-        let (server, _) = self.address.rsplit_once('/').context("an address names a database")?;
-        let database = Database { address: format!("{server}/{name}") };
+        let database = self.make(name, "")?;
         database.ask("CREATE EXTENSION vector")?;
         Ok(database)
+    }
+
+    /// A new one with all that another holds, to which nobody may be connected. The files are copied: a large one that went
+    /// through the log, as is usual, would bring on a checkpoint in the middle of what is measured next.
+    pub(super) fn copy(&self, of: &Database, name: &str) -> Result<Database> {
+        self.make(name, &format!("TEMPLATE {} STRATEGY FILE_COPY", of.name))
+    }
+
+    fn make(&self, name: &str, how: &str) -> Result<Database> {
+        ask(&self.address, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
+        ask(&self.address, &format!("CREATE DATABASE {name} {how}"))?;
+        let (server, _) = self.address.rsplit_once('/').context("an address names a database")?;
+        Ok(Database { name: name.to_owned(), address: format!("{server}/{name}") })
     }
 
     /// Of all its processes, those that have ended too.

@@ -34,10 +34,9 @@ pub(super) fn outcome(sizes: &[usize], cells: &[Cell], vectors: &[Vectors], inge
         parts.extend(load::gain(cells, chunks, 4).map(|ratio| format!("4 instances {ratio:.2}x one")));
         let vectors = vectors.iter().find(|vectors| vectors.chunks == chunks);
         parts.extend(vectors.map(|vectors| format!("vectors {:.2}x plain pgvector", vectors.ratio())));
-    }
-    let rate = |kept| ingest::find(ingested, kept, 1).map(Ingested::rate);
-    if let (Some(own), Some(embedded)) = (rate(Kept::Postgres), rate(Kept::Embedded)) {
-        parts.push(format!("ingest {:.2}x embedded", own / embedded));
+        let one = ingest::find(ingested, chunks, Kept::Postgres, 1);
+        let beside = one.and_then(|one| ingest::beside(ingested, one));
+        parts.extend(beside.map(|ratio| format!("ingest {ratio:.2}x embedded")));
     }
     format!("many {}", parts.join("; "))
 }
