@@ -3,15 +3,26 @@
 #[path = "packaging/yaml.rs"]
 mod yaml;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::process::{Ended, corbie, skip};
+use crate::http::{Client, Stream};
+use crate::process::{Ended, corbie, free_port, skip};
 
 /// The port that all of them serve on.
 const PORT: &str = "8090";
+/// Seconds that running requests have to finish, unless `server.shutdown_grace_seconds` says otherwise.
+const GRACE: u32 = 30;
+/// What is in the secret that the manifests tell to make. Nobody listens at that address.
+const SECRET: [(&str, &str); 2] = [
+    ("token", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
+    ("database", "postgres://corbie:PASSWORD@127.0.0.1:1/corbie"),
+];
+/// Each manifest, and what keeps its pods.
+const CLUSTERS: [(&str, &str); 2] = [("kubernetes.yaml", "StatefulSet"), ("kubernetes-postgres.yaml", "Deployment")];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -82,7 +93,7 @@ fn the_image_names_settings_commands_and_files_that_exist() {
 /// A server that others can reach is not started without a token, and with one it is well in the eyes of `corbie health`.
 #[test]
 fn a_container_needs_a_token_and_then_its_own_health_check_passes() {
-    let port = crate::process::free_port();
+    let port = free_port();
     let listen = format!("[\"0.0.0.0:{port}\"]");
     let setup = |arguments: &str| corbie(arguments).variable("CORBIE_SERVER__LISTEN", &listen);
     let ended = setup("serve").run("");
@@ -95,37 +106,145 @@ fn a_container_needs_a_token_and_then_its_own_health_check_passes() {
 }
 
 #[test]
-fn the_cluster_and_the_composition_name_settings_ports_and_paths_that_exist() {
-    let documents = yaml::documents(&read("kubernetes.yaml"));
-    let [service, set] = documents.as_slice() else { panic!("{} documents", documents.len()) };
-    assert_eq!((&service["kind"], &set["kind"]), (&"Service".into(), &"StatefulSet".into()));
-    assert_eq!(service["spec"]["ports"][0]["port"], PORT);
-    assert_eq!(service["spec"]["selector"], set["spec"]["template"]["metadata"]["labels"]);
-    let pod = &set["spec"]["template"]["spec"];
-    let container = &pod["containers"][0];
-    let variable = |one: &Value| Some((one["name"].as_str()?.to_owned(), one["value"].as_str()?.to_owned()));
-    let variables: Vec<_> = container["env"].as_array().unwrap().iter().filter_map(variable).collect();
-    assert_understood(&variables);
-    assert_eq!(container["ports"][0]["containerPort"], PORT);
-    let arguments: Vec<&str> = container["args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert_a_command(&arguments);
-    for (probe, path) in [("startupProbe", "/live"), ("livenessProbe", "/live"), ("readinessProbe", "/ready")] {
-        assert_eq!(container[probe]["httpGet"]["path"], path, "{probe}");
-        assert_eq!(container[probe]["httpGet"]["port"], container["ports"][0]["name"], "{probe}");
-    }
-    // The user and the folder of the image.
-    let dockerfile = read("Dockerfile");
-    let user = pod["securityContext"]["runAsUser"].as_str().unwrap();
-    assert!(dockerfile.contains(&format!("USER {user}:{user}")), "{user}");
-    let mounts = container["volumeMounts"].as_array().unwrap();
-    assert!(mounts.iter().any(|mount| mount["mountPath"] == "/data") && dockerfile.contains("VOLUME /data"));
-    assert_eq!(container["image"], format!("corbie:{}", env!("CARGO_PKG_VERSION")));
-
+fn the_composition_names_ports_and_files_that_exist() {
     let composition = &yaml::documents(&read("docker-compose.yaml"))[0]["services"]["corbie"];
     assert_eq!(composition["ports"][0], format!("127.0.0.1:{PORT}:{PORT}"));
     assert!(root().join(composition["build"]["dockerfile"].as_str().unwrap()).exists());
     assert_eq!(composition["volumes"][0], "corbie:/data");
     assert!(composition["environment"]["MCP_API_KEY"].is_string());
+}
+
+#[test]
+fn clusters_name_settings_ports_and_labels_that_exist() {
+    for (file, keeper) in CLUSTERS {
+        let text = read(file);
+        let documents = yaml::documents(&text);
+        let (service, keeper) = (of_kind(&documents, "Service"), of_kind(&documents, keeper));
+        let labels = &keeper["spec"]["template"]["metadata"]["labels"];
+        assert!(labels.is_object(), "{file}");
+        assert_eq!(service["spec"]["selector"], *labels, "{file}");
+        assert_eq!(keeper["spec"]["selector"]["matchLabels"], *labels, "{file}");
+        let container = container(keeper);
+        assert_eq!(service["spec"]["ports"][0]["port"], PORT, "{file}");
+        assert_eq!(service["spec"]["ports"][0]["targetPort"], container["ports"][0]["name"], "{file}");
+        assert_eq!(container["ports"][0]["containerPort"], PORT, "{file}");
+        assert_eq!(container["image"], format!("corbie:{}", env!("CARGO_PKG_VERSION")), "{file}");
+        assert_understood(&variables(container));
+        for key in list(&container["env"]).iter().filter_map(|one| one["valueFrom"]["secretKeyRef"]["key"].as_str()) {
+            assert!(
+                text.contains(&format!("--from-literal={key}=")),
+                "{file} does not tell to put `{key}` into the secret"
+            );
+        }
+        assert_a_command(&list(&container["args"]).iter().filter_map(Value::as_str).collect::<Vec<_>>());
+    }
+}
+
+/// As a cluster asks them: by the address of the pod, with the headers that the manifest gives.
+#[test]
+fn probes_of_clusters_pass_also_where_the_database_is_away() {
+    for (file, keeper) in CLUSTERS {
+        let documents = yaml::documents(&read(file));
+        let container = container(of_kind(&documents, keeper));
+        let port = free_port();
+        let setup =
+            variables(container).iter().fold(corbie("serve"), |setup, (name, value)| setup.variable(name, value));
+        let data = setup.folder().join("data").display().to_string();
+        let setup = setup.variable("XDG_DATA_HOME", data);
+        let mut server = setup.variable("CORBIE_SERVER__LISTEN", format!("[\"0.0.0.0:{port}\"]")).start();
+        server.logged("listening");
+        for (probe, path) in [("startupProbe", "/live"), ("livenessProbe", "/live"), ("readinessProbe", "/ready")] {
+            let asked = &container[probe]["httpGet"];
+            assert_eq!(
+                (&asked["path"], &asked["port"]),
+                (&path.into(), &container["ports"][0]["name"]),
+                "{file}: {probe}"
+            );
+            assert_eq!(probed(&Client::v4(port), asked), 200, "{file}: {probe}");
+        }
+    }
+}
+
+/// The user and the folders of the image, on a file system that cannot be written otherwise.
+#[test]
+fn pods_of_clusters_can_write_where_they_have_to_and_nowhere_else() {
+    let dockerfile = read("Dockerfile");
+    assert!(dockerfile.contains("VOLUME /data"));
+    for (file, keeper) in CLUSTERS {
+        let documents = yaml::documents(&read(file));
+        let keeper = of_kind(&documents, keeper);
+        let (pod, container) = (&keeper["spec"]["template"]["spec"], container(keeper));
+        let user = pod["securityContext"]["runAsUser"].as_str().unwrap();
+        assert!(dockerfile.contains(&format!("USER {user}:{user}")), "{file}: {user}");
+        assert_eq!(pod["securityContext"]["fsGroup"], user, "{file}");
+        assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], "true", "{file}");
+        let claims = list(&keeper["spec"]["volumeClaimTemplates"]).iter().map(|claim| &claim["metadata"]["name"]);
+        let volumes: Vec<&Value> = list(&pod["volumes"]).iter().map(|volume| &volume["name"]).chain(claims).collect();
+        for path in ["/data", "/tmp"] {
+            let mount = list(&container["volumeMounts"]).iter().find(|mount| mount["mountPath"] == path);
+            let mount = mount.unwrap_or_else(|| panic!("{file}: {path} cannot be written"));
+            assert!(volumes.contains(&&mount["name"]), "{file}: there is no volume {}", mount["name"]);
+        }
+    }
+}
+
+#[test]
+fn of_three_pods_two_always_serve_and_one_that_goes_waits_until_nobody_is_sent_to_it() {
+    let documents = yaml::documents(&read("kubernetes-postgres.yaml"));
+    let (deployment, budget) = (of_kind(&documents, "Deployment"), of_kind(&documents, "PodDisruptionBudget"));
+    let pod = &deployment["spec"]["template"]["spec"];
+    let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+    assert_eq!((&deployment["spec"]["replicas"], &budget["spec"]["minAvailable"]), (&"3".into(), &"2".into()));
+    assert_eq!(budget["spec"]["selector"]["matchLabels"], *labels);
+    for spread in list(&pod["topologySpreadConstraints"]) {
+        assert_eq!(spread["labelSelector"]["matchLabels"], *labels, "{spread}");
+    }
+    let update = &deployment["spec"]["strategy"]["rollingUpdate"];
+    assert_eq!((&update["maxSurge"], &update["maxUnavailable"]), (&"1".into(), &"0".into()));
+    // The image has the small programs of Debian.
+    assert!(lines(&read("Dockerfile"), "FROM ").last().unwrap().starts_with("debian:"));
+    let command = list(&container(deployment)["lifecycle"]["preStop"]["exec"]["command"]);
+    let [sleep, seconds] = command else { panic!("{command:?}") };
+    assert_eq!(sleep, "sleep");
+    let given: u32 = pod["terminationGracePeriodSeconds"].as_str().unwrap().parse().unwrap();
+    assert!(given > seconds.as_str().unwrap().parse::<u32>().unwrap() + GRACE, "{given} s");
+}
+
+fn of_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
+    documents.iter().find(|document| document["kind"] == kind).unwrap_or_else(|| panic!("there is no {kind}"))
+}
+
+fn container(keeper: &Value) -> &Value {
+    &keeper["spec"]["template"]["spec"]["containers"][0]
+}
+
+/// Nothing where there is no list.
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The variables of a container, also those that come from the secret.
+fn variables(container: &Value) -> Vec<(String, String)> {
+    let secret = |one: &Value| {
+        let key = one["valueFrom"]["secretKeyRef"]["key"].as_str()?;
+        SECRET.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+    };
+    let variable = |one: &Value| {
+        let value = one["value"].as_str().or_else(|| secret(one)).unwrap_or_else(|| panic!("{one} has no value"));
+        (one["name"].as_str().unwrap().to_owned(), value.to_owned())
+    };
+    list(&container["env"]).iter().map(variable).collect()
+}
+
+/// The status that a probe gets.
+fn probed(client: &Client, asked: &Value) -> u16 {
+    let header =
+        |header: &Value| format!("{}: {}\r\n", header["name"].as_str().unwrap(), header["value"].as_str().unwrap());
+    let headers: String = list(&asked["httpHeaders"]).iter().map(header).collect();
+    let head = format!("GET {} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n", asked["path"].as_str().unwrap());
+    let mut connection = client.connect().unwrap();
+    connection.write_all(head.as_bytes()).unwrap();
+    Stream::of(connection).unwrap().head.status
 }
 
 #[test]
