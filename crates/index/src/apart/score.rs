@@ -118,10 +118,15 @@ mod tests {
         prop_oneof![0_u64..100, 0_u64..20_000, any::<u64>(), u64::MAX - 5000..]
     }
 
+    /// By whole numbers: among many draws from a range of floats, proptest's own sampler trips over its rounding.
+    fn weight() -> impl Strategy<Value = f32> {
+        (100_u16..2000).prop_map(|thousandths| f32::from(thousandths) / 1000.0)
+    }
+
     proptest! {
         #[test]
         fn every_chunk_has_the_sum_of_its_words(
-            words in prop::collection::vec((1_usize..900, prop::collection::vec((key(), 0.1_f32..2.0), 0..60)), 0..40),
+            words in prop::collection::vec((1_usize..900, prop::collection::vec((key(), weight()), 0..60)), 0..40),
         ) {
             let term = Term { forms: vec!["word".into()], count: 1, is_extra: false, is_guess: false };
             let lists: Vec<Counted> = words
