@@ -17,6 +17,8 @@ pub(super) struct Held {
     pub(super) base: i64,
     pub(super) sums: Sums,
     pub(super) vectors: u64,
+    /// Vectors of all bases, as far as somebody has counted them.
+    pub(super) stored: u64,
     dead: HashSet<i64>,
     pub(super) allowed: Allowed,
     /// Chunks that may be found.
@@ -34,13 +36,16 @@ impl Held {
                 None => Ok(None),
             }
         };
-        let (sums, spoken, dead, allowed) = tokio::try_join!(
+        let stored = "SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_inherits AS i \
+                      JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'corbie.vectors'::regclass";
+        let (sums, spoken, dead, stored, allowed) = tokio::try_join!(
             session.row(sums::WEIGHED, &given),
             session.rows(sums::SPOKEN, &given),
             session.row(dead, &given),
+            session.row(stored, &[]),
             allowed,
         )?;
-        let (chunks, documents) = (rows::number(&sums, 0)?, rows::number(&sums, 3)?);
+        let (chunks, vectors, documents) = (rows::number(&sums, 0)?, rows::number(&sums, 1)?, rows::number(&sums, 3)?);
         if documents == 0 {
             return Ok(None);
         }
@@ -55,7 +60,8 @@ impl Held {
         Ok(Some(Held {
             base,
             sums: Sums { chunks, length: rows::number(&sums, 2)?, languages: languages.collect::<Result<_, Error>>()? },
-            vectors: rows::number(&sums, 1)?,
+            vectors,
+            stored: rows::number(&stored, 0)?.max(vectors),
             dead: dead.unwrap_or_default().into_iter().collect(),
             allowed,
             searched,

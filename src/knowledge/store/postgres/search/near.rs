@@ -13,12 +13,10 @@ use super::allowed::{Allowed, Values};
 use super::held::Held;
 use crate::knowledge::store::Error;
 
-/// Up to so many vectors are compared one by one: that finds all there is, and takes some milliseconds.
-const EXACT: u64 = 10_000;
-/// And so many where they are a small share of those that an index would have to go through.
-const EXACT_AMONG_MANY: u64 = 100_000;
-/// Where one of so many vectors may be found, the index still finds enough of them.
-const SMALL_SHARE: u64 = 20;
+/// The index pays where the square of those that may be found is more than this many times those that it goes through.
+/// Comparing one takes about a microsecond. The index takes as long as four thousand of these, and as many times longer as
+/// it passes by others: what a filter leaves out, and what is in other bases.
+const PAYS: u64 = 4_000;
 
 /// The chunks whose direction is nearest, nearest first.
 pub(super) async fn near(
@@ -32,9 +30,8 @@ pub(super) async fn near(
     let depth = apart::depth(sought.top).min(usize::try_from(held.searched).unwrap_or(usize::MAX));
     // A chunk may have several windows, of which the best counts.
     let windows = (held.vectors as usize).div_ceil(held.sums.chunks.max(1) as usize).max(1);
-    let share = held.searched.max(1);
-    let candidates = share * windows as u64;
-    let is_exact = candidates <= EXACT || (candidates <= EXACT_AMONG_MANY && candidates * SMALL_SHARE < held.vectors);
+    let candidates = held.searched.max(1).saturating_mul(windows as u64);
+    let is_exact = is_quicker_one_by_one(candidates, held.stored);
     let mut limit = depth * windows + depth / 4;
     loop {
         let mut found = nearest(session, held, model, direction, is_exact, limit).await?;
@@ -64,34 +61,54 @@ async fn nearest(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let these: Vec<i64>;
     let mut given: Values = vec![&held.base, direction, &limit];
-    let narrowed = match &held.allowed {
-        Allowed::All => String::new(),
-        Allowed::These(writings) => {
-            these = writings.iter().copied().collect();
-            given.push(&these);
-            " AND v.writing = ANY($4)".to_owned()
-        }
-        Allowed::Passing(condition) => {
-            let passing = condition.sql(&mut given);
-            format!(" AND EXISTS (SELECT 1 FROM documents AS d WHERE d.writing = v.writing AND {passing})")
-        }
-    };
     // The planner takes the index for an order by this expression, and not for one that is a little more than it.
     let apart = match is_exact {
         true => "(v.direction <=> $2) + 0".to_owned(),
         false => format!("v.direction::halfvec({dimensions}) <=> $2"),
     };
-    // Within, so that it is reckoned once for each vector and not again for what is told. The model stands in the text: the
-    // index is of those vectors alone, and a parameter would hide that from the planner.
+    // The model stands in the text: the index is of those vectors alone, and a parameter would hide that from the planner.
+    let all = format!(
+        "SELECT v.writing, v.ordinal, {apart} AS apart FROM vectors AS v WHERE v.base = $1 AND v.model = {key}"
+    );
+    let found = match &held.allowed {
+        Allowed::All => all,
+        Allowed::These(writings) => {
+            these = writings.iter().copied().collect();
+            given.push(&these);
+            among_these(&all, is_exact)
+        }
+        Allowed::Passing(condition) => {
+            let passing = condition.sql(&mut given);
+            format!("{all} AND EXISTS (SELECT 1 FROM documents AS d WHERE d.writing = v.writing AND {passing})")
+        }
+    };
+    // Within, so that it is reckoned once for each vector and not again for what is told.
     let sql = format!(
-        "SELECT writing, ordinal, (1 - apart)::real FROM (SELECT v.writing, v.ordinal, {apart} AS apart FROM vectors AS v \
-         WHERE v.base = $1 AND v.model = {key}{narrowed} ORDER BY apart LIMIT $3) AS near ORDER BY apart"
+        "SELECT writing, ordinal, (1 - apart)::real FROM ({found} ORDER BY apart LIMIT $3) AS near ORDER BY apart"
     );
     let rows = session.rows(&sql, &given).await?;
     let near = rows.iter().map(|row| {
         Ok(Near { key: chunks::key(rows::get(row, 0)?, rows::get(row, 1)?), similarity: rows::get(row, 2)? })
     });
     near.collect()
+}
+
+/// Those of some writings. Neither way has the planner look at each of them: `= ANY` would cost more than the search. Few are
+/// fetched one after the other, in the place of reading all and leaving out most; where the index is gone through, each
+/// that it finds is looked up.
+fn among_these(all: &str, is_exact: bool) -> String {
+    match is_exact {
+        true => format!(
+            "SELECT v.* FROM unnest($4::bigint[]) AS these (writing) \
+             CROSS JOIN LATERAL ({all} AND v.writing = these.writing OFFSET 0) AS v"
+        ),
+        false => format!("{all} AND (v.writing IN (SELECT unnest($4::bigint[]))) IS TRUE"),
+    }
+}
+
+/// Whether candidates are sooner compared one by one than found with an index over all that is stored.
+fn is_quicker_one_by_one(candidates: u64, stored: u64) -> bool {
+    candidates.saturating_mul(candidates) <= stored.max(candidates).saturating_mul(PAYS)
 }
 
 /// Each chunk once, by its best window; equal ones in the order of their keys.
@@ -123,4 +140,19 @@ pub(super) async fn similarities(
     let similarities =
         rows.iter().map(|row| Ok((chunks::key(rows::get(row, 0)?, rows::get(row, 1)?), rows::get(row, 2)?)));
     similarities.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_quicker_one_by_one;
+
+    #[test]
+    fn few_are_compared_one_by_one_and_more_of_them_the_more_an_index_would_pass_by() {
+        assert!(is_quicker_one_by_one(4_000, 4_000));
+        assert!(!is_quicker_one_by_one(10_000, 10_000));
+        assert!(is_quicker_one_by_one(10_000, 100_000));
+        assert!(!is_quicker_one_by_one(50_000, 100_000));
+        assert!(is_quicker_one_by_one(50_000, 1_000_000));
+        assert!(is_quicker_one_by_one(1_000, 0), "nobody has counted yet");
+    }
 }
