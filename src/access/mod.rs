@@ -4,6 +4,7 @@
 //! while the server runs.
 
 mod callers;
+mod merged_tokens;
 pub mod oauth;
 mod token;
 mod token_file;
@@ -14,8 +15,9 @@ use corbie_mcp::transport::{Auth, Authority};
 use corbie_mcp::{Standing, TrustLevel};
 
 pub use callers::{Callers, Changed, Known};
+pub use merged_tokens::{FirstSeen, Stated, merged};
 pub use token::{NewToken, TokenName, TokenRecord};
-pub use token_file::{TokenFile, TokenFileError, merged};
+pub use token_file::{TokenFile, TokenFileError};
 
 use oauth::OAuth;
 

@@ -124,6 +124,8 @@ impl TokenRecord {
 }
 
 impl TokenName {
+    pub const MOST_LETTERS: usize = 64;
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -134,7 +136,7 @@ impl FromStr for TokenName {
 
     fn from_str(text: &str) -> Result<TokenName, NotAName> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        let fits = (1..=64).contains(&text.len())
+        let fits = (1..=TokenName::MOST_LETTERS).contains(&text.len())
             && text.bytes().all(plain)
             && text.starts_with(|first: char| first.is_ascii_alphanumeric())
             && text != OPERATOR;

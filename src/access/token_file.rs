@@ -1,6 +1,6 @@
 //! The file of tokens: private to its owner, replaced as a whole, changed by one process at a time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ pub struct TokenFile(PathBuf);
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+pub(super) struct Content {
     version: u32,
-    tokens: Vec<TokenRecord>,
+    pub(super) tokens: Vec<TokenRecord>,
 }
 
 /// Why tokens cannot be read or changed.
@@ -42,7 +42,7 @@ pub enum TokenFileError {
 
 const VERSION: u32 = 1;
 /// More than anybody hands out, and quick to look through.
-const MOST_TOKENS: usize = 10_000;
+pub(super) const MOST_TOKENS: usize = 10_000;
 /// The largest file that is read.
 const MOST_BYTES: u64 = 16 << 20;
 
@@ -176,65 +176,18 @@ impl TokenFile {
     }
 }
 
+impl Content {
+    /// What a text says; none where it cannot be understood.
+    pub(super) fn of(text: &str) -> Option<Content> {
+        serde_json::from_str::<Content>(text).ok().filter(|content| content.version <= VERSION)
+    }
+}
+
 /// Tokens as a file has them.
-fn written(tokens: Vec<TokenRecord>) -> serde_json::Result<String> {
+pub(super) fn written(tokens: Vec<TokenRecord>) -> serde_json::Result<String> {
     let mut text = serde_json::to_string_pretty(&Content { version: VERSION, tokens })?;
     text.push('\n');
     Ok(text)
-}
-
-/// What a file should say that was changed in two places. `base` is what both said before, if that is known, and `former`
-/// all that is known to have been said by everybody.
-///
-/// A token is its secret. One that either has revoked stays revoked: here it is missing from ours and was in the base; there
-/// it is missing from theirs and was in the base, or in anything that was said before. Of two that were made under one
-/// name, both stay, the second under another. Of one that both have, theirs counts, unless it was changed here alone. None
-/// where one cannot be read.
-pub fn merged(base: Option<&str>, ours: &str, theirs: &str, former: &[String]) -> Option<String> {
-    let read = |text: &str| serde_json::from_str::<Content>(text).ok().filter(|content| content.version <= VERSION);
-    let by_secret = |tokens: Vec<TokenRecord>| tokens.into_iter().map(|token| (token.sha256, token));
-    let base: HashMap<_, _> = match base {
-        Some(base) => by_secret(read(base)?.tokens).collect(),
-        None => HashMap::new(),
-    };
-    let here: Vec<TokenRecord> = read(ours)?.tokens;
-    let ours: HashMap<_, _> = by_secret(here.clone()).collect();
-    let theirs = read(theirs)?.tokens;
-    let known: HashSet<[u8; 32]> = former
-        .iter()
-        .filter_map(|text| read(text))
-        .flat_map(|content| content.tokens)
-        .map(|token| token.sha256)
-        .collect();
-
-    let mut tokens: Vec<TokenRecord> = Vec::new();
-    let mut names = HashSet::new();
-    let mut secrets = HashSet::new();
-    for token in &theirs {
-        let (was, is) = (base.get(&token.sha256), ours.get(&token.sha256));
-        let kept = match (was, is) {
-            (Some(_), None) => continue,
-            (Some(was), Some(is)) if was == token => is,
-            _ => token,
-        };
-        secrets.insert(kept.sha256);
-        tokens.push(kept.clone());
-    }
-    let is_new = |token: &&TokenRecord| !base.contains_key(&token.sha256) && !known.contains(&token.sha256);
-    tokens.extend(here.iter().filter(is_new).filter(|token| !secrets.contains(&token.sha256)).cloned());
-    for token in &mut tokens {
-        let name = token.name.clone();
-        for number in 2.. {
-            if names.insert(token.name.clone()) {
-                break;
-            }
-            token.name = format!("{name}-{number}").parse().ok()?;
-        }
-        if token.name != name {
-            tracing::warn!(token = %name, now = %token.name, "was made in two places; one is called otherwise now");
-        }
-    }
-    (tokens.len() <= MOST_TOKENS).then(|| written(tokens).ok()).flatten()
 }
 
 fn private_file(path: &Path) -> io::Result<File> {
@@ -267,58 +220,6 @@ mod tests {
         assert_eq!(file.revoke(&a.name).expect("revoked"), a);
         assert!(matches!(file.revoke(&a.name), Err(TokenFileError::Unknown(_))));
         assert_eq!(file.read().expect("read"), [b]);
-    }
-
-    /// The names that a merge comes to, in order.
-    fn merging(
-        base: Option<&[&TokenRecord]>,
-        ours: &[&TokenRecord],
-        theirs: &[&TokenRecord],
-        former: &[String],
-    ) -> String {
-        let text = |tokens: &[&TokenRecord]| written(tokens.iter().map(|token| (*token).clone()).collect()).unwrap();
-        let merged = merged(base.map(text).as_deref(), &text(ours), &text(theirs), former).expect("merged");
-        let content: Content = serde_json::from_str(&merged).expect("read");
-        content.tokens.iter().map(|token| token.name.to_string()).collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn what_was_made_and_revoked_in_two_places_comes_together() {
-        let (a, b, c, d) = (token("a"), token("b"), token("c"), token("d"));
-        let base = Some(&[&a, &b][..]);
-        assert_eq!(merging(base, &[&a, &b, &c], &[&a, &b, &d], &[]), "a b d c", "both have made one");
-        assert_eq!(merging(base, &[&a, &c], &[&a, &b], &[]), "a c", "revoked here");
-        assert_eq!(merging(base, &[&a, &b, &c], &[&b], &[]), "b c", "revoked there");
-        assert_eq!(merging(base, &[&a, &b, &c], &[&a, &b, &token("c")], &[]), "a b c c-2", "one name, two secrets");
-        assert_eq!(merged(None, "not tokens", "", &[]), None);
-    }
-
-    #[test]
-    fn s05_a_secret_that_was_replaced_stays_replaced() {
-        let (old, new, other) = (token("laptop"), token("laptop"), token("other"));
-        let text = |tokens: &[&TokenRecord]| written(tokens.iter().map(|token| (*token).clone()).collect()).unwrap();
-        for (ours, theirs) in [([&new].as_slice(), [&old, &other].as_slice()), (&[&old, &other], &[&new])] {
-            let merged = merged(Some(&text(&[&old])), &text(ours), &text(theirs), &[]).expect("merged");
-            let content: Content = serde_json::from_str(&merged).expect("read");
-            assert!(content.tokens.contains(&new) && content.tokens.contains(&other));
-            assert!(content.tokens.iter().all(|token| token.sha256 != old.sha256), "the old secret is gone");
-        }
-        // What was changed here alone counts.
-        let mut narrowed = old.clone();
-        narrowed.tools = Some(vec!["knowledge-*".to_owned()]);
-        let both = merged(Some(&text(&[&old])), &text(&[&narrowed]), &text(&[&old, &other]), &[]).expect("merged");
-        let content: Content = serde_json::from_str(&both).expect("read");
-        assert!(content.tokens.contains(&narrowed) && content.tokens.contains(&other));
-    }
-
-    #[test]
-    fn s05_without_a_base_what_is_new_joins_and_what_was_revoked_does_not_come_back() {
-        let (a, b, c) = (token("a"), token("b"), token("c"));
-        let text = |tokens: &[&TokenRecord]| written(tokens.iter().map(|token| (*token).clone()).collect()).unwrap();
-        let former = [text(&[&a]), text(&[&a, &b]), text(&[&a])];
-        assert_eq!(merging(None, &[&b, &c], &[&a], &former), "a c");
-        // A base that is behind makes no difference.
-        assert_eq!(merging(Some(&[&a]), &[&a, &b], &[&a], &former), "a");
     }
 
     #[test]

@@ -8,8 +8,17 @@ use crate::shared_files::{self, Kind};
 
 /// Those who follow a file. They may be out of reach; then it is changed here, and servers of this machine tell them later.
 pub(super) struct Others<'a> {
-    config: Option<&'a Config>,
+    settings: Settings<'a>,
     kind: Kind,
+}
+
+/// What is known of who shares a file.
+#[derive(Clone, Copy)]
+pub(super) enum Settings<'a> {
+    Good(&'a Config),
+    /// They have mistakes, and name a database all the same.
+    MistakenAndShared,
+    Mistaken,
 }
 
 /// Whether others know what was changed here.
@@ -20,15 +29,21 @@ pub(super) enum Told {
     No,
 }
 
+const MISTAKEN: &str = "the settings have mistakes";
+
 impl<'a> Others<'a> {
-    pub(super) fn of(config: Option<&'a Config>, kind: Kind) -> Others<'a> {
-        Others { config, kind }
+    pub(super) fn of(settings: Settings<'a>, kind: Kind) -> Others<'a> {
+        Others { settings, kind }
     }
 
     /// What all say, where the file is shared and the database answers.
     pub(super) fn newest(&self) -> std::io::Result<Option<String>> {
-        let Some(config) = self.config else { return Ok(None) };
-        match runtime()?.block_on(shared_files::newest(config, self.kind)) {
+        let newest = match self.settings {
+            Settings::Good(config) => runtime()?.block_on(shared_files::newest(config, self.kind)),
+            Settings::MistakenAndShared => Some(Err(MISTAKEN.to_owned())),
+            Settings::Mistaken => None,
+        };
+        match newest {
             None => Ok(None),
             Some(Ok(newest)) => Ok(newest),
             Some(Err(why)) => {
@@ -40,8 +55,12 @@ impl<'a> Others<'a> {
 
     /// Brings what they have changed, and has them get what was changed here.
     pub(super) fn settle(&self) -> std::io::Result<Told> {
-        let Some(config) = self.config else { return Ok(Told::Yes) };
-        match runtime()?.block_on(shared_files::settle(config, self.kind)) {
+        let settled = match self.settings {
+            Settings::Good(config) => runtime()?.block_on(shared_files::settle(config, self.kind)),
+            Settings::MistakenAndShared => Some(Err(MISTAKEN.to_owned())),
+            Settings::Mistaken => None,
+        };
+        match settled {
             None | Some(Ok(())) => Ok(Told::Yes),
             Some(Err(why)) => {
                 complain(

@@ -9,7 +9,7 @@ use corbie_mcp::TrustLevel;
 use serde_json::{Value, json};
 
 use super::ending::WrongSettings;
-use super::others::{Others, Told};
+use super::others::{Others, Settings, Told};
 use super::table::{Align, write_table};
 use super::tools::UnknownTool;
 use super::{End, one_line};
@@ -109,22 +109,27 @@ pub(super) fn run(
         Command::Create(command) => {
             let loaded = loaded?;
             check_tools(&command.tools, &loaded)?;
-            create(command, trust, &file, &others(Some(&loaded)), out)
+            create(command, trust, &file, &Others::of(Settings::Good(&loaded.config), Kind::Tokens), out)
         }
         Command::List(command) => {
             warn_of_mistakes(&loaded)?;
-            list(command, &file, &others(loaded.as_ref().ok()), out)
+            list(command, &file, &others(&loaded, sources), out)
         }
         Command::Revoke(command) => {
             warn_of_mistakes(&loaded)?;
-            revoke(command, &file, &others(loaded.as_ref().ok()), out)
+            revoke(command, &file, &others(&loaded, sources), out)
         }
     }
 }
 
 /// Who else has these tokens, as far as the settings tell.
-fn others(loaded: Option<&Loaded>) -> Others<'_> {
-    Others::of(loaded.map(|loaded| &loaded.config), Kind::Tokens)
+fn others<'l>(loaded: &'l Result<Loaded, WrongSettings>, sources: &Sources) -> Others<'l> {
+    let settings = match loaded {
+        Ok(loaded) => Settings::Good(&loaded.config),
+        Err(_) if config::names_database(sources) => Settings::MistakenAndShared,
+        Err(_) => Settings::Mistaken,
+    };
+    Others::of(settings, Kind::Tokens)
 }
 
 fn warn_of_mistakes(loaded: &Result<Loaded, WrongSettings>) -> std::io::Result<()> {

@@ -157,6 +157,12 @@ pub fn tokens_file(sources: &Sources) -> Option<PathBuf> {
     written.or_else(|| Config::default().tokens_file())
 }
 
+/// Whether a database is named that others share, also where other settings have mistakes.
+pub fn names_database(sources: &Sources) -> bool {
+    let (tree, _) = gather(sources, &search(sources), schema());
+    tree.get(&KeyPath::dotted("knowledge.store").0).is_some()
+}
+
 impl Config {
     /// Where tokens are kept; none where nobody knows the user's folders.
     pub fn tokens_file(&self) -> Option<PathBuf> {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::notes::{Note, Notes};
-use super::own_copy::{Former, OwnCopy};
+use super::own_copy::{Former, Kind, OwnCopy};
 use super::places;
 use super::step::{self, Said, Step};
+use crate::access::{self, FirstSeen, Stated};
 use crate::knowledge::store;
 use crate::knowledge::store::postgres::{Files, Version};
 
@@ -79,19 +80,26 @@ impl Exchange {
                     return Ok(Exchanged { outcome: Outcome::Same, newest });
                 }
                 (Step::Send | Step::Meet, Some(_), _) if edits == Edits::Wait => break,
-                (Step::Send, Some(ours), _) => {
+                (Step::Send, Some(ours), theirs) => {
                     self.check_ours(&ours, newest.as_ref()).await?;
                     if base.as_ref().map(|base| base.number) > newest.as_ref().map(|newest| newest.number) {
                         let path = self.copy.path.display();
                         tracing::warn!(%path, "is newer than what the database has, which went back; it is sent again");
+                        // It may have gone on from there, and what was revoked then stays revoked.
+                        if let (Kind::Tokens, Some(_)) = (self.copy.kind, theirs) {
+                            match self.meet(base.as_ref(), ours, newest.as_ref()).await? {
+                                Some(exchanged) => return Ok(exchanged),
+                                None => continue,
+                            }
+                        }
                     }
                     if let Some(sent) = self.send(newest.as_ref(), base.as_ref(), ours).await? {
                         self.agree(&sent).await?;
                         return Ok(Exchanged { outcome: Outcome::Sent, newest: Some(sent) });
                     }
                 }
-                (Step::Meet, Some(ours), Some(theirs)) => {
-                    if let Some(exchanged) = self.meet(base.as_ref(), ours, theirs, newest.as_ref()).await? {
+                (Step::Meet, Some(ours), _) => {
+                    if let Some(exchanged) = self.meet(base.as_ref(), ours, newest.as_ref()).await? {
                         return Ok(exchanged);
                     }
                 }
@@ -113,16 +121,16 @@ impl Exchange {
         &self,
         base: Option<&Version>,
         ours: String,
-        theirs: String,
         newest: Option<&Version>,
     ) -> Result<Option<Exchanged>, Trouble> {
         let Some(newest) = newest else { return Ok(None) };
-        let former = self.files.former(self.copy.kind.name()).await?;
-        let (copy, here, there) = (self.copy.clone(), ours.clone(), theirs.clone());
-        let known = base.map(|base| base.content.clone());
-        let merged = blocking(move || Ok(copy.merged(known.as_deref(), &here, &there, &former))).await?;
+        let merged = match self.copy.kind {
+            // One of them has to give way.
+            Kind::Taxonomy => None,
+            Kind::Tokens => self.merged_tokens(base, &ours, newest).await?,
+        };
         let (coming, former) = match merged {
-            Some(merged) if merged == theirs => (newest.clone(), Former::Dropped),
+            Some(merged) if merged == newest.content => (newest.clone(), Former::Dropped),
             Some(merged) => {
                 self.check_writable().await?;
                 match self.send(Some(newest), base, merged).await? {
@@ -138,6 +146,26 @@ impl Exchange {
         };
         let brought = self.bring(Some(ours), &coming, former).await?;
         Ok(brought.then_some(Exchanged { outcome: Outcome::Brought, newest: Some(coming) }))
+    }
+
+    /// The tokens of both, without any that was revoked. What was said before is looked at one version at a time.
+    async fn merged_tokens(
+        &self,
+        base: Option<&Version>,
+        ours: &str,
+        newest: &Version,
+    ) -> Result<Option<String>, Trouble> {
+        let (mut seen, mut before) = (FirstSeen::default(), newest.number);
+        while let Some(version) = self.files.before(self.copy.kind.name(), before).await? {
+            before = version.number;
+            seen = blocking(move || {
+                seen.note(stated(&version));
+                Ok(seen)
+            })
+            .await?;
+        }
+        let (base, ours, newest) = (base.cloned(), ours.to_owned(), newest.clone());
+        blocking(move || Ok(access::merged(base.as_ref().map(stated), &ours, stated(&newest), &seen))).await
     }
 
     /// Has all others get a text after the newest that is known. Gives what all say then; none where somebody was quicker.
@@ -162,7 +190,7 @@ impl Exchange {
     async fn look(&self) -> Result<(Option<String>, Option<Version>), Trouble> {
         let Exchange { files, notes, copy } = self.clone();
         blocking(move || {
-            let note = notes.read(copy.kind.name())?;
+            let note = notes.read(&copy.note_name())?;
             let ours = copy.read()?;
             let base = note.base(files.history(), ours.as_deref()).cloned();
             Ok((ours, base))
@@ -195,10 +223,10 @@ impl Exchange {
         let done = blocking(move || {
             let of_no_use = |why| format!("what other instances share cannot be used here, and is left alone: {why}");
             copy.check(&text).map_err(of_no_use)?;
-            let name = copy.kind.name();
-            let note = notes.read(name)?;
+            let name = copy.note_name();
+            let note = notes.read(&name)?;
             let agreed = note.base(files.history(), ours.as_deref()).cloned();
-            notes.write(name, &Note { history: files.history().to_owned(), agreed, coming: Some(noted) })?;
+            notes.write(&name, &Note { history: files.history().to_owned(), agreed, coming: Some(noted) })?;
             copy.write(ours.as_deref(), &text, former)
         });
         let done = done.await?;
@@ -212,8 +240,12 @@ impl Exchange {
     pub(super) async fn agree(&self, version: &Version) -> Result<(), Trouble> {
         let Exchange { files, notes, copy } = self.clone();
         let note = Note { history: files.history().to_owned(), agreed: Some(version.clone()), coming: None };
-        blocking(move || notes.write(copy.kind.name(), &note)).await
+        blocking(move || notes.write(&copy.note_name(), &note)).await
     }
+}
+
+fn stated(version: &Version) -> Stated<'_> {
+    Stated { number: version.number, text: &version.content }
 }
 
 fn said(version: &Version) -> Said<'_> {

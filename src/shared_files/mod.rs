@@ -66,8 +66,9 @@ impl SharedFiles {
 
     /// The names of categories in the order of their numbers, as they were last known.
     pub fn places(&self) -> Vec<String> {
-        let note = self.0.notes.read(Kind::Taxonomy.name()).unwrap_or_default();
-        note.agreed.map(|agreed| agreed.places).unwrap_or_default()
+        let copy = self.0.copies.iter().find(|copy| copy.kind == Kind::Taxonomy);
+        let note = copy.and_then(|copy| self.0.notes.read(&copy.note_name()).ok());
+        note.and_then(|note| note.agreed).map(|agreed| agreed.places).unwrap_or_default()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::whole_file::{self, Access};
 #[derive(Debug)]
 pub(super) struct Notes(PathBuf);
 
-/// What is noted of one file.
+/// What is noted of one file of this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
     /// The database it is about.

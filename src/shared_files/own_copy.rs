@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 
-use crate::access::{self, TokenFile};
+use sha2::{Digest, Sha256};
+
+use crate::access::TokenFile;
 use crate::classify::Taxonomy;
 use crate::put_aside::put_aside;
 use crate::replaceable::{check_writable, target};
@@ -137,12 +139,11 @@ impl OwnCopy {
         Ok(true)
     }
 
-    /// What it should say where it was changed here and by others; none where one of them has to give way. `former` is
-    /// what all said before, as far as it is known.
-    pub(super) fn merged(&self, base: Option<&str>, ours: &str, theirs: &str, former: &[String]) -> Option<String> {
-        match self.kind {
-            Kind::Taxonomy => None,
-            Kind::Tokens => access::merged(base, ours, theirs, former),
-        }
+    /// What notes about it are called: those of another file say nothing of this one.
+    pub(super) fn note_name(&self) -> String {
+        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+        let digits: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{digits}", self.kind.name())
     }
 }

@@ -48,9 +48,16 @@ impl Machine {
         std::fs::read_to_string(self.taxonomy()).unwrap()
     }
 
+    /// What it has noted of a kind of file.
+    fn notes(&self, kind: &str) -> Vec<PathBuf> {
+        let Ok(notes) = std::fs::read_dir(self.folder.path().join("storage/shared")) else { return Vec::new() };
+        let is_of = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(kind);
+        notes.map(|note| note.unwrap().path()).filter(is_of).collect()
+    }
+
     /// Whether it has found out what all use.
     fn has_agreed(&self) -> bool {
-        self.folder.path().join("storage/shared/taxonomy.json").exists()
+        !self.notes("taxonomy-").is_empty()
     }
 
     /// Whether what it said is kept beside.
@@ -293,8 +300,7 @@ fn a13_s05_a_token_that_was_revoked_elsewhere_does_not_come_back() {
     drop(one);
     here.command("tokens create old");
     // What was noted of it is lost, and then it is revoked elsewhere.
-    let noted = here.folder.path().join("storage/shared/tokens.json");
-    std::fs::remove_file(noted).unwrap();
+    here.notes("tokens-").iter().for_each(|noted| std::fs::remove_file(noted).unwrap());
     there.command("tokens revoke old");
     there.command("tokens create new");
     here.command("tokens create newer");
@@ -303,6 +309,62 @@ fn a13_s05_a_token_that_was_revoked_elsewhere_does_not_come_back() {
         assert!(listed.contains("newer") && listed.contains("\"new\"") && !listed.contains("\"old\""), "{listed}");
     }
     assert!(!std::fs::read_to_string(here.tokens()).unwrap().contains("\"old\""));
+}
+
+#[test]
+fn a13_s05_what_one_file_of_tokens_has_heard_says_nothing_of_another_in_the_same_storage() {
+    let Some(database) = database() else { return };
+    let here = Machine::new(&database, BILLS);
+    let mut one = here.start();
+    wait_for("the tables", || has_tables(&database).then_some(()));
+    here.command("tokens create old");
+    // The same user, with the storage of the server and another file.
+    let beside = here.folder.path().join("beside.json");
+    let command = |arguments: &str| {
+        let setup = here.setup(arguments).variable("CORBIE_SERVER__TOKENS_FILE", shown(&beside));
+        let ended = setup.run("");
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+    };
+    command("tokens revoke old");
+    let is_revoked = || !std::fs::read_to_string(here.tokens()).unwrap().contains("\"old\"");
+    wait_for("the server to have forgotten it", || is_revoked().then_some(()));
+    command("tokens create new");
+    wait_for("the server to know it", || {
+        std::fs::read_to_string(here.tokens()).unwrap().contains("\"new\"").then_some(())
+    });
+    // All looks are over: nobody sends what was revoked.
+    let versions = || database.ask("SELECT count(*) FROM corbie.files WHERE name = 'tokens'");
+    let before = versions();
+    categories(&mut one);
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    assert!(is_revoked());
+    assert_eq!(versions(), before, "nobody sends what it has, over and over");
+}
+
+#[test]
+fn a13_s05_what_was_revoked_in_a_database_that_went_back_stays_revoked() {
+    let Some(database) = database() else { return };
+    let (here, there) = (Machine::new(&database, BILLS), Machine::new(&database, BILLS));
+    let one = here.start();
+    wait_for("the tables", || has_tables(&database).then_some(()));
+    drop(one);
+    for name in ["kept", "revoked"] {
+        here.command(&format!("tokens create {name}"));
+    }
+    there.command("tokens list");
+    // A backup of this moment is brought back after one more was made, and somebody goes on from there.
+    here.command("tokens create lost");
+    here.command("tokens create last");
+    database.ask("DELETE FROM corbie.files WHERE name = 'tokens' AND version > 2");
+    there.command("tokens revoke revoked");
+    here.command("tokens create after");
+    for machine in [&here, &there] {
+        let listed = machine.command("tokens list --json");
+        for name in ["kept", "lost", "last", "after"] {
+            assert!(listed.contains(&format!("\"{name}\"")), "{name} in {listed}");
+        }
+        assert!(!listed.contains("\"revoked\""), "{listed}");
+    }
 }
 
 #[test]

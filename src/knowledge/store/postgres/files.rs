@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::address::Address;
 use super::pulse::CHANNEL;
-use super::session::Session;
+use super::session::{Given, Session};
 use super::{Store, instance, rows, schema};
 use crate::knowledge::store::Error;
 
 /// So many versions of a file are kept, for people who look for what it said.
 const KEPT: i64 = 200;
+/// Any number that nobody else makes locks from.
+const LOCK: i64 = 0x636f_7262_6967;
 
 /// The files of one database. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -59,19 +61,20 @@ impl Files {
 
     /// What a file says now; none where nobody has brought it yet.
     pub async fn newest(&self, name: &str) -> Result<Option<Version>, Error> {
-        let sql = "SELECT version, content, places FROM files WHERE name = $1 ORDER BY version DESC LIMIT 1";
-        let row = Session::plain(&self.pool).await?.maybe(sql, &[&name]).await?;
+        self.version("name = $1", &[&name]).await
+    }
+
+    /// What a file said before a version, as far as that is kept.
+    pub async fn before(&self, name: &str, number: i64) -> Result<Option<Version>, Error> {
+        self.version("name = $1 AND version < $2", &[&name, &number]).await
+    }
+
+    async fn version(&self, which: &str, given: Given<'_>) -> Result<Option<Version>, Error> {
+        let sql = format!("SELECT version, content, places FROM files WHERE {which} ORDER BY version DESC LIMIT 1");
+        let row = Session::plain(&self.pool).await?.maybe(&sql, given).await?;
         let Some(row) = row else { return Ok(None) };
         let content = String::from_utf8(rows::get(&row, 1)?).map_err(|_| Error::unreadable("file"))?;
         Ok(Some(Version { number: rows::get(&row, 0)?, content, places: rows::get(&row, 2)? }))
-    }
-
-    /// What a file said before, as far as it is kept.
-    pub async fn former(&self, name: &str) -> Result<Vec<String>, Error> {
-        let sql = "SELECT content FROM files WHERE name = $1 ORDER BY version";
-        let rows = Session::plain(&self.pool).await?.rows(sql, &[&name]).await?;
-        let content = |row| String::from_utf8(rows::get(row, 0)?).map_err(|_| Error::unreadable("file"));
-        rows.iter().map(content).collect()
     }
 
     /// Writes a version after the newest that its writer knew, and has everybody hear of it. Says whether nobody was
@@ -91,6 +94,8 @@ impl Files {
 
     async fn try_to_write(&self, name: &str, known: i64, version: &Version) -> Result<bool, Error> {
         let session = Session::writing(&self.pool).await?;
+        // One after the other: after a database went back, two may write different numbers.
+        session.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, $2))", &[&name, &LOCK]).await?;
         let sql = "INSERT INTO files (name, version, content, places, host) SELECT $1, $2, $3, $4, $5 \
                    WHERE $6 = (SELECT coalesce(max(version), 0) FROM files WHERE name = $1) ON CONFLICT DO NOTHING";
         let Version { number, content, places } = version;

@@ -1,0 +1,209 @@
+//! What a file of tokens should say that was changed in two places.
+//!
+//! A token is its secret, and one that was revoked anywhere stays revoked. Versions count up, but not always along one
+//! line: a database that was restored goes on from where it was, and its next version has a number that another one had.
+
+use std::collections::{HashMap, HashSet};
+
+use super::token::{TokenName, TokenRecord};
+use super::token_file::{Content, MOST_TOKENS, written};
+
+/// What a version said.
+#[derive(Debug, Clone, Copy)]
+pub struct Stated<'a> {
+    pub number: i64,
+    pub text: &'a str,
+}
+
+/// The tokens of older versions, by their secrets, and which version had each first.
+#[derive(Debug, Default)]
+pub struct FirstSeen(HashMap<[u8; 32], i64>);
+
+type Tokens = HashMap<[u8; 32], TokenRecord>;
+
+impl FirstSeen {
+    /// Takes note of a version. One that cannot be understood says nothing.
+    pub fn note(&mut self, version: Stated<'_>) {
+        for token in Content::of(version.text).map(|content| content.tokens).unwrap_or_default() {
+            let first = self.0.entry(token.sha256).or_insert(version.number);
+            *first = version.number.min(*first);
+        }
+    }
+}
+
+/// What all should have: `base` is what was last agreed on here, `theirs` what the database says now, and `seen` what it said
+/// before.
+///
+/// What is missing here was revoked here if the base had it, or if the base came after a version that had it. A database that
+/// went back to before the base cannot tell what was revoked since from what was made after that; then all that is missing
+/// here counts as revoked. What is missing there was revoked there if an older version had it, or the base, unless the base is none of theirs: then it is
+/// what a restored database has lost. Of two that were made under one name both stay, the second under another. Of one
+/// that both have, theirs counts, unless it was changed here alone. None where one cannot be read.
+pub fn merged(base: Option<Stated<'_>>, ours: &str, theirs: Stated<'_>, seen: &FirstSeen) -> Option<String> {
+    let here = Content::of(ours)?.tokens;
+    let there = Content::of(theirs.text)?.tokens;
+    let (ours, base_tokens) = (by_secret(here.clone()), base.map_or(Some(Tokens::new()), |base| read(base.text))?);
+    let is_theirs = base.is_none_or(|base| base.number < theirs.number);
+    let first_seen = |token: &TokenRecord| seen.0.get(&token.sha256).copied().filter(|first| *first < theirs.number);
+    let came_before = |token: &TokenRecord, base: Stated<'_>| {
+        base.number > theirs.number || first_seen(token).is_some_and(|first| first <= base.number)
+    };
+    let revoked_here = |token: &TokenRecord| {
+        let was_known = base_tokens.contains_key(&token.sha256) || base.is_some_and(|base| came_before(token, base));
+        was_known && !ours.contains_key(&token.sha256)
+    };
+    let revoked_there =
+        |token: &TokenRecord| first_seen(token).is_some() || (is_theirs && base_tokens.contains_key(&token.sha256));
+
+    let mut tokens: Vec<TokenRecord> = Vec::new();
+    for token in there.iter().filter(|token| !revoked_here(token)) {
+        let kept = match (base_tokens.get(&token.sha256), ours.get(&token.sha256)) {
+            (Some(was), Some(is)) if was == token => is,
+            _ => token,
+        };
+        tokens.push(kept.clone());
+    }
+    let there: HashSet<[u8; 32]> = there.iter().map(|token| token.sha256).collect();
+    let is_new = |token: &&TokenRecord| !there.contains(&token.sha256) && !revoked_there(token);
+    tokens.extend(here.iter().filter(is_new).cloned());
+    // Too many: new ones have to be made again. What was revoked stays so.
+    tokens.truncate(MOST_TOKENS);
+    call_apart(&mut tokens);
+    written(tokens).ok()
+}
+
+fn read(text: &str) -> Option<Tokens> {
+    Some(by_secret(Content::of(text)?.tokens))
+}
+
+fn by_secret(tokens: Vec<TokenRecord>) -> Tokens {
+    tokens.into_iter().map(|token| (token.sha256, token)).collect()
+}
+
+/// Gives all but the first of a name another one.
+fn call_apart(tokens: &mut [TokenRecord]) {
+    let mut names = HashSet::new();
+    for token in tokens {
+        let name = token.name.clone();
+        for number in 2.. {
+            if names.insert(token.name.clone()) {
+                break;
+            }
+            token.name = numbered(&name, number);
+        }
+        if token.name != name {
+            tracing::warn!(token = %name, now = %token.name, "was made in two places; one is called otherwise now");
+        }
+    }
+}
+
+/// A name with a number, shortened where there is no room for both.
+fn numbered(name: &TokenName, number: usize) -> TokenName {
+    let end = format!("-{number}");
+    let room = TokenName::MOST_LETTERS - end.len();
+    // Names have letters of one byte each.
+    let begin = &name.as_str()[..name.as_str().len().min(room)];
+    format!("{begin}{end}").parse().unwrap_or_else(|_| name.clone())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::super::token::NewToken;
+    use super::*;
+
+    fn token(name: &str) -> TokenRecord {
+        NewToken::make(name.parse().unwrap(), None).record.clone()
+    }
+
+    fn text(tokens: &[&TokenRecord]) -> String {
+        written(tokens.iter().map(|token| (*token).clone()).collect()).unwrap()
+    }
+
+    /// A version, and what it said.
+    type Said<'a> = (i64, &'a [&'a TokenRecord]);
+
+    fn merging(
+        base: Option<Said<'_>>,
+        ours: &[&TokenRecord],
+        theirs: Said<'_>,
+        former: &[Said<'_>],
+    ) -> Vec<TokenRecord> {
+        let mut seen = FirstSeen::default();
+        for (number, tokens) in former {
+            seen.note(Stated { number: *number, text: &text(tokens) });
+        }
+        let base = base.map(|(number, tokens)| (number, text(tokens)));
+        let base = base.as_ref().map(|(number, text)| Stated { number: *number, text });
+        let (number, theirs) = (theirs.0, text(theirs.1));
+        let merged = merged(base, &text(ours), Stated { number, text: &theirs }, &seen).unwrap();
+        Content::of(&merged).unwrap().tokens
+    }
+
+    /// The names that a merge comes to, in order.
+    fn names(tokens: &[TokenRecord]) -> String {
+        tokens.iter().map(|token| token.name.to_string()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_was_made_and_revoked_in_two_places_comes_together() {
+        let (a, b, c, d) = (token("a"), token("b"), token("c"), token("d"));
+        let base = (3, &[&a, &b][..]);
+        let after =
+            |ours: &[&TokenRecord], theirs: &[&TokenRecord]| names(&merging(Some(base), ours, (4, theirs), &[base]));
+        assert_eq!(after(&[&a, &b, &c], &[&a, &b, &d]), "a b d c", "both have made one");
+        assert_eq!(after(&[&a, &c], &[&a, &b]), "a c", "revoked here");
+        assert_eq!(after(&[&a, &b, &c], &[&b]), "b c", "revoked there");
+        assert_eq!(after(&[&a, &b, &c], &[&a, &b, &token("c")]), "a b c c-2", "one name, two secrets");
+        let nothing = Stated { number: 1, text: "" };
+        assert_eq!(merged(None, "not tokens", nothing, &FirstSeen::default()), None);
+    }
+
+    #[test]
+    fn s05_a_secret_that_was_replaced_stays_replaced() {
+        let (old, new, other) = (token("laptop"), token("laptop"), token("other"));
+        let base = (1, &[&old][..]);
+        for (ours, theirs) in [([&new].as_slice(), [&old, &other].as_slice()), (&[&old, &other], &[&new])] {
+            let tokens = merging(Some(base), ours, (2, theirs), &[]);
+            assert!(tokens.contains(&new) && tokens.contains(&other));
+            assert!(tokens.iter().all(|token| token.sha256 != old.sha256), "the old secret is gone");
+        }
+        // What was changed here alone counts.
+        let mut narrowed = old.clone();
+        narrowed.tools = Some(vec!["knowledge-*".to_owned()]);
+        let tokens = merging(Some(base), &[&narrowed], (2, &[&old, &other]), &[]);
+        assert!(tokens.contains(&narrowed) && tokens.contains(&other));
+    }
+
+    #[test]
+    fn s05_without_a_base_what_is_new_joins_and_what_was_revoked_does_not_come_back() {
+        let (a, b, c) = (token("a"), token("b"), token("c"));
+        let former: [Said<'_>; 3] = [(1, &[&a]), (2, &[&a, &b]), (3, &[&a])];
+        assert_eq!(names(&merging(None, &[&b, &c], (3, &[&a]), &former)), "a c");
+        // A base that is behind makes no difference.
+        assert_eq!(names(&merging(Some((1, &[&a])), &[&a, &b], (3, &[&a]), &former)), "a");
+    }
+
+    #[test]
+    fn s05_with_a_database_that_was_restored_nothing_that_was_revoked_comes_back() {
+        let (kept, before, since, lost) = (token("kept"), token("before"), token("since"), token("lost"));
+        // Agreed on as version 10: `before` was revoked, and `lost` made, after the backup, which is of version 5.
+        let base = Some((10, &[&kept, &lost][..]));
+        let backup: Said<'_> = (5, &[&kept, &before]);
+        assert_eq!(names(&merging(base, &[&kept, &lost], backup, &[backup])), "kept lost");
+        // Somebody went on from the backup, and revoked one. What was made there has to be made again.
+        let further: Said<'_> = (6, &[&before, &since]);
+        assert_eq!(names(&merging(base, &[&kept, &lost], further, &[backup])), "lost");
+        // And so far that numbers meet.
+        let met: Said<'_> = (10, &[&kept, &before, &since]);
+        assert_eq!(names(&merging(base, &[&kept, &lost], met, &[backup, (9, &[&kept, &before])])), "kept since lost");
+    }
+
+    #[test]
+    fn a_long_name_has_room_for_a_number() {
+        let long = "n".repeat(TokenName::MOST_LETTERS);
+        let tokens = merging(None, &[&token(&long)], (1, &[&token(&long)]), &[]);
+        assert_eq!(tokens[0].name.as_str(), long);
+        assert_eq!(tokens[1].name.as_str(), format!("{}-2", &long[2..]));
+    }
+}
