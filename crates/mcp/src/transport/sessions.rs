@@ -46,6 +46,13 @@ struct Entry {
     used: Instant,
 }
 
+impl Entry {
+    /// Whether a stream or a request goes on with it.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.session) > 1
+    }
+}
+
 impl Sessions {
     pub(crate) fn new(max: usize, idle: Duration, keys: Arc<Keys>) -> Sessions {
         Sessions { max, idle, keys, known: Mutex::default() }
@@ -66,7 +73,8 @@ impl Sessions {
             let mut known = self.lock();
             match known.open.get_mut(id) {
                 Some(entry) if entry.owner != *caller => return None,
-                Some(entry) if entry.used.elapsed() < self.idle => {
+                // Whose id is good for another instance goes on here as it was, with what it has subscribed to.
+                Some(entry) if entry.used.elapsed() < self.idle || self.read(id, caller).is_some() => {
                     entry.used = Instant::now();
                     return Some(entry.session.clone());
                 }
@@ -113,10 +121,11 @@ impl Sessions {
         let open = &mut known.open;
         if open.len() >= self.max {
             let now = Instant::now();
-            open.retain(|_, entry| now.duration_since(entry.used) < self.idle);
+            open.retain(|_, entry| entry.is_in_use() || now.duration_since(entry.used) < self.idle);
         }
+        let rank = |entry: &Entry| (entry.is_in_use(), entry.used);
         if open.len() >= self.max
-            && let Some(oldest) = open.iter().min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone())
+            && let Some(oldest) = open.iter().min_by_key(|(_, entry)| rank(entry)).map(|(id, _)| id.clone())
         {
             open.remove(&oldest);
         }
@@ -165,6 +174,20 @@ mod tests {
 
     fn finds(sessions: &Sessions, id: &str, caller: &str) -> bool {
         sessions.find(id, &caller.into()).is_some()
+    }
+
+    #[test]
+    fn a13_who_was_silent_for_long_and_can_be_known_by_an_id_goes_on_with_the_same_session() {
+        let sessions = shared(2, Duration::ZERO);
+        let id = open(&sessions);
+        let one = sessions.find(&id, &"ann".into()).expect("known");
+        let other = sessions.find(&id, &"ann".into()).expect("known");
+        assert!(Arc::ptr_eq(&one, &other), "a stream that is open is of the same session");
+        // Nor does it make room for others while somebody goes on with it.
+        let second = open(&sessions);
+        open(&sessions);
+        assert!(Arc::ptr_eq(&one, &sessions.find(&id, &"ann".into()).expect("known")));
+        assert!(finds(&sessions, &second, "ann"), "it is opened anew by its id");
     }
 
     #[test]
