@@ -41,7 +41,7 @@ pub(super) async fn post(
     let place = match &face.cache {
         None => None,
         Some(cache) => match cache.find(&received, &caller.identity, &headers).await {
-            Found::Kept(kept, by) => return Ok(again(&face, &received, &kept, by)),
+            Found::Kept(kept, by) => return Ok(again(&face, &received, &caller, &kept, by)),
             Found::Nothing(place) => Some(place),
         },
     };
@@ -58,8 +58,9 @@ fn ask(face: &Face, received: Received, caller: Caller) -> Ask {
 }
 
 /// An answer that was given before.
-fn again(face: &Face, received: &Received, kept: &Kept, by: By) -> Response {
-    let record = face.router.given_again(received.model.as_deref(), &kept.provider, &kept.model);
+fn again(face: &Face, received: &Received, caller: &Caller, kept: &Kept, by: By) -> Response {
+    let (asked, caller) = (received.model.as_deref(), caller.identity.clone());
+    let record = face.router.given_again(asked, caller, &kept.provider, &kept.model);
     let mut response = Response::new(Body::from(kept.body.clone()));
     let headers = response.headers_mut();
     match kept.stream {

@@ -169,8 +169,8 @@ impl Router {
     }
 
     /// Notes that an answer was given again which a model had given before.
-    pub fn given_again(&self, asked: Option<&str>, provider: &str, model: &str) -> Record {
-        self.begin(asked, None).given_again(provider, model)
+    pub fn given_again(&self, asked: Option<&str>, caller: Arc<str>, provider: &str, model: &str) -> Record {
+        self.begin(asked, Some(caller)).given_again(provider, model)
     }
 
     fn begin(&self, asked: Option<&str>, caller: Option<Arc<str>>) -> Journey {
