@@ -78,6 +78,8 @@ impl Room {
             )));
         }
         // Each in a folder of its own, so that it keeps its name.
+        // Whoever knows its name may add it, so that nobody must be able to guess it.
+        let prefix = format!("{prefix}{}-", uuid::Uuid::new_v4().simple());
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(uploads).map_err(|error| unwritten(&error))?;
         let path = folder.path().to_owned();
         promises.insert(path.clone(), bytes);

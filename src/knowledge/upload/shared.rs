@@ -4,6 +4,7 @@
 //! The call that adds it may come to another instance, and its task may be taken over by one; each brings itself the file
 //! when it needs it. The name of its folder is by chance, so that nobody has the same, nor guesses it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,15 +46,17 @@ pub async fn forget(store: &Store, path: &Path, named: &Uploads) -> Result<(), E
 
 /// Forgets what nobody will read, as [`sweep`](super::sweep) does in the folder.
 pub async fn sweep(store: &Store, keep: Duration, named: &Uploads) -> Result<(), Error> {
-    let names = |folder: &str, paths: &std::collections::HashSet<String>| {
-        paths.iter().any(|path| parts(Path::new(path)).is_some_and(|(of, _)| of == folder))
-    };
+    let (wanted, done) = (folders(&named.wanted), folders(&named.done));
     for kept in store.kept_uploads().await? {
-        if !names(&kept.folder, &named.wanted) && (kept.age > keep || names(&kept.folder, &named.done)) {
+        if !wanted.contains(&kept.folder) && (kept.age > keep || done.contains(&kept.folder)) {
             store.drop_upload(&kept.folder).await?;
         }
     }
     Ok(())
+}
+
+fn folders(paths: &HashSet<String>) -> HashSet<String> {
+    paths.iter().filter_map(|path| parts(Path::new(path))).map(|(folder, _)| folder).collect()
 }
 
 /// The folder of an upload and its name, if a path looks like one.
