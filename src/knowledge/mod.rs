@@ -105,6 +105,8 @@ pub struct Open {
     pub storage: PathBuf,
 }
 
+/// How long a store may take to hear that nobody goes on with what is not done.
+const HANDING_BACK: Duration = Duration::from_secs(5);
 /// How often is looked for tasks that others have cancelled, and after how many looks for what has changed unheard, and for
 /// what nobody needs any more.
 const LOOK: Duration = Duration::from_secs(1);
@@ -221,9 +223,21 @@ impl Knowledge {
         }
     }
 
+    /// Whether a search would only wait for a database that is known to be away. It is tried by others.
+    pub(crate) fn cannot_search(&self) -> bool {
+        match self.shared_store() {
+            Some(store) => store.is_out_of_reach(),
+            None => self.0.settings.store.is_some() && self.failure().is_some_and(|error| error.passes()),
+        }
+    }
+
     /// Why it could not be opened the last time it was tried.
     pub fn failure(&self) -> Option<Error> {
-        locked(&self.0.failure).clone()
+        // Of two who try at once, the one that failed may be the last to tell.
+        match self.opened() {
+            Some(_) => None,
+            None => locked(&self.0.failure).clone(),
+        }
     }
 
     /// Opens a store that is there, so that what was left behind goes on; one that is not there can wait.
@@ -367,7 +381,9 @@ impl Knowledge {
         };
         let in_time = tokio::time::timeout_at(until, done).await.is_ok();
         let Some(open) = self.opened() else { return };
-        match open.store.hand_back_tasks().await {
+        // A database that is away is not waited for: others notice that this instance is gone.
+        let handed_back = tokio::time::timeout(HANDING_BACK, open.store.hand_back_tasks()).await;
+        match handed_back.unwrap_or_else(|_| Err(store::Error::Away("it does not answer".to_owned()))) {
             Ok(0) => {}
             Ok(tasks) => tracing::info!(tasks, in_time, "documents that are not added yet wait for the next start"),
             Err(error) => tracing::warn!(%error, "unfinished tasks could not be handed back"),

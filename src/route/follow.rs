@@ -7,10 +7,11 @@ use serde_json::json;
 
 use super::error::Error;
 use super::router::Router;
+use super::shared_models;
 use crate::providers::pool::FRESH;
 
 /// Looks for local servers now, and from then on asks for models again whenever what is known has become old. Providers
-/// elsewhere are not asked before somebody wanted to know their models. Clients are told of changes.
+/// elsewhere are not asked before somebody wanted to know their models. Clients are told of changes, and other instances.
 pub async fn follow(router: Router, server: Server) {
     let pool = router.pool();
     let mut changes = pool.changes();
@@ -43,7 +44,7 @@ pub async fn follow(router: Router, server: Server) {
             external.clone().follow().await;
         }
     };
-    tokio::join!(keep, tell, look_after);
+    tokio::join!(keep, tell, look_after, shared_models::share(&router));
 }
 
 /// How soon a local server that was just started is found.

@@ -57,6 +57,11 @@ pub(super) async fn look(knowledge: &Knowledge, settings: &config::Grounding, pr
     if !settings.enabled || query.trim().is_empty() {
         return None;
     }
+    // A database that is known to be away is not waited for with every prompt.
+    if knowledge.cannot_search() {
+        tracing::debug!("a prompt was routed without asking the knowledge base, which is away");
+        return None;
+    }
     let question = Question {
         base: settings.knowledge_base.parse().ok()?,
         query: query.trim().to_owned(),

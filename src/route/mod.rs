@@ -17,6 +17,7 @@ pub mod prompt;
 pub mod record;
 pub mod records;
 pub mod router;
+mod shared_models;
 mod shared_records;
 mod stream;
 pub mod tools;

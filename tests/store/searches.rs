@@ -142,6 +142,26 @@ async fn an_index_over_vectors_misses_next_to_nothing() {
     .await;
 }
 
+/// Whoever was making one may have been killed before it was whole. With few vectors, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_somebody_began_is_gone_on_with() {
+    let home = home();
+    let Store::Shared(store) = home.open().await else { return };
+    let Home::Database(database) = &home else { return };
+    put(&store, of_chunks(0, vec![chunk(vec![1.0; DIMENSIONS])])).await;
+    store.prepare_model("minilm", DIMENSIONS).await.unwrap();
+    let begun = database
+        .ask("SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indexrelid::regclass::text ~ 'vectors_model_'");
+    database.ask(&format!("DROP INDEX corbie.{}", begun[0].split_whitespace().nth(2).unwrap()));
+    // As it stands before its parts are there.
+    let begun = begun[0].replacen(" ON corbie.", " ON ONLY corbie.", 1);
+    assert!(begun.contains(" ON ONLY "), "{begun}");
+    database.ask(&begun);
+    store.prepare_model("minilm", DIMENSIONS).await.unwrap();
+    let whole = "SELECT count(*) FROM pg_index WHERE indisvalid AND indexrelid::regclass::text ~ 'vectors_model_'";
+    eventually("the index", async || (database.ask(whole) == ["1"]).then_some(())).await;
+}
+
 /// Words of three documents, among many more that have none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_that_very_many_documents_pass_finds_what_a_small_one_does() {

@@ -30,8 +30,9 @@ impl Store {
     /// One that fails keeps none of the others from being done.
     async fn join(&self, look: u64) -> Result<(), Error> {
         let joined = self.join_many().await;
+        let cleaned = self.clean_postings().await;
         if !look.is_multiple_of(SELDOM) {
-            return joined;
+            return joined.and(cleaned);
         }
         let summed = self.join_sums().await;
         let purged = async {
@@ -42,7 +43,7 @@ impl Store {
             }
             Ok(())
         };
-        joined.and(summed).and(purged.await)
+        joined.and(cleaned).and(summed).and(purged.await)
     }
 
     async fn join_many(&self) -> Result<(), Error> {
@@ -72,6 +73,11 @@ impl Store {
     /// How it was a moment ago.
     pub fn known_health(&self) -> Health {
         self.0.pulse.health()
+    }
+
+    /// Whether it was away a moment ago, and all who follow it, too.
+    pub(in crate::knowledge) fn is_out_of_reach(&self) -> bool {
+        self.known_health().connected.is_err() && !self.0.replicas.is_any_fit()
     }
 
     pub fn known_size(&self) -> u64 {

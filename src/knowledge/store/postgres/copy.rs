@@ -10,8 +10,10 @@ use super::failure;
 use super::session::Session;
 use crate::knowledge::store::Error;
 
-/// So many rows go in one statement, so that none takes long, however many there are.
+/// So many rows go in one statement, so that none takes long, however many there are. A vector takes much longer than a row
+/// of text: it finds its neighbours in an index that may not be in memory.
 const PIECE: usize = 1000;
+const VECTORS: usize = 100;
 /// The longest that one may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -28,7 +30,7 @@ pub(super) async fn rows(
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let types: Vec<Type> = columns.iter().map(|(_, of)| of.clone()).collect();
     let sql = format!("COPY {table} ({}) FROM STDIN BINARY", names.join(", "));
-    for piece in lines.chunks(PIECE) {
+    for piece in lines.chunks(if table == "vectors" { VECTORS } else { PIECE }) {
         let copied = async {
             let sink = session.connection()?.copy_in(&sql).await.map_err(failure::of)?;
             let mut writer = std::pin::pin!(BinaryCopyInWriter::new(sink, &types));

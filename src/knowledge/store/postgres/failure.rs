@@ -8,6 +8,9 @@ use crate::knowledge::store::Error;
 /// Why nothing can be written to one that follows another.
 pub(super) const STANDBY: &str = "it is a standby, and takes no writes";
 
+/// Whoever calls is not told who may go to the database.
+const REFUSED: &str = "it does not let us in; the log says more";
+
 /// What an error of a statement or a connection means. Words of the server are told; values are not in them.
 pub(super) fn of(error: tokio_postgres::Error) -> Error {
     let Some(database) = error.as_db_error() else {
@@ -31,7 +34,11 @@ pub(super) fn of(error: tokio_postgres::Error) -> Error {
         | &SqlState::LOCK_NOT_AVAILABLE
         | &SqlState::QUERY_CANCELED => Error::Busy,
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => Error::Corrupt(told()),
-        _ if matches!(class, "08" | "28" | "3D" | "53" | "57" | "58") => Error::Away(told()),
+        _ if class == "28" => {
+            tracing::warn!(error = told(), "the database does not let us in");
+            Error::Away(REFUSED.to_owned())
+        }
+        _ if matches!(class, "08" | "3D" | "53" | "57" | "58") => Error::Away(told()),
         _ => Error::Internal(told()),
     }
 }

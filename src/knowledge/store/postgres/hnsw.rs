@@ -35,14 +35,16 @@ impl Store {
     /// Sees to it that a model has an index.
     pub(super) async fn see_to_index(&self, model: Model) -> Result<(), Error> {
         // Asked first: making one needs more rights than searching.
-        if is_indexed(&self.plain().await?, model).await? {
-            return Ok(());
-        }
-        if is_large(&self.plain().await?).await? {
+        let state = state(&self.plain().await?, model).await?;
+        // One that somebody began and did not end is gone on with aside, part by part.
+        if state == State::Begun || state == State::None && is_large(&self.plain().await?).await? {
             tokio::spawn(make_some_time(Arc::downgrade(&self.0), model));
             return Ok(());
         }
-        self.make_at_once(model).await
+        match state == State::None {
+            true => self.make_at_once(model).await,
+            false => Ok(()),
+        }
     }
 
     /// Makes the indexes that are missing, and waits for them: what was just filled is about to be searched.
@@ -77,14 +79,53 @@ fn kind(Model { key, dimensions }: Model) -> String {
     format!("USING hnsw ((direction::halfvec({dimensions})) halfvec_cosine_ops) WITH ({HOW}) WHERE model = {key}")
 }
 
-/// Whether there is nothing left to do: the index is whole, or there cannot be any.
-async fn is_indexed(session: &Session, model: Model) -> Result<bool, Error> {
+/// How far an index is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Or there cannot be any.
+    Whole,
+    /// Some of its parts are missing.
+    Begun,
+    None,
+}
+
+async fn state(session: &Session, model: Model) -> Result<State, Error> {
     if !(1..=MOST_DIMENSIONS).contains(&model.dimensions) {
-        return Ok(true);
+        return Ok(State::Whole);
     }
-    let find = "SELECT 1 FROM pg_class AS c JOIN pg_index AS i ON i.indexrelid = c.oid WHERE c.relname = $1 \
-                AND c.relnamespace = 'corbie'::regnamespace AND i.indisvalid";
-    Ok(session.maybe(find, &[&name(model)]).await?.is_some())
+    let find = "SELECT i.indisvalid FROM pg_class AS c JOIN pg_index AS i ON i.indexrelid = c.oid WHERE c.relname = $1 \
+                AND c.relnamespace = 'corbie'::regnamespace";
+    let found = session.maybe(find, &[&name(model)]).await?;
+    Ok(match found.map(|row| rows::get(&row, 0)).transpose()? {
+        Some(true) => State::Whole,
+        Some(false) => State::Begun,
+        None => State::None,
+    })
+}
+
+/// Whether there is nothing left to do.
+async fn is_indexed(session: &Session, model: Model) -> Result<bool, Error> {
+    Ok(state(session, model).await? == State::Whole)
+}
+
+/// Models whose vectors are compared one by one for want of an index. Those whose vectors are too long for one do not count.
+pub(super) async fn unindexed(session: &Session) -> Result<Vec<String>, Error> {
+    let mut names = Vec::new();
+    for row in session.rows("SELECT key, dimensions, name FROM models ORDER BY key", &[]).await? {
+        let model = Model { key: rows::get(&row, 0)?, dimensions: rows::small(&row, 1)? as usize };
+        if !is_indexed(session, model).await? {
+            names.push(rows::get(&row, 2)?);
+        }
+    }
+    Ok(names)
+}
+
+/// Whether somebody is making an index at this moment.
+pub(super) async fn is_being_made(session: &Session) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 \
+               AND classid::bigint = $1::bigint >> 32 AND objid::bigint = $1::bigint & 4294967295 \
+               AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
+    rows::get(&session.row(sql, &[&LOCK]).await?, 0)
 }
 
 async fn is_large(session: &Session) -> Result<bool, Error> {

@@ -20,6 +20,7 @@ mod copies;
 mod copy;
 mod decisions;
 mod documents;
+mod doubt;
 mod examined;
 mod facets;
 mod failure;
@@ -54,6 +55,7 @@ mod tasks;
 mod text;
 mod uploaded;
 mod uploads;
+mod vacuum;
 mod watched;
 mod written;
 
@@ -63,7 +65,7 @@ use corbie_mcp::StateKey;
 use deadpool_postgres::Pool;
 
 pub use address::Address;
-pub use examined::{Examined, examine};
+pub use examined::{Examined, Lists, examine};
 pub use files::{Files, Version};
 pub use models::Model;
 pub use pulse::Heard;
@@ -71,6 +73,7 @@ pub use schema::VERSION;
 pub use search::Sought;
 
 use aside::aside;
+use doubt::Doubt;
 use instance::Instance;
 use pulse::Pulse;
 use replicas::Replicas;
@@ -78,6 +81,7 @@ use session::Session;
 use tokio::sync::watch;
 
 use super::{Error, Options};
+use crate::supervised::{Name, supervised};
 
 /// A knowledge base's store. Cheap to clone; all clones are the same.
 #[derive(Debug, Clone)]
@@ -93,6 +97,8 @@ struct Shared {
     state_key: StateKey,
     instance: Instance,
     pulse: Pulse,
+    left: vacuum::Left,
+    doubt: Doubt,
 }
 
 /// Bits of a chunk's key that say where it stands in its document; those above are the number of its writing.
@@ -113,7 +119,7 @@ impl Store {
         let replicas = Replicas::of(replicas)?;
         let instance = Instance::take(&primary).await?;
         let shared = Arc::new(Shared {
-            pulse: Pulse::start(address.clone(), instance.clone()),
+            pulse: Pulse::start(address.clone(), instance.clone(), primary.clone()),
             address: address.clone(),
             primary,
             replicas,
@@ -121,10 +127,14 @@ impl Store {
             history,
             state_key,
             instance,
+            left: vacuum::Left::default(),
+            doubt: Doubt::default(),
         });
-        tokio::spawn(care::run(Arc::downgrade(&shared)));
+        let store = Arc::downgrade(&shared);
+        tokio::spawn(supervised(Name("joining lists"), move || care::run(store.clone())));
         if !shared.replicas.is_empty() {
-            tokio::spawn(replicas::look_after(Arc::downgrade(&shared)));
+            let store = Arc::downgrade(&shared);
+            tokio::spawn(supervised(Name("looking at replicas"), move || replicas::look_after(store.clone())));
         }
         Ok(Store(shared))
     }
@@ -147,6 +157,11 @@ impl Store {
     /// What others have changed.
     pub fn heard(&self) -> watch::Receiver<Heard> {
         self.0.pulse.heard()
+    }
+
+    /// Has other instances know that other models can be asked.
+    pub fn tell_models(&self) {
+        self.0.pulse.tell_models();
     }
 
     /// For one statement.

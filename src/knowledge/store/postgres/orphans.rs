@@ -21,17 +21,22 @@ impl Store {
     /// that no two instances get the same one. The oldest first.
     pub async fn orphaned_tasks(&self) -> Result<Vec<Task>, Error> {
         // What an attempt took whose end nobody heard of may be ours already, while nobody here knows it.
-        let (me, taken) = (self.me(), Mutex::new(Vec::new()));
+        let (me, taken) = (self.me(), Mutex::new(self.0.doubt.taken()));
         let (taken, is_steady) = (&taken, self.0.pulse.is_steady());
-        self.write_surely(|session, _| async move {
+        let adopted = self.write_surely(|session, _| async move {
             let before = locked(taken).clone();
             let adopted = adopt(&session, me, &before, is_steady).await?;
             let tasks = task_rows::oldest_first(&adopted)?;
-            locked(taken).extend(adopted.iter().map(task_rows::key).collect::<Result<Vec<_>, _>>()?);
+            locked(taken).extend(tasks.iter().map(|task: &Task| task.id.0));
             session.commit().await?;
             Ok(tasks)
-        })
-        .await
+        });
+        let adopted = adopted.await;
+        match &adopted {
+            Ok(tasks) => self.0.doubt.note_taken(tasks.iter().map(|task| task.id.0), &adopted),
+            Err(_) => self.0.doubt.note_taken(locked(taken).iter().copied(), &adopted),
+        }
+        adopted
     }
 
     /// Hands the unfinished tasks of this instance back, for others to adopt: it ends in order, so the task is not to blame
@@ -53,12 +58,12 @@ impl Store {
 
 /// Takes tasks that nobody has, or that are in doubt. Those that somebody else takes at the same time are left to him. Of
 /// instances that seem to be dead only where that is sure: not right after the database, or the way to it, came back.
-async fn adopt(session: &Session, me: Uuid, doubtful: &[i64], is_steady: bool) -> Result<Vec<Row>, Error> {
+async fn adopt(session: &Session, me: Uuid, doubtful: &[Uuid], is_steady: bool) -> Result<Vec<Row>, Error> {
     let (lives, columns, steady) = (instance::lives("$1"), whole(), STEADY.as_secs());
     let sql = format!(
         "WITH orphans AS (SELECT t.key FROM tasks AS t WHERE t.state IN ('queued', 'running') \
          AND (t.runner IS NULL OR NOT {lives} AND $4 AND pg_postmaster_start_time() < now() - interval '{steady} seconds' \
-         OR t.runner = $1 AND t.key = ANY($3)) ORDER BY t.key LIMIT {AT_ONCE} FOR UPDATE OF t SKIP LOCKED) \
+         OR t.runner = $1 AND t.id = ANY($3)) ORDER BY t.key LIMIT {AT_ONCE} FOR UPDATE OF t SKIP LOCKED) \
          UPDATE tasks AS t SET state = 'queued', runner = $1, updated = $2 FROM orphans AS o, bases AS b \
          WHERE t.key = o.key AND b.key = t.base RETURNING {columns}"
     );

@@ -109,8 +109,8 @@ impl Store {
     /// Joins batches where there are many of a size. Tells whether there may be more to do.
     pub(super) async fn join_postings(&self) -> Result<bool, Error> {
         let session = self.writing().await?;
-        let crowded =
-            "SELECT base, level FROM batches WHERE level < $2 GROUP BY 1, 2 HAVING count(*) >= $1 ORDER BY 2 LIMIT 1";
+        let crowded = "SELECT base, level FROM batches WHERE level < $2 GROUP BY 1, 2 HAVING count(*) >= $1 \
+             ORDER BY 2, random() LIMIT 1";
         let Some(row) = session.maybe(crowded, &[&FAN, &LARGEST]).await? else {
             session.leave().await?;
             return Ok(false);
@@ -126,8 +126,9 @@ impl Store {
             session.leave().await?;
             return Ok(false);
         }
-        rewrite(&session, base, &batches).await?;
+        let left = rewrite(&session, base, &batches).await?;
         session.commit().await?;
+        self.0.left.add(left);
         Ok(true)
     }
 
@@ -139,15 +140,16 @@ impl Store {
                      WHERE dead IS NOT NULL GROUP BY batch) \
                      SELECT b.key, b.base FROM owing AS o JOIN batches AS b ON b.key = o.batch \
                      WHERE o.since < $1 AND (b.level < $3 OR o.since < $2 OR \
-                     o.dead * $4 >= (SELECT count(*) FROM writings AS w WHERE w.batch = b.key)) LIMIT 1 \
+                     o.dead * $4 >= (SELECT count(*) FROM writings AS w WHERE w.batch = b.key)) ORDER BY random() LIMIT 1 \
                      FOR UPDATE OF b SKIP LOCKED";
         let given: Given<'_> = &[&(now - OWED), &(now - OWED_IN_LARGE), &LARGE, &SHARE];
         let Some(row) = session.maybe(owing, given).await? else {
             session.leave().await?;
             return Ok(false);
         };
-        rewrite(&session, rows::get(&row, 1)?, &[rows::get(&row, 0)?]).await?;
+        let left = rewrite(&session, rows::get(&row, 1)?, &[rows::get(&row, 0)?]).await?;
         session.commit().await?;
+        self.0.left.add(left);
         Ok(true)
     }
 }
@@ -186,16 +188,21 @@ pub(super) async fn drop_dead(session: &Session, held: &[i64]) -> Result<(), Err
     Ok(())
 }
 
-/// Puts one batch in the place of several, without what is dead.
-async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<(), Error> {
+/// Puts one batch in the place of several, without what is dead. How many rows that leaves behind.
+async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<usize, Error> {
     // Whoever removes documents takes the same rows in another order. Nobody waits for this one: it gives up before the
     // server looks for those who wait for each other.
-    let settings = format!("SET LOCAL statement_timeout = '{}s'; SET LOCAL lock_timeout = '200ms'", PATIENCE.as_secs());
+    let most = PATIENCE.as_secs();
+    let settings = format!(
+        "SET LOCAL statement_timeout = '{most}s'; SET LOCAL idle_in_transaction_session_timeout = '{most}s'; \
+         SET LOCAL lock_timeout = '200ms'"
+    );
     session.batch(&settings).await?;
     let dead = session.rows("SELECT key FROM writings WHERE batch = ANY($1) AND dead IS NOT NULL", &[&batches]).await?;
     let dead = dead.iter().map(|row| rows::get(row, 0)).collect::<Result<HashSet<i64>, _>>()?;
     let taken = "DELETE FROM postings WHERE batch = ANY($1) RETURNING term, list";
     let taken = session.rows_within(taken, &[&batches], PATIENCE).await?;
+    let left = taken.len();
     let gone: Vec<i64> = dead.iter().copied().collect();
     let (joined, count) = aside(move || join(taken, &dead)).await??;
     session.execute("DELETE FROM batches WHERE key = ANY($1)", &[&batches]).await?;
@@ -203,7 +210,8 @@ async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<(), Er
     let batch: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
     session.execute("UPDATE writings SET batch = $1 WHERE batch = ANY($2)", &[&batch, &batches]).await?;
     insert(session, base, batch, joined).await?;
-    note(session, base, batch, count).await
+    note(session, base, batch, count).await?;
+    Ok(left)
 }
 
 /// A word, and its list as a column has it.

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use deadpool_postgres::{Pool, Timeouts};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
@@ -16,11 +17,14 @@ use super::failure;
 use super::instance::Instance;
 use crate::knowledge::store::{Error, Health, Trouble};
 use crate::locked::locked;
+use crate::supervised::{Name, supervised};
 
 /// How often an instance says that it lives.
 const BEAT: Duration = Duration::from_secs(2);
 /// How long the server may take for anything that is asked here.
 const PATIENCE: Duration = Duration::from_secs(4);
+/// How long it may take until a table can be looked at.
+const UNLOCKED: Duration = Duration::from_millis(500);
 /// Between two notices, and between two attempts to connect, at first and at most.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
@@ -39,6 +43,9 @@ pub struct Heard {
     pub documents: u64,
     /// The taxonomy, the tokens.
     pub files: u64,
+    /// Models that can be asked, as somebody has found them. Nothing of them is in the database: every instance asks for
+    /// them itself now and then.
+    pub models: u64,
 }
 
 /// What tells that something has changed.
@@ -58,8 +65,10 @@ pub(super) struct Pulse {
 #[derive(Debug)]
 struct Shared {
     documents: Notify,
+    models: Notify,
     heard: watch::Sender<Heard>,
     known: Mutex<Known>,
+    pool: Pool,
 }
 
 /// As it was when it was last looked at.
@@ -73,19 +82,29 @@ struct Known {
 }
 
 impl Pulse {
-    pub(super) fn start(address: Address, instance: Instance) -> Pulse {
+    /// On a connection of its own; those of the pool are looked at too, as everybody else needs one of them.
+    pub(super) fn start(address: Address, instance: Instance, pool: Pool) -> Pulse {
         let shared = Arc::new(Shared {
             documents: Notify::new(),
+            models: Notify::new(),
             heard: watch::Sender::new(Heard::default()),
             known: Mutex::default(),
+            pool,
         });
-        let beating = tokio::spawn(shared.clone().beat(address, instance));
+        let beats = shared.clone();
+        let beat = move || beats.clone().beat(address.clone(), instance.clone());
+        let beating = tokio::spawn(supervised(Name("heartbeats"), beat));
         Pulse { shared, beating }
     }
 
     /// Has others know that documents have changed.
     pub(super) fn tell_documents(&self) {
         self.shared.documents.notify_one();
+    }
+
+    /// Has others know that other models can be asked.
+    pub(super) fn tell_models(&self) {
+        self.shared.models.notify_one();
     }
 
     pub(super) fn heard(&self) -> watch::Receiver<Heard> {
@@ -152,8 +171,9 @@ impl Shared {
     async fn beat_on_one(&self, address: &Address, instance: &Instance) -> Result<(), Error> {
         let (client, mut said) = in_time(address.alone()).await?;
         in_time(async { client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(failure::of) }).await?;
-        // Whatever was said before this was not heard.
-        self.look(&client).await?;
+        // Nothing here waits for tables that somebody works at: who does not beat is taken for dead.
+        let unlocked = format!("SET lock_timeout = '{}ms'", UNLOCKED.as_millis());
+        in_time(async { client.batch_execute(&unlocked).await.map_err(failure::of) }).await?;
         let mut beats = interval(BEAT);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut beaten = 0_u64;
@@ -168,6 +188,7 @@ impl Shared {
                     self.hear(notice.payload(), instance);
                 }
                 () = self.documents.notified() => tell(&client, "documents", instance).await?,
+                () = self.models.notified() => tell(&client, "models", instance).await?,
             }
         }
     }
@@ -176,19 +197,35 @@ impl Shared {
         let sql = "INSERT INTO instances (name, host) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET beat = now()";
         let (id, host) = (instance.id(), instance.host());
         in_time(async { client.execute(sql, &[&id, &host]).await.map_err(failure::of) }).await?;
-        locked(&self.known).trouble = None;
+        let trouble = self.pool_trouble().await;
+        locked(&self.known).trouble = trouble;
+        // With the first beat too: whatever was said before this was not heard.
         if beaten.is_multiple_of(LOOK) {
-            self.look(client).await?;
+            unless_busy(self.look(client).await)?;
         }
         if beaten.is_multiple_of(MEASURE) {
-            let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class \
-                       WHERE relnamespace = 'corbie'::regnamespace AND relkind = 'r'";
-            let row = in_time(async { client.query_one(sql, &[]).await.map_err(failure::of) }).await?;
-            locked(&self.known).bytes = row.get::<_, i64>(0).cast_unsigned();
-            let sql = format!("DELETE FROM instances WHERE beat < now() - {FORGOTTEN}");
-            in_time(async { client.batch_execute(&sql).await.map_err(failure::of) }).await?;
+            unless_busy(self.measure(client).await)?;
         }
         Ok(())
+    }
+
+    /// Why no connection is to be had: there may be too many, or others may not come in any more. That all are in use is no
+    /// trouble.
+    async fn pool_trouble(&self) -> Option<String> {
+        let timeouts = Timeouts { wait: Some(Duration::ZERO), create: Some(PATIENCE / 2), recycle: Some(PATIENCE / 2) };
+        match self.pool.timeout_get(&timeouts).await.map_err(failure::of_pool) {
+            Err(Error::Away(why)) => Some(why),
+            _ => None,
+        }
+    }
+
+    async fn measure(&self, client: &Client) -> Result<(), Error> {
+        let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class \
+                   WHERE relnamespace = 'corbie'::regnamespace AND relkind = 'r'";
+        let row = in_time(async { client.query_one(sql, &[]).await.map_err(failure::of) }).await?;
+        locked(&self.known).bytes = row.get::<_, i64>(0).cast_unsigned();
+        let sql = format!("DELETE FROM instances WHERE beat < now() - {FORGOTTEN}");
+        in_time(async { client.batch_execute(&sql).await.map_err(failure::of) }).await
     }
 
     /// Looks for what has changed and was not heard of.
@@ -215,8 +252,17 @@ impl Shared {
             let before = *heard;
             heard.documents += u64::from(what == "documents");
             heard.files += u64::from(what == "files");
+            heard.models += u64::from(what == "models");
             *heard != before
         });
+    }
+}
+
+/// What somebody works at is looked at the next time.
+fn unless_busy(looked: Result<(), Error>) -> Result<(), Error> {
+    match looked {
+        Err(Error::Busy) => Ok(()),
+        looked => looked,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::knowledge::named::Named;
 use crate::knowledge::store::Error;
 
 /// The pieces of so many chunks are moved by one statement.
-const AT_ONCE: i32 = 1000;
+const AT_ONCE: i32 = 100;
 
 /// Gives what a document says another number, and writes its words anew.
 pub(super) async fn renew(

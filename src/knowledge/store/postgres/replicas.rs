@@ -132,6 +132,10 @@ impl Replicas {
         self.all.is_empty()
     }
 
+    pub(super) fn is_any_fit(&self) -> bool {
+        self.all.iter().any(Replica::is_fit)
+    }
+
     /// Reads from the next one that is fit and answers; none where none does.
     async fn reading(&self) -> Option<Reading<'_>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +144,8 @@ impl Replicas {
             if !replica.is_fit() {
                 continue;
             }
-            match Session::reading(&replica.pool).await {
+            let begun = timeout(PATIENCE, Session::reading(&replica.pool)).await;
+            match begun.unwrap_or_else(|_| Err(silent())) {
                 Ok(session) => return Some(Reading { session, replica: Some(replica) }),
                 Err(error) => replica.rest(&error),
             }

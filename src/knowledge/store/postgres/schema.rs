@@ -88,6 +88,19 @@ pub(super) async fn history(session: &Session) -> Result<String, Error> {
     Ok(session.row("SELECT value FROM meta WHERE name = 'history'", &[]).await?.get(0))
 }
 
+/// Why this program does not start on a database, where its server or its pgvector is the reason.
+pub(super) async fn unsuited(session: &Session, has_extension: bool) -> Result<Option<String>, Error> {
+    let mut suited = suits(session).await;
+    if suited.is_ok() && has_extension {
+        suited = extension_suits(session).await;
+    }
+    match suited {
+        Ok(()) => Ok(None),
+        Err(Error::Internal(why)) => Ok(Some(why)),
+        Err(other) => Err(other),
+    }
+}
+
 async fn suits(session: &Session) -> Result<(), Error> {
     let encoding: String = rows::get(&session.row("SELECT current_setting('server_encoding')", &[]).await?, 0)?;
     if encoding != "UTF8" {

@@ -4,7 +4,7 @@
 //! connection in the middle of something. The same goes for a statement that nobody waited for. So whatever fails, or is dropped, leaves nothing half done.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Object, Pool};
 use tokio::time::timeout;
@@ -28,6 +28,8 @@ pub(super) type Given<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// A server that says nothing for so long is away; it ends statements itself before that.
 const SILENCE: Duration = Duration::from_secs(40);
+/// Nobody works at what begins a transaction.
+const BEGIN: Duration = Duration::from_secs(10);
 /// So many connections may be found dead, one after the other, as after a restart of the server.
 const DEAD: usize = 64;
 
@@ -48,14 +50,20 @@ impl Session {
         Session::begin(pool, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await
     }
 
-    /// Connections that lay in the pool may be dead; nothing has been done on them, so that others can be tried.
+    /// Connections that lay in the pool may be dead; nothing has been done on them, so that others can be tried. Those who
+    /// are silent are waited for once: the others would be as silent.
     async fn begin(pool: &Pool, how: &str) -> Result<Session, Error> {
+        let until = Instant::now() + BEGIN;
         let mut tried = 0;
         loop {
             let mut session = Session::plain(pool).await?;
             session.is_open = true;
-            match session.batch(how).await {
-                Err(Error::Away(why)) if why != failure::STANDBY && tried < DEAD => tried += 1,
+            let left = until.saturating_duration_since(Instant::now());
+            let begun = session.within(left, session.connection()?.batch_execute(how)).await;
+            match begun {
+                Err(Error::Away(why)) if why != failure::STANDBY && tried < DEAD && Instant::now() < until => {
+                    tried += 1
+                }
                 begun => return begun.map(|()| session),
             }
         }

@@ -25,7 +25,10 @@ impl Store {
     pub async fn add_task(&self, task: &NewTask) -> Result<(), Error> {
         let (me, options, request) = (self.me(), &self.0.options, rows::to_json(&task.request)?);
         let request = request.as_str();
-        let key = self.write_surely(|session, _| add(session, me, task, request, options)).await?;
+        let added = self.write_surely(|session, _| add(session, me, task, request, options)).await;
+        // Where nobody knows, and it is there after all, this instance takes it up.
+        self.0.doubt.note_taken([task.id.0], &added);
+        let key = added?;
         // The bound is passed by a hundredth at most.
         let often = rows::signed(options.max_finished / 100).max(1);
         if key.is_some_and(|key| key % often == 0)
@@ -90,8 +93,14 @@ impl Store {
 
     /// Begins a task of this instance. False if it is not there to be begun: cancelled, or with somebody else.
     pub async fn start_task(&self, id: TaskId) -> Result<bool, Error> {
-        let (me, now) = (self.me(), rows::now());
-        self.write_surely(|session, is_again| start(session, me, id, now, is_again)).await
+        let me = self.me();
+        // One that was asked for before, and whose answer never came, may have begun then.
+        let before = self.0.doubt.begun(id);
+        let (now, is_doubtful) = (before.unwrap_or_else(rows::now), before.is_some());
+        let begin = |session, is_again| start(session, me, id, now, is_again || is_doubtful);
+        let begun = self.write_surely(begin).await;
+        self.0.doubt.note_begun(id, now, &begun);
+        begun
     }
 
     /// Tells how far a running task of this instance is. Each call is a write; now and then is enough.
