@@ -33,6 +33,8 @@ pub(super) fn of(error: tokio_postgres::Error) -> Error {
         | &SqlState::T_R_DEADLOCK_DETECTED
         | &SqlState::LOCK_NOT_AVAILABLE
         | &SqlState::QUERY_CANCELED => Error::Busy,
+        // Whoever was not heard of for too long in the middle of a transaction has lost it with its connection.
+        &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Error::Away(told()),
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => Error::Corrupt(told()),
         _ if class == "28" => {
             tracing::warn!(error = told(), "the database does not let us in");
