@@ -1,11 +1,23 @@
 """What was acknowledged, kept outside of the program: the state of every document as far as its owner can know it."""
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 import texts
 
 # A version of a document, by its number; None is no document.
 Version = int | None
+
+
+class Cancel(Enum):
+    """What is known of the wish to cancel a task."""
+
+    NEVER_SENT = "never sent"
+    # No answer came: it may be cancelled yet, or not.
+    SENT = "sent"
+    ACKNOWLEDGED = "acknowledged"
+    # The task had ended before.
+    TOO_LATE = "too late"
 
 
 @dataclass
@@ -16,10 +28,10 @@ class Entry:
     # What it is, where there is no doubt; otherwise all that it may be.
     may_be: list[Version] = field(default_factory=lambda: [None])
     id: str | None = None
-    # A task that was promised and whose end was not seen; what it makes of the document; whether it may be cancelled.
+    # A task that was promised and whose end was not seen; what it makes of the document; whether it is to be cancelled.
     task: str | None = None
     promised: Version = None
-    may_be_cancelled: bool = False
+    cancel: Cancel = Cancel.NEVER_SENT
 
     def is_certain(self) -> bool:
         return len(self.may_be) == 1 and self.task is None
@@ -41,8 +53,6 @@ class Shelf:
         # Words of versions that were removed, replaced or refused, and ids that were removed: none is ever seen again.
         self.dead: list[str] = []
         self.removed_ids: set[str] = set()
-        # Whether all may yet be cleared away, by a call that was not answered.
-        self.is_left = False
         self.last = 0
 
     def new(self) -> Entry:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import texts
-from books import Entry, Shelf
+from books import Cancel, Entry, Shelf
 from broken import Broken
 from mcp import FACES, Caller, Outcome
 
@@ -17,6 +17,15 @@ FOLLOWS = 8
 # The most documents a client has in a base before it rather changes those.
 MOST = 12
 TASK_ENDS = {"completed", "failed", "cancelled"}
+# How a task may be told to be, by what is known of the wish to cancel it. With the acknowledgement it is cancelled,
+# whichever instance is asked, and nobody writes for it any more. One that had ended before stays as it was.
+GOES_ON = {"queued", "running"}
+MAY_BE = {
+    Cancel.NEVER_SENT: GOES_ON | {"completed", "failed"},
+    Cancel.SENT: GOES_ON | TASK_ENDS,
+    Cancel.ACKNOWLEDGED: {"cancelled"},
+    Cancel.TOO_LATE: {"completed", "failed"},
+}
 
 
 class Client:
@@ -93,12 +102,27 @@ class Client:
             shelf.became(entry, version, said["document_id"])
             self.caller.counts["adds acknowledged"] += 1
             return
-        entry.task, entry.promised, entry.may_be_cancelled = said["task_id"], version, is_cancelled
+        entry.task, entry.promised, entry.cancel = said["task_id"], version, Cancel.NEVER_SENT
         self.caller.counts["adds promised"] += 1
         if is_cancelled:
             await asyncio.sleep(self.chance.choice([0, 0, 0.1, 0.4]))
-            await self.caller.cancel(entry.task)
+            await self.cancel(entry)
         await self.follow(entry)
+
+    async def cancel(self, entry: Entry) -> None:
+        """Asks for the end of a task that was promised, and notes what is known of it from now on."""
+        entry.cancel = Cancel.SENT
+        outcome = await self.caller.cancel(entry.task)
+        if outcome.kind != "said":
+            return
+        if outcome.said == {"success": True, "taskId": entry.task, "status": "cancelled"}:
+            entry.cancel = Cancel.ACKNOWLEDGED
+            self.caller.counts["cancels acknowledged"] += 1
+        elif outcome.said.get("error") == "task_ended":
+            entry.cancel = Cancel.TOO_LATE
+            self.caller.counts["cancels too late"] += 1
+        else:
+            raise Broken(f"the task {entry.task} of {entry.name} was promised, and its cancel is told: {outcome.said}")
 
     async def follow(self, entry: Entry) -> None:
         """Follows a task to its end, or as long as this client has patience."""
@@ -112,19 +136,20 @@ class Client:
     def ended(self, shelf: Shelf, entry: Entry, said: dict) -> bool:
         """Notes what became of a task, if it has ended."""
         status = said.get("status")
+        if status not in MAY_BE[entry.cancel]:
+            raise Broken(f"the task {entry.task} of {entry.name} (cancel: {entry.cancel.value}) is told to be: {said}")
+        if status == "failed" and "ended 3 times" not in json.dumps(said):
+            raise Broken(f"the task {entry.task} of {entry.name} was promised, and failed: {said}")
+        if status in GOES_ON:
+            return False
         if status == "completed":
-            result = said.get("result") or {}
-            shelf.became(entry, entry.promised, result.get("document_id") or said.get("document_id"))
+            shelf.became(entry, entry.promised, said["result"]["document_id"])
             self.caller.counts["adds acknowledged"] += 1
-        elif status == "cancelled" and (entry.may_be_cancelled or shelf.is_left):
+        else:
             shelf.refused(entry, entry.promised)
-            self.caller.counts["adds cancelled"] += 1
-        elif status == "failed" and "ended 3 times" in json.dumps(said):
-            shelf.refused(entry, entry.promised)
-            self.caller.counts["adds given up after three kills"] += 1
-        elif status not in ("queued", "running", "processing", "pending"):
-            raise Broken(f"the task {entry.task} of {entry.name} was promised, and: {said}")
-        return status in TASK_ENDS
+            given_up = "adds given up after three kills"
+            self.caller.counts["adds cancelled" if status == "cancelled" else given_up] += 1
+        return True
 
     async def remove(self, entry: Entry) -> None:
         shelf = self.shelf
@@ -176,7 +201,6 @@ class Client:
             # It may be cleared yet: this base is left alone, and another one begun.
             for entry in shelf.entries.values():
                 shelf.sent(entry, None)
-            shelf.is_left = True
             self.shelves.append(self._shelf())
 
     async def classify(self) -> None:
