@@ -34,7 +34,7 @@ class Client:
         self.caller = caller
         self.files = files
         self.chance = chance
-        self.until = 0.0
+        self.over = asyncio.Event()
         self.bases = 0
         # Every second one has bases of its own, which it clears away now and then; others share one.
         self.shelves = [self._shelf()]
@@ -47,9 +47,9 @@ class Client:
     def shelf(self) -> Shelf:
         return self.shelves[-1]
 
-    async def go_on(self, until: float) -> None:
-        self.until = until
-        while time.monotonic() < until:
+    async def go_on(self, over: asyncio.Event) -> None:
+        self.over = over
+        while not over.is_set():
             await self.step()
             await asyncio.sleep(self.chance.uniform(0.02, 0.3))
 
@@ -126,8 +126,8 @@ class Client:
 
     async def follow(self, entry: Entry) -> None:
         """Follows a task to its end, or as long as this client has patience."""
-        until = min(self.until, time.monotonic() + FOLLOWS)
-        while time.monotonic() < until:
+        until = time.monotonic() + FOLLOWS
+        while not self.over.is_set() and time.monotonic() < until:
             outcome = await self.call("knowledge-task-status", task_id=entry.task)
             if outcome.kind == "said" and self.ended(self.shelf, entry, outcome.said):
                 return

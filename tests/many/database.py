@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 from pathlib import Path
 
 from broken import Broken
@@ -47,8 +48,22 @@ class Server:
         return await _output(self._psql, *options, *where)
 
     async def cut_all(self, database: str) -> int:
-        """Ends every connection to a database."""
-        sql = f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '{database}'"
+        """Ends every connection to a database; gives how many."""
+        return await self._cut(f"datname = '{database}'")
+
+    async def cut_some(self, database: str, chance: random.Random) -> int:
+        """Ends some connections to a database and leaves others, where there are several; gives how many were ended."""
+        # In the order in which they began: the same seed chooses the same ones, as far as they are the same.
+        sql = f"SELECT pid FROM pg_stat_activity WHERE datname = '{database}' ORDER BY backend_start, pid"
+        processes = (await self.ask(sql)).split()
+        if not processes:
+            return 0
+        some = chance.sample(processes, chance.randint(1, max(1, len(processes) - 1)))
+        return await self._cut(f"datname = '{database}' AND pid IN ({', '.join(some)})")
+
+    async def _cut(self, which: str) -> int:
+        # Not in the WHERE itself, which the planner may ask of every connection there is.
+        sql = f"SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {which}"
         return int(await self.ask(sql))
 
     async def stop(self) -> None:

@@ -30,8 +30,8 @@ class Editor:
     def _name(self, count: int) -> str:
         return f"editor{self.number}-{count}"
 
-    async def go_on(self, until: float) -> None:
-        while time.monotonic() < until:
+    async def go_on(self, over: asyncio.Event) -> None:
+        while not over.is_set():
             await self.change()
             await asyncio.sleep(self.chance.uniform(0.1, 0.6))
 

@@ -9,10 +9,14 @@ from database import Server
 from instances import Instance
 from report import Report
 
+# Each kind, and how often it is chosen beside the others.
+KINDS = {"kill": 6, "cut all": 4, "cut some": 4, "freeze": 5, "database": 2}
 # How long a frozen instance still counts as answering: a balancer looks every second.
 LONGEST_FREEZE = 12
-# No fault begins so near to the end.
+# No fault by chance begins so near to the end.
 LAST = 1
+# How much longer a slow machine may take until every kind has struck.
+MOST_LONGER = 60
 
 
 class Faults:
@@ -24,51 +28,76 @@ class Faults:
         self.report = report
         self.frozen: list[asyncio.Task] = []
 
-    async def strike_until(self, until: float) -> None:
-        # In turn at first, and then by chance: a short run, too, has met them all.
-        kinds = ["kill", "cut", "freeze", "database"]
-        self.chance.shuffle(kinds)
-        weighed = ["kill"] * 6 + ["cut"] * 7 + ["freeze"] * 5 + ["database"] * 2
+    async def strike(self, until: float, over: asyncio.Event) -> None:
+        """Strikes until then, and for longer until every kind has struck."""
+        # In turn at first, and then by chance.
+        owed = list(KINDS)
+        self.chance.shuffle(owed)
         while True:
-            await asyncio.sleep(self.chance.uniform(0.3, 1) if kinds else self.chance.uniform(0.6, 2.5))
-            if time.monotonic() >= until - LAST:
-                return
-            kind = kinds.pop() if kinds else self.chance.choice(weighed)
-            await getattr(self, f"_{kind}")(until)
-            self.report.faults[kind] += 1
+            await asyncio.sleep(self.chance.uniform(0.3, 1) if owed else self.chance.uniform(0.6, 2.5))
+            now = time.monotonic()
+            if now >= until - LAST and not owed:
+                break
+            if now >= until + MOST_LONGER:
+                raise Broken(f"faults that found nothing to strike: {', '.join(owed)}")
+            kind = owed.pop() if owed else self.chance.choices(list(KINDS), list(KINDS.values()))[0]
+            if await self._strike_once(kind, until):
+                self.report.faults[kind] += 1
+            elif not self.report.faults[kind]:
+                owed.insert(0, kind)
+        await asyncio.sleep(max(0, until - time.monotonic()))
+        self._end()
+        over.set()
 
-    def _free(self) -> Instance | None:
-        """An instance that lives and is awake, if another one does too."""
-        awake = [each for each in self.instances if each.lives() and not each.is_frozen]
-        return self.chance.choice(awake) if len(awake) > 1 else None
+    async def _strike_once(self, kind: str, until: float) -> bool:
+        """Whether there was anything to strike."""
+        match kind:
+            case "kill":
+                return await self._kill()
+            case "cut all":
+                return self._was_cut(await self.server.cut_all(self.database))
+            case "cut some":
+                return self._was_cut(await self.server.cut_some(self.database, self.chance))
+            case "freeze":
+                return self._freeze(until)
+            case "database":
+                return await self._stop_database()
+            case _:
+                raise ValueError(kind)
 
-    async def _kill(self, _until: float) -> None:
+    async def _kill(self) -> bool:
         instance = self.chance.choice([each for each in self.instances if each.lives()])
         await instance.kill()
         await asyncio.sleep(self.chance.uniform(0, 1.5))
         self.report.took("a start", await instance.start())
+        return True
 
-    async def _cut(self, _until: float) -> None:
-        self.report.counts["connections cut"] += await self.server.cut_all(self.database)
+    def _was_cut(self, connections: int) -> bool:
+        self.report.counts["connections cut"] += connections
+        return connections > 0
 
-    async def _freeze(self, until: float) -> None:
-        instance = self._free()
-        if instance is not None:
-            longest = max(0.5, min(LONGEST_FREEZE, until - time.monotonic()))
-            seconds = self.chance.uniform(min(2, longest), longest)
-            self.frozen.append(asyncio.create_task(self._freeze_one(instance, seconds)))
+    def _freeze(self, until: float) -> bool:
+        """Freezes an instance that is awake for a while, if another one is awake too."""
+        awake = [each for each in self.instances if each.lives() and not each.is_frozen]
+        if len(awake) < 2:
+            return False
+        longest = max(0.5, min(LONGEST_FREEZE, until - time.monotonic()))
+        seconds = self.chance.uniform(min(2, longest), longest)
+        self.frozen.append(asyncio.create_task(self._freeze_one(self.chance.choice(awake), seconds)))
+        return True
 
     async def _freeze_one(self, instance: Instance, seconds: float) -> None:
         instance.freeze()
         await asyncio.sleep(seconds)
         instance.thaw()
 
-    async def _database(self, _until: float) -> None:
+    async def _stop_database(self) -> bool:
         await self.server.stop()
         await asyncio.sleep(self.chance.uniform(0, 2))
         await self.server.start()
+        return True
 
-    async def end(self) -> None:
+    def _end(self) -> None:
         """Everything runs again."""
         for task in self.frozen:
             task.cancel()

@@ -21,7 +21,7 @@ SCENARIOS = {"together": together.run, "replica": replica.run}
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/many/run", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same choices (default: 1)")
-    parser.add_argument("--seconds", type=float, default=60, help="how long faults strike (default: 60)")
+    parser.add_argument("--seconds", type=float, default=60, help="faults strike for half of it (default: 60)")
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--instances", type=int, default=3)
     parser.add_argument("--keep", action="store_true", help="keep the folder of settings and logs")
@@ -29,6 +29,8 @@ def options() -> argparse.Namespace:
     given = parser.parse_args()
     if strangers := set(given.scenario) - set(SCENARIOS):
         parser.error(f"no scenario: {', '.join(strangers)}; there are {', '.join(SCENARIOS)}")
+    if given.instances < 2:
+        parser.error("one instance has nobody to share with; give 2 or more")
     return given
 
 

@@ -75,13 +75,12 @@ async def run(options, server: Server, folder: Path, report: Report) -> None:
 
 
 async def struck(options, clients, instances, server, chance, report) -> None:
-    until = time.monotonic() + options.seconds * SHARE
     faults = Faults(instances, server, DATABASE, chance, report)
+    over = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for client in clients:
-            group.create_task(client.go_on(until))
-        group.create_task(faults.strike_until(until))
-    await faults.end()
+            group.create_task(client.go_on(over))
+        group.create_task(faults.strike(time.monotonic() + options.seconds * SHARE, over))
     struck_by = ", ".join(f"{count} {kind}" for kind, count in sorted(report.faults.items()))
     report.phase(f"together: {len(clients)} clients, {report.counts['calls']} calls, faults: {struck_by}")
 
