@@ -16,7 +16,7 @@ server: {{ listen: ['127.0.0.1:{port}'], tool_timeout_seconds: 60, shutdown_grac
 trust: {{ all: trusted }}
 knowledge: {{ storage_path: {home}/store, chunk_size: 64, chunk_overlap: 8 }}
 classification: {{ taxonomy: {home}/taxonomy.yaml }}
-providers: {{ detect_ports: [] }}
+providers: {{ detect_ports: [], mock: {{}} }}
 """
 # What every machine begins with; from then on what was saved counts.
 TAXONOMY = "categories:\n  - name: general\n    description: Whatever fits nowhere else\n"

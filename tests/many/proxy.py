@@ -1,6 +1,7 @@
 """A load balancer as small as can be: each connection goes to the next instance that takes it."""
 
 import asyncio
+from collections import Counter
 
 import wire
 from instances import Instance
@@ -10,6 +11,8 @@ class Proxy:
     def __init__(self, instances: list[Instance]) -> None:
         self.instances = instances
         self.turn = 0
+        # How many connections each instance has taken, by its name.
+        self.taken: Counter = Counter()
         self.address: wire.Address = ("127.0.0.1", 0)
         self._server: asyncio.Server | None = None
 
@@ -28,9 +31,11 @@ class Proxy:
         # Those that do not answer a balancer's probe come last.
         for instance in sorted(order, key=lambda each: each.is_frozen):
             try:
-                return await asyncio.open_connection(*instance.address)
+                there = await asyncio.open_connection(*instance.address)
             except OSError:
                 continue
+            self.taken[instance.name] += 1
+            return there
         return None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,6 +5,7 @@ import random
 import time
 from pathlib import Path
 
+import askers
 import checks
 import editors
 import texts
@@ -29,8 +30,9 @@ HEARD_WITHIN = 1
 QUIET = 4.5
 # How many paragraphs keep an instance busy until it is killed.
 LONG = 40
-# How many people change the taxonomy.
+# How many people change the taxonomy, and how many talk with models.
 EDITORS = 3
+ASKERS = 3
 # How many words are searched for in the end, at every instance.
 WORDS = 30
 # How much of the time that is given is for faults; the rest is for looking at what they did.
@@ -59,13 +61,18 @@ async def run(options, server: Server, folder: Path, report: Report) -> None:
             editors.Editor(number, Caller(proxy.address, report.counts), random.Random(f"{options.seed} e{number}"))
             for number in range(EDITORS)
         ]
-        await struck(options, clients + changing, instances, server, chance, report)
+        asking = [
+            askers.Asker(number, proxy.address, report.counts, random.Random(f"{options.seed} a{number}"))
+            for number in range(ASKERS)
+        ]
+        await struck(options, clients + changing + asking, instances, server, chance, report)
         # At once: whatever the faults have left behind is taken over in the same time.
         await taken_over(instances, server, files, chance, report)
         heard = Notices(instances)
         await at_rest(clients, instances, heard, files, chance, report)
         await editors.same(changing, instances, report)
         await sessions(instances, report)
+        await askers.measure(proxy, instances, report)
         await heard.measure(report, 1 if options.seconds < SHORT else len(instances))
         await checks.health(instances)
     finally:
