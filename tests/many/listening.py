@@ -18,7 +18,6 @@ class Listener:
         self.address = address
         # When news came.
         self.heard: list[float] = []
-        self._begun = time.monotonic()
         self._news = asyncio.Event()
         self._ready = asyncio.Event()
         self._task = asyncio.create_task(self._listen())
@@ -32,11 +31,6 @@ class Listener:
     def forget(self) -> None:
         self.heard.clear()
         self._news.clear()
-
-    async def is_quiet(self, seconds: float) -> None:
-        """Waits until nothing was heard for so long."""
-        while (rest := seconds - (time.monotonic() - max(self.heard, default=self._begun))) > 0:
-            await asyncio.sleep(rest)
 
     async def next(self, patience: float) -> float | None:
         """When the first news since `forget` came."""

@@ -14,8 +14,8 @@ from clients import Client
 from database import Server
 from faults import Faults
 from instances import Instance
-from listening import Listener
 from mcp import Caller
+from notices import Notices
 from proxy import Proxy
 from report import Report
 
@@ -25,9 +25,6 @@ ORPHANS = "orphans"
 TAKEN_OVER_WITHIN = 15
 # Nothing is promised of how long the work itself takes: this is for a machine with other things to do.
 FINISHED_WITHIN = 30
-HEARD_WITHIN = 1
-# Every instance looks for itself so often: after that, nothing that is heard is of what was before.
-QUIET = 4.5
 # How many paragraphs keep an instance busy until it is killed.
 LONG = 40
 # How many people change the taxonomy, and how many talk with models.
@@ -37,8 +34,6 @@ ASKERS = 3
 WORDS = 30
 # How much of the time that is given is for faults; the rest is for looking at what they did.
 SHARE = 0.5
-# A shorter run measures the notices of one instance only, since all have to be quiet before.
-SHORT = 60
 
 
 async def run(options, server: Server, folder: Path, report: Report) -> None:
@@ -68,12 +63,20 @@ async def run(options, server: Server, folder: Path, report: Report) -> None:
         await struck(options, clients + changing + asking, instances, server, chance, report)
         # At once: whatever the faults have left behind is taken over in the same time.
         await taken_over(instances, server, files, chance, report)
-        heard = Notices(instances)
-        await at_rest(clients, instances, heard, files, chance, report)
+        await at_rest(clients, instances, report)
+        # Notices are measured in between: before each, no document may have changed for a while.
+        notices = Notices(instances)
+        await notices.prepare(files)
+        await checks.documents(clients, instances, report)
+        report.phase(f"together: {report.counts['documents compared']} documents are there once, with their text")
+        await notices.measure(report)
+        await checks.searches(clients, instances, chance, report, WORDS)
+        report.phase(f"together: {report.counts['searches compared']} searches are answered alike by all")
+        await notices.measure(report)
         await editors.same(changing, instances, report)
         await sessions(instances, report)
         await askers.measure(proxy, instances, report)
-        await heard.measure(report, 1 if options.seconds < SHORT else len(instances))
+        await notices.measure_rest(report)
         await checks.health(instances)
     finally:
         proxy.stop()
@@ -92,55 +95,12 @@ async def struck(options, clients, instances, server, chance, report) -> None:
     report.phase(f"together: {len(clients)} clients, {report.counts['calls']} calls, faults: {struck_by}")
 
 
-async def at_rest(clients, instances, heard, files, chance, report) -> None:
+async def at_rest(clients, instances, report) -> None:
     seconds = await checks.rest(instances)
     seconds += report.times["and finished"][-1]
     report.took("all tasks end after an instance was lost", seconds, checks.TASKS_END_WITHIN)
     open_tasks = await checks.end_tasks(clients, instances)
     report.phase(f"together: at rest {seconds:.1f} s after it died, {open_tasks} promised tasks have ended")
-    await heard.prepare(files)
-    await checks.documents(clients, instances, report)
-    report.phase(f"together: {report.counts['documents compared']} documents are there once, with their text")
-    await checks.searches(clients, instances, chance, report, WORDS)
-    report.phase(f"together: {report.counts['searches compared']} searches are answered alike by all")
-
-
-class Notices:
-    """Changes through one instance are heard at every other one."""
-
-    def __init__(self, instances: list[Instance]) -> None:
-        self.instances = instances
-        self.listeners: list[Listener] = []
-        self.ids: list[str] = []
-
-    async def prepare(self, files: Path) -> None:
-        """Adds what will be removed, and listens: what is heard later is of that only."""
-        self.listeners = [Listener(each.address) for each in self.instances]
-        await asyncio.gather(*(each.ready() for each in self.listeners))
-        for number, instance in enumerate(self.instances):
-            name = f"notice{number}.txt"
-            (files / name).write_text(texts.text(name, 1))
-            arguments = {"file_path": str(files / name), "async": False, "knowledge_base": "notices"}
-            self.ids.append((await instance.caller().must("knowledge-add", arguments))["document_id"])
-
-    async def measure(self, report: Report, most: int) -> None:
-        for instance, document in list(zip(self.instances, self.ids))[:most]:
-            others = [each for each in self.listeners if each.address != instance.address]
-            await asyncio.gather(*(each.is_quiet(QUIET) for each in others))
-            for each in others:
-                each.forget()
-            begun = time.monotonic()
-            arguments = {"document_id": document, "confirm": True, "knowledge_base": "notices"}
-            await instance.caller().must("knowledge-remove", arguments)
-            for each in others:
-                heard = await each.next(HEARD_WITHIN + QUIET)
-                if heard is None:
-                    raise Broken(f"a removal through {instance.name} was not heard at port {each.address[1]}")
-                report.took("a notice at another instance", heard - begun, HEARD_WITHIN)
-        for each in self.listeners:
-            each.stop()
-        times = report.times["a notice at another instance"]
-        report.phase(f"together: {len(times)} notices, the last {max(times) * 1000:.0f} ms after the call began")
 
 
 async def sessions(instances, report) -> None:
