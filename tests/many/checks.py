@@ -15,8 +15,6 @@ from mcp import Caller
 # How many questions are asked at a time.
 TOGETHER = 8
 TASKS_END_WITHIN = 30
-# The stated staleness: after so long all instances say the same.
-SAME_WITHIN = 2
 
 
 async def all_of(things: list) -> list:
@@ -102,16 +100,12 @@ async def listing(caller: Caller, base: str) -> list[dict]:
             return shown
 
 
-async def same_everywhere(what: str, ask, instances: list[Instance]) -> tuple[object, float]:
-    """Asks every instance until all say the same, which must be soon; gives what, and how long that took."""
-    begun = time.monotonic()
-    while True:
-        said = await asyncio.gather(*(ask(each.caller()) for each in instances))
-        if all(each == said[0] for each in said):
-            return said[0], time.monotonic() - begun
-        if time.monotonic() > begun + SAME_WITHIN:
-            raise Broken(f"instances differ after {SAME_WITHIN} s about {what}: {said}")
-        await asyncio.sleep(0.1)
+async def same_everywhere(what: str, ask, instances: list[Instance]) -> object:
+    """What every instance says, the same at once: what was written is seen everywhere with the answer to its writer."""
+    said = await asyncio.gather(*(ask(each.caller()) for each in instances))
+    if any(each != said[0] for each in said):
+        raise Broken(f"instances differ about {what}: {said}")
+    return said[0]
 
 
 async def documents(clients: list[Client], instances: list[Instance], report) -> None:
@@ -121,8 +115,7 @@ async def documents(clients: list[Client], instances: list[Instance], report) ->
         for shelf in client.shelves:
             shelves[shelf.base].append(shelf)
     for base, of_base in shelves.items():
-        shown, seconds = await same_everywhere(f"the list of {base}", lambda caller: listing(caller, base), instances)
-        report.took("all instances list the same", seconds, SAME_WITHIN)
+        shown = await same_everywhere(f"the list of {base}", lambda caller: listing(caller, base), instances)
         there = [each for each in shown if each["processing_status"] != "failed"]
         by_name = defaultdict(list)
         for each in there:
@@ -174,9 +167,8 @@ async def searches(clients: list[Client], instances: list[Instance], chance, rep
 
     async def present(shelf: Shelf, entry) -> None:
         word = entry.word()
-        said, seconds = await same_everywhere(word, lambda caller: search(caller, shelf.base, word), instances)
+        said = await same_everywhere(word, lambda caller: search(caller, shelf.base, word), instances)
         found(entry, shelf.base, said)
-        report.took("all instances find the same", seconds, SAME_WITHIN)
 
     async def absent(shelf: Shelf, word: str) -> None:
         for each in instances:

@@ -10,10 +10,13 @@ from instances import Instance
 from mcp import Caller
 from report import Report
 
-# The stated staleness: so soon all instances use what was saved.
-USED_WITHIN = 2
-# After faults an instance has to reach the database again first.
-SAME_WITHIN = 15
+# The stated staleness (docs/postgres.md): so soon all instances use what was saved, with nothing broken.
+USED_WITHIN = 1
+# Faults take notices away, so that a second is too little: the connection for them is back within 4 seconds of the last
+# fault, and what was not heard is made up for within 4 more.
+SAME_WITHIN = 8
+# How long is waited for what is late already, to tell how late.
+PATIENCE = 20
 
 
 class Editor:
@@ -27,7 +30,7 @@ class Editor:
         # What was told not to be saved since others were quicker.
         self.refused: set[int] = set()
 
-    def _name(self, count: int) -> str:
+    def name(self, count: int) -> str:
         return f"editor{self.number}-{count}"
 
     async def go_on(self, over: asyncio.Event) -> None:
@@ -42,7 +45,7 @@ class Editor:
             return
         lines = [line for line in read.said["text"].splitlines() if f"editor{self.number}-" not in line]
         self.sent += 1
-        lines.append(f"  - {{name: {self._name(self.sent)}, description: Changed often, words: [word{self.number}]}}")
+        lines.append(f"  - {{name: {self.name(self.sent)}, description: Changed often, words: [word{self.number}]}}")
         arguments = {"text": "\n".join(lines) + "\n", "version": read.said["version"]}
         outcome = await self.caller.call("save_taxonomy", arguments)
         if outcome.kind != "said":
@@ -72,33 +75,43 @@ async def _used(instance: Instance) -> tuple[list[str], str]:
     return listed["categories"], (await instance.caller().must("get_taxonomy", {}))["text"]
 
 
-async def same(editors: list[Editor], instances: list[Instance], report: Report) -> None:
-    """All instances use the same taxonomy, with everything that was acknowledged."""
+async def agree(instances: list[Instance], over: asyncio.Event, report: Report) -> None:
+    """Soon after the last fault all instances use the same taxonomy."""
+    await over.wait()
     begun = time.monotonic()
     while True:
-        used = [await _used(each) for each in instances]
+        used = await asyncio.gather(*(_used(each) for each in instances))
         if all(each == used[0] for each in used):
             break
-        if time.monotonic() > begun + SAME_WITHIN:
-            raise Broken(f"instances use different categories: {used}")
-        await asyncio.sleep(0.1)
-    for editor in editors:
-        editor.check(used[0][1])
+        if time.monotonic() > begun + PATIENCE:
+            raise Broken(f"instances use different categories {PATIENCE} s after the last fault: {used}")
+        await asyncio.sleep(0.05)
+    report.took("all instances use the same taxonomy after faults", time.monotonic() - begun, SAME_WITHIN)
+
+
+async def measure(editors: list[Editor], instances: list[Instance], report: Report) -> None:
+    """What is saved through one instance is used by all, beside everything that was acknowledged under faults."""
     for number, instance in enumerate(instances):
-        await _measured(Editor(100 + number, instance.caller(), random.Random(number)), instances, report)
-    times = report.times["all instances use a taxonomy that was saved"]
-    saved = report.counts["taxonomies saved"]
+        await _measure_one(Editor(100 + number, instance.caller(), random.Random(number)), instances, report)
+    for instance in instances:
+        text = (await _used(instance))[1]
+        for editor in editors:
+            editor.check(text)
+    saved, times = report.counts["taxonomies saved"], report.times["all instances use a taxonomy that was saved"]
     report.phase(f"together: {saved} taxonomies saved, all use the last; one more is used after {max(times):.2f} s")
 
 
-async def _measured(editor: Editor, instances: list[Instance], report: Report) -> None:
+async def _measure_one(editor: Editor, instances: list[Instance], report: Report) -> None:
     await editor.change()
     if editor.saved == 0:
         raise Broken("a taxonomy cannot be saved, with nothing broken")
     begun = time.monotonic()
-    for each in instances:
-        while editor._name(editor.saved) not in (await _used(each))[0]:
-            if time.monotonic() > begun + 5 * USED_WITHIN:
-                raise Broken(f"{each.name} does not use a taxonomy that was saved {5 * USED_WITHIN} s ago")
+
+    async def used_by(instance: Instance) -> None:
+        while editor.name(editor.saved) not in (await _used(instance))[0]:
+            if time.monotonic() > begun + PATIENCE:
+                raise Broken(f"{instance.name} does not use a taxonomy that was saved {PATIENCE} s ago")
             await asyncio.sleep(0.02)
+
+    await asyncio.gather(*(used_by(each) for each in instances))
     report.took("all instances use a taxonomy that was saved", time.monotonic() - begun, USED_WITHIN)
