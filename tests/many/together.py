@@ -8,6 +8,7 @@ from pathlib import Path
 import askers
 import checks
 import editors
+import floors
 import texts
 from broken import Broken
 from clients import Client
@@ -79,6 +80,7 @@ async def run(options, server: Server, folder: Path, report: Report) -> None:
         await askers.measure(proxy, instances, report)
         await notices.measure_rest(report)
         await checks.health(instances)
+        floors.check(report)
     finally:
         proxy.stop()
         for each in instances:
@@ -91,7 +93,8 @@ async def struck(options, clients, instances, server, chance, report) -> None:
     async with asyncio.TaskGroup() as group:
         for client in clients:
             group.create_task(client.go_on(over))
-        group.create_task(faults.strike(time.monotonic() + options.seconds * SHARE, over))
+        until = time.monotonic() + options.seconds * SHARE
+        group.create_task(faults.strike(until, lambda: not floors.missed(report), over))
         group.create_task(editors.agree(instances, over, report))
     struck_by = ", ".join(f"{count} {kind}" for kind, count in sorted(report.faults.items()))
     report.phase(f"together: {len(clients)} clients, {report.counts['calls']} calls, faults: {struck_by}")
