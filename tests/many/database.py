@@ -47,9 +47,9 @@ class Server:
         where = [f"--host={self.folder}", "--username=postgres", f"--command={sql}", database]
         return await _output(self._psql, *options, *where)
 
-    async def cut_all(self, database: str) -> int:
-        """Ends every connection to a database; gives how many."""
-        return await self._cut(f"datname = '{database}'")
+    async def cut_all(self, database: str, patience: float = 0) -> int:
+        """Ends every connection to a database, and waits so long for each to be gone; gives how many."""
+        return await self._cut(f"datname = '{database}'", patience)
 
     async def cut_some(self, database: str, chance: random.Random) -> int:
         """Ends some connections to a database and leaves others, where there are several; gives how many were ended."""
@@ -61,10 +61,10 @@ class Server:
         some = chance.sample(processes, chance.randint(1, max(1, len(processes) - 1)))
         return await self._cut(f"datname = '{database}' AND pid IN ({', '.join(some)})")
 
-    async def _cut(self, which: str) -> int:
+    async def _cut(self, which: str, patience: float = 0) -> int:
         # Not in the WHERE itself, which the planner may ask of every connection there is.
-        sql = f"SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {which}"
-        return int(await self.ask(sql))
+        ended = f"pg_terminate_backend(pid, {round(patience * 1000)})"
+        return int(await self.ask(f"SELECT count(*) FILTER (WHERE {ended}) FROM pg_stat_activity WHERE {which}"))
 
     async def stop(self) -> None:
         """As if its machine were lost."""
