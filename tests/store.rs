@@ -12,6 +12,8 @@ mod database;
 mod decisions;
 #[path = "store/documents.rs"]
 mod documents;
+#[path = "store/door.rs"]
+mod door;
 #[path = "store/embedded.rs"]
 mod embedded;
 #[path = "store/fixture.rs"]
@@ -34,5 +36,7 @@ mod searches;
 mod tasks;
 #[path = "store/text.rs"]
 mod text;
+#[path = "store/tls.rs"]
+mod tls;
 #[path = "store/watched.rs"]
 mod watched;

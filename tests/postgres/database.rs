@@ -1,9 +1,11 @@
 //! A database of its own for each test, on the server that `tests/postgres/server` has started.
 
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 
-use tokio_postgres::{NoTls, SimpleQueryMessage};
+use tokio_postgres::config::Host;
+use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 
 /// Which store tests use: `postgres`, or `embedded`, which is what they use unless they are told.
 const STORE: &str = "CORBIE_TEST_STORE";
@@ -40,6 +42,14 @@ impl Database {
         let (server, _) = server.rsplit_once('/').unwrap();
         let question = if options.is_empty() { "" } else { "?" };
         format!("{server}/{}{question}{options}", self.name)
+    }
+
+    /// The file that its server listens on. A program can be led there by other ways.
+    #[allow(dead_code, reason = "not all who share this lead anybody")]
+    pub(crate) fn socket(&self) -> PathBuf {
+        let config: Config = self.url().parse().unwrap();
+        let [Host::Unix(folder)] = config.get_hosts() else { panic!("the server listens on no file") };
+        folder.join(format!(".s.PGSQL.{}", config.get_ports().first().unwrap_or(&5432)))
     }
 
     /// The first column of what it answers.

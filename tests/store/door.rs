@@ -1,0 +1,160 @@
+//! A door in front of a database: what goes through it can be seen, and encrypted.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use rustls::{ServerConfig, ServerConnection};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::task::JoinHandle;
+
+use crate::database::Database;
+use crate::fixture::eventually;
+
+/// What a client sends that would like TLS.
+pub(crate) const WISH: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+/// Listens on a port of this machine for as long as it is there.
+pub(crate) struct Door {
+    port: u16,
+    database: String,
+    seen: Arc<Mutex<Seen>>,
+    keeping: JoinHandle<()>,
+}
+
+/// How it lets clients through.
+#[derive(Clone)]
+pub(crate) enum Manner {
+    /// Without TLS.
+    Plain,
+    Encrypted(Arc<ServerConfig>),
+}
+
+/// All that clients have sent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    /// As anybody on the way sees it.
+    pub(crate) sent: Vec<u8>,
+    /// As the database got it.
+    pub(crate) arrived: Vec<u8>,
+    open: usize,
+}
+
+impl Door {
+    pub(crate) async fn open(database: &Database, manner: Manner) -> Door {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = database.url();
+        let name = url.rsplit('/').next().unwrap().split('?').next().unwrap().to_owned();
+        let seen = Arc::<Mutex<Seen>>::default();
+        let (socket, watched) = (database.socket(), seen.clone());
+        let keeping = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let (socket, manner, seen) = (socket.clone(), manner.clone(), watched.clone());
+                seen.lock().unwrap().open += 1;
+                tokio::spawn(async move {
+                    // Whoever is refused hangs up, in one way or another.
+                    let _ = lead(client, socket, manner, &seen).await;
+                    seen.lock().unwrap().open -= 1;
+                });
+            }
+        });
+        Door { port, database: name, seen, keeping }
+    }
+
+    /// How a client reaches the database through it, by a name of this machine.
+    pub(crate) fn url(&self, host: &str, parameters: &str) -> String {
+        format!("postgres://postgres@{host}:{}/{}?{parameters}", self.port, self.database)
+    }
+
+    pub(crate) fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// All that was sent, once everybody has gone.
+    pub(crate) async fn seen(&self) -> Seen {
+        let is_over = async || Some(self.seen_so_far()).filter(|seen| seen.open == 0);
+        eventually("all connections to end", is_over).await
+    }
+
+    pub(crate) fn seen_so_far(&self) -> Seen {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.keeping.abort();
+    }
+}
+
+/// Brings what one client says to the database, and back what that answers.
+async fn lead(client: TcpStream, socket: PathBuf, manner: Manner, seen: &Mutex<Seen>) -> io::Result<()> {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_database, mut to_database) = UnixStream::connect(socket).await?.into_split();
+    let mut first = [0; WISH.len()];
+    from_client.read_exact(&mut first).await?;
+    seen.lock().unwrap().sent.extend(first);
+    let mut tls = None;
+    match (&manner, first == WISH) {
+        (Manner::Encrypted(config), true) => {
+            to_client.write_all(b"S").await?;
+            tls = Some(ServerConnection::new(config.clone()).map_err(io::Error::other)?);
+        }
+        (_, true) => to_client.write_all(b"N").await?,
+        (_, false) => {
+            seen.lock().unwrap().arrived.extend(first);
+            to_database.write_all(&first).await?;
+        }
+    }
+    let (mut asked, mut answered) = (vec![0; 16 << 10], vec![0; 16 << 10]);
+    loop {
+        tokio::select! {
+            read = from_client.read(&mut asked) => {
+                let piece = &asked[..read?];
+                if piece.is_empty() {
+                    return Ok(());
+                }
+                seen.lock().unwrap().sent.extend(piece);
+                let piece = match &mut tls {
+                    Some(tls) => deciphered(tls, piece)?,
+                    None => piece.to_vec(),
+                };
+                seen.lock().unwrap().arrived.extend(&piece);
+                to_database.write_all(&piece).await?;
+            }
+            read = from_database.read(&mut answered) => {
+                let piece = &answered[..read?];
+                if piece.is_empty() {
+                    return Ok(());
+                }
+                match &mut tls {
+                    Some(tls) => tls.writer().write_all(piece)?,
+                    None => to_client.write_all(piece).await?,
+                }
+            }
+        }
+        if let Some(tls) = &mut tls {
+            let mut records = Vec::new();
+            while tls.wants_write() {
+                tls.write_tls(&mut records)?;
+            }
+            to_client.write_all(&records).await?;
+        }
+    }
+}
+
+/// What these records say, as far as they are whole.
+fn deciphered(tls: &mut ServerConnection, mut records: &[u8]) -> io::Result<Vec<u8>> {
+    let mut piece = Vec::new();
+    while !records.is_empty() {
+        tls.read_tls(&mut records)?;
+        tls.process_new_packets().map_err(io::Error::other)?;
+        match tls.reader().read_to_end(&mut piece) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(piece)
+}
