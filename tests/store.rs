@@ -38,5 +38,7 @@ mod tasks;
 mod text;
 #[path = "store/tls.rs"]
 mod tls;
+#[path = "store/waits.rs"]
+mod waits;
 #[path = "store/watched.rs"]
 mod watched;

@@ -1,4 +1,4 @@
-//! A door in front of a database: what goes through it can be seen, and encrypted.
+//! A door in front of a database: what goes through it can be seen, encrypted, or changed.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -28,6 +28,8 @@ pub(crate) struct Door {
 pub(crate) enum Manner {
     /// Without TLS.
     Plain,
+    /// The same, and the first of these words becomes the second, which has as many letters.
+    Instead(&'static str, &'static str),
     Encrypted(Arc<ServerConfig>),
 }
 
@@ -117,11 +119,14 @@ async fn lead(client: TcpStream, socket: PathBuf, manner: Manner, seen: &Mutex<S
                     return Ok(());
                 }
                 seen.lock().unwrap().sent.extend(piece);
-                let piece = match &mut tls {
+                let mut piece = match &mut tls {
                     Some(tls) => deciphered(tls, piece)?,
                     None => piece.to_vec(),
                 };
                 seen.lock().unwrap().arrived.extend(&piece);
+                if let Manner::Instead(word, other) = manner {
+                    replace(&mut piece, word, other);
+                }
                 to_database.write_all(&piece).await?;
             }
             read = from_database.read(&mut answered) => {
@@ -157,4 +162,11 @@ fn deciphered(tls: &mut ServerConnection, mut records: &[u8]) -> io::Result<Vec<
         }
     }
     Ok(piece)
+}
+
+fn replace(piece: &mut [u8], word: &str, other: &str) {
+    assert_eq!(word.len(), other.len(), "messages keep their lengths");
+    if let Some(at) = piece.windows(word.len()).position(|found| found == word.as_bytes()) {
+        piece[at..at + word.len()].copy_from_slice(other.as_bytes());
+    }
 }

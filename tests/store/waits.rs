@@ -1,0 +1,127 @@
+//! How long is waited for a database, and what is said after that.
+
+use std::time::Duration;
+
+use corbie::knowledge::document::Put;
+use corbie::knowledge::store::postgres::{Address, Store};
+use corbie::knowledge::store::{self, Options};
+use corbie::knowledge::task::Work;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::database::{Database, Held};
+use crate::door::{Door, Manner};
+use crate::fixture::{Home, base, document, eventually, home, put};
+
+/// Connections of one instance, beside the one for heartbeats.
+const CONNECTIONS: usize = 10;
+
+/// Has the documents of a database be written by nobody.
+fn hold(database: &Database) -> Held {
+    database.hold("LOCK TABLE corbie.documents IN EXCLUSIVE MODE")
+}
+
+/// Takes all connections of a store: each has a document to write that has to wait.
+async fn take_all(database: &Database, store: &Store) -> (Held, JoinSet<Put>) {
+    // Whoever comes first makes the base known.
+    put(store, document("first.pdf", 1)).await;
+    let (held, mut writing) = (hold(database), JoinSet::new());
+    for number in 0..CONNECTIONS {
+        let (store, new) = (store.clone(), document(&format!("{number}.pdf"), 1));
+        writing.spawn(async move { store.put_document(new, Work::Alone).await.unwrap() });
+    }
+    let all = format!(
+        "SELECT count(*) >= {CONNECTIONS} FROM pg_stat_activity \
+         WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    );
+    eventually("all to wait", async || (database.ask(&all) == ["t"]).then_some(())).await;
+    (held, writing)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_connection_is_told_how_long_the_server_may_let_it_wait() {
+    let home = home();
+    let store::Store::Shared(store) = home.open().await else { return };
+    let Home::Database(database) = &home else { return };
+    database.ask(
+        "CREATE TABLE public.told (writes text, pid int, limits text); \
+         CREATE FUNCTION public.tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         INSERT INTO public.told VALUES (TG_TABLE_NAME, pg_backend_pid(), concat_ws(' ', \
+         current_setting('statement_timeout'), current_setting('lock_timeout'), \
+         current_setting('idle_in_transaction_session_timeout'))); RETURN NEW; END $$; \
+         CREATE TRIGGER tell BEFORE INSERT ON corbie.documents FOR EACH ROW EXECUTE FUNCTION public.tell(); \
+         CREATE TRIGGER tell BEFORE INSERT ON corbie.instances FOR EACH ROW EXECUTE FUNCTION public.tell()",
+    );
+    let (held, writing) = take_all(database, &store).await;
+    drop(held);
+    writing.join_all().await;
+    let pids = database.ask("SELECT DISTINCT pid FROM public.told WHERE writes = 'documents'");
+    assert_eq!(pids.len(), CONNECTIONS);
+    let limits =
+        |writes: &str| database.ask(&format!("SELECT DISTINCT limits FROM public.told WHERE writes = '{writes}'"));
+    assert_eq!(limits("documents"), ["30s 10s 10s"]);
+    // Heartbeats have a connection of their own, and wait for nobody's lock.
+    let beats = eventually("a heartbeat", async || Some(limits("instances")).filter(|limits| !limits.is_empty())).await;
+    assert_eq!(beats, ["30s 500ms 10s"]);
+}
+
+/// A store whose server was told a shorter limit than it should be.
+async fn impatient(database: &Database, limit: &'static str, shorter: &'static str) -> (Door, Store) {
+    // The tables are made without hurry.
+    drop(store::Store::connect(&database.url(), Options::default()).await.unwrap());
+    let door = Door::open(database, Manner::Instead(limit, shorter)).await;
+    let address = Address::parse(&door.url("127.0.0.1", "sslmode=disable")).unwrap();
+    let store = Store::connect(&address, &[], Options::default()).await.unwrap();
+    (door, store)
+}
+
+/// The next document is not written in time, and the one after that is.
+async fn is_busy_until(store: &Store, let_go: impl FnOnce()) {
+    let began = Instant::now();
+    let error = store.put_document(document("late.pdf", 1), Work::Alone).await.unwrap_err();
+    assert_eq!((error.kind(), error.retryable()), ("storage_busy", true), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    let_go();
+    put(store, document("late.pdf", 1)).await;
+    assert_eq!(store.totals(&base()).await.unwrap().documents, 1, "nothing was left of the first attempt");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_outlasts_its_limit_is_told_as_busy() {
+    let Some(database) = Database::if_wanted() else { return };
+    let (_door, store) = impatient(&database, "statement_timeout = '30s'", "statement_timeout = '03s'").await;
+    database.ask(
+        "CREATE FUNCTION public.dawdle() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN PERFORM pg_sleep(15); RETURN NEW; END $$; \
+         CREATE TRIGGER dawdle BEFORE INSERT ON corbie.documents FOR EACH ROW EXECUTE FUNCTION public.dawdle()",
+    );
+    is_busy_until(&store, || drop(database.ask("DROP TRIGGER dawdle ON corbie.documents"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_is_not_to_be_had_is_told_as_busy() {
+    let Some(database) = Database::if_wanted() else { return };
+    let (_door, store) = impatient(&database, "lock_timeout = '10s'", "lock_timeout = '02s'").await;
+    let held = hold(&database);
+    is_busy_until(&store, || drop(held)).await;
+}
+
+/// The ten seconds pass as fast as nothing else happens; those who wait for the server do so in earnest.
+#[tokio::test]
+async fn who_gets_no_connection_in_time_is_told_that_it_is_busy() {
+    let home = home();
+    let store::Store::Shared(store) = home.open().await else { return };
+    let Home::Database(database) = &home else { return };
+    let (held, writing) = take_all(database, &store).await;
+    tokio::time::pause();
+    let began = Instant::now();
+    let error = store.totals(&base()).await.unwrap_err();
+    let waited = began.elapsed();
+    tokio::time::resume();
+    assert_eq!((error.kind(), error.retryable()), ("storage_busy", true), "{error}");
+    assert!((10..12).contains(&waited.as_secs()), "{waited:?}");
+    drop(held);
+    let put = writing.join_all().await;
+    assert!(put.iter().all(|put| matches!(put, Put::Written(_))), "{put:?}");
+    assert_eq!(store.totals(&base()).await.unwrap().documents, CONNECTIONS as u64 + 1);
+}
