@@ -28,6 +28,8 @@ mod listing;
 mod lists;
 #[path = "store/moved.rs"]
 mod moved;
+#[path = "store/notices.rs"]
+mod notices;
 #[path = "store/replicas.rs"]
 mod replicas;
 #[path = "store/searches.rs"]
