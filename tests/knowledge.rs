@@ -36,6 +36,8 @@ mod websocket;
 mod add;
 #[path = "knowledge/ask.rs"]
 mod ask;
+#[path = "knowledge/away.rs"]
+mod away;
 #[path = "knowledge/busy.rs"]
 mod busy;
 #[path = "knowledge/cancel.rs"]

@@ -1,10 +1,13 @@
 //! How the knowledge base is doing, measured when it is asked for (K-102, K-105).
 
+use std::io::Write;
+
 use serde_json::{Value, json};
 
-use super::Knowledge;
 use super::document::BaseName;
 use super::store::Trouble;
+use super::{Knowledge, UPLOADS, blocking};
+use crate::private_folder::private_folder;
 
 /// How it is doing, with everything that can be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +54,8 @@ impl Knowledge {
     /// Everything that can be known, for one base.
     pub async fn health(&self, base: &BaseName) -> Health {
         let mut issues = Vec::new();
-        let (connected, accessible) = match self.open().await {
+        let is_database = self.settings().store.is_some();
+        let (connected, mut accessible) = match self.open().await {
             Ok(open) => match open.store.health().await {
                 Ok(health) => {
                     if let Err(why) = &health.accessible {
@@ -67,11 +71,20 @@ impl Knowledge {
                     (false, false)
                 }
             },
+            Err(error) if is_database => {
+                issues.push(format!("Knowledge base cannot be opened: {error}"));
+                (false, true)
+            }
             Err(error) => {
                 issues.push(format!("Storage directory not accessible: {error}"));
                 (false, false)
             }
         };
+        // An embedded store has told of its folder already.
+        if is_database && let Err(why) = self.try_folder().await {
+            issues.push(format!("Storage directory not accessible: {why}"));
+            accessible = false;
+        }
         let inference = self.inference();
         let (model, model_loaded) = match inference.load().await {
             Ok(loaded) => (loaded.id.to_string(), true),
@@ -93,7 +106,21 @@ impl Knowledge {
         }
         Health { connected, accessible, model_loaded, model, issues }
     }
+
+    /// Writes where uploads lie while they are read, which is on this machine whatever documents are kept in.
+    async fn try_folder(&self) -> Result<(), String> {
+        let uploads = self.storage().map_err(|error| error.to_string())?.join(UPLOADS);
+        let tried = blocking(move || {
+            private_folder(&uploads)?;
+            tempfile::tempfile_in(&uploads)?.write_all(&[0; ROOM])
+        });
+        let tried = tried.await.map_err(|error| error.to_string())?;
+        tried.map_err(|error: std::io::Error| error.kind().to_string())
+    }
 }
+
+/// The least room that lets anything be written.
+const ROOM: usize = 64 << 10;
 
 impl Part {
     /// A member of `GET /health`.

@@ -1,0 +1,186 @@
+//! A database that is not there, comes, goes and comes back, while the program runs (A-16, X-25, K-102, K-105).
+
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::database::Database;
+use crate::fixture::{CROWS, said, shown};
+use crate::http::Client;
+use crate::process::{Running, corbie, skip, wait_for};
+
+/// A program, called over REST. Its files are in a folder of their own.
+struct Program {
+    client: Client,
+    _running: Running,
+    folder: TempDir,
+}
+
+impl Program {
+    /// One whose documents are where this address says.
+    fn on(address: &str) -> Program {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = corbie("serve --port 0")
+            .variable("CORBIE_KNOWLEDGE__STORE", address)
+            .variable("CORBIE_KNOWLEDGE__STORAGE_PATH", shown(&folder.path().join("kept")));
+        let mut running = setup.start();
+        Program { client: running.client(), _running: running, folder }
+    }
+
+    #[track_caller]
+    fn call(&self, tool: &str, arguments: Value) -> Value {
+        let reply = self.client.post("/mcp/tools/call", &json!({ "tool": tool, "parameters": arguments }));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        said(&reply.json())
+    }
+
+    #[track_caller]
+    fn health(&self) -> Value {
+        let status = self.call("knowledge-status", json!({}));
+        assert_eq!(status["success"], true, "k100: {status}");
+        status["health"].clone()
+    }
+
+    fn search(&self) -> Value {
+        self.call("knowledge-search", json!({ "query": "clever birds" }))
+    }
+
+    fn is_ready_for_knowledge(&self) -> bool {
+        self.client.get("/ready?for=knowledge").status == 200
+    }
+
+    /// Adds a file, and waits for it.
+    #[track_caller]
+    fn add(&self) -> Value {
+        let path = self.folder.path().join("crows.txt");
+        std::fs::write(&path, CROWS).unwrap();
+        self.call("knowledge-add", json!({ "file_path": shown(&path), "async": false }))
+    }
+
+    /// What needs no documents is done, and what needs them says that the database is away, and why.
+    #[track_caller]
+    fn is_without_database(&self, reason: &str) {
+        let health = self.health();
+        let flags = ["status", "vector_db_connected", "storage_accessible", "embedding_model_loaded"];
+        assert_eq!(flags.map(|flag| health[flag].clone()), [json!("degraded"), json!(false), json!(true), json!(true)]);
+        let issues = health["issues"].as_array().unwrap();
+        assert_eq!(issues.len(), 1, "{health}");
+        let issue = issues[0].as_str().unwrap();
+        assert!(issue.contains("cannot be reached") && issue.contains(reason), "{issue}");
+        assert!(!issue.contains("Storage directory"), "the folder is well: {issue}");
+
+        for refused in [self.search(), self.add(), self.call("knowledge-show", json!({}))] {
+            assert_eq!((&refused["success"], &refused["error"]), (&json!(false), &json!("storage_away")), "{refused}");
+            let message = refused["message"].as_str().unwrap();
+            assert!(message.contains(reason) && message.contains("try again"), "{message}");
+        }
+        let classified = self.call("classify_text", json!({ "text": "two plus two" }));
+        assert!(classified["category"].is_string(), "{classified}");
+        let listed = self.client.post("/mcp/resources/list", &json!({})).json();
+        assert!(listed["resources"].as_array().is_some_and(|all| !all.is_empty()), "{listed}");
+
+        // Known by heartbeats, which are a moment behind.
+        wait_for("the balancer to be told", || (!self.is_ready_for_knowledge()).then_some(()));
+        let ready = self.client.get("/ready");
+        assert_eq!((ready.status, ready.json()), (200, json!({ "status": "degraded", "impaired": ["knowledge"] })));
+        let health = self.client.get("/health");
+        assert_eq!((health.status, &health.json()["status"]), (200, &json!("degraded")), "{health:?}");
+        let why = health.json()["impaired"]["knowledge"].as_str().unwrap().to_owned();
+        assert!(why.contains("cannot be reached") && why.contains(reason), "{why}");
+    }
+
+    #[track_caller]
+    fn is_well(&self) {
+        let health = self.health();
+        assert_eq!((&health["status"], &health["vector_db_connected"]), (&json!("healthy"), &json!(true)), "{health}");
+        for page in ["/ready", "/health"] {
+            assert_eq!(self.client.get(page).json()["status"], "ok", "{page}");
+        }
+    }
+}
+
+/// A way to a database that is open at times.
+struct Way {
+    database: Database,
+    folder: TempDir,
+}
+
+impl Way {
+    fn if_wanted() -> Option<Way> {
+        let Some(database) = Database::if_wanted() else {
+            skip("only a database comes and goes by itself");
+            return None;
+        };
+        Some(Way { database, folder: tempfile::tempdir().unwrap() })
+    }
+
+    fn address(&self) -> String {
+        let encoded = |path: &std::path::Path| shown(path).replace('/', "%2F");
+        let (there, here) = (encoded(self.database.socket().parent().unwrap()), encoded(self.folder.path()));
+        self.database.url().replace(&there, &here)
+    }
+
+    fn open(&self) {
+        let socket = self.database.socket();
+        symlink(&socket, self.folder.path().join(socket.file_name().unwrap())).unwrap();
+    }
+
+    /// Nobody comes through, and who has is cut off.
+    fn shut(&self) {
+        std::fs::remove_file(self.folder.path().join(self.database.socket().file_name().unwrap())).unwrap();
+        self.database.ask(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        );
+    }
+}
+
+#[test]
+fn a16_x25_a_database_that_cannot_be_reached_stops_nothing_else() {
+    // Neither of them needs a database to be tried.
+    let nowhere = tempfile::tempdir().unwrap();
+    let socket = format!("postgres://nobody@{}/none", shown(nowhere.path()).replace('/', "%2F"));
+    Program::on(&socket).is_without_database("No such file or directory");
+    Program::on("postgres://nobody@127.0.0.1:9/none").is_without_database("Connection refused");
+}
+
+#[test]
+fn k102_k105_a_database_that_comes_and_goes_is_noticed_without_a_restart() {
+    let Some(way) = Way::if_wanted() else { return };
+    let program = Program::on(&way.address());
+    program.is_without_database("No such file or directory");
+    way.open();
+    // By itself: nobody calls what would look for it.
+    wait_for("the database to be found", || program.is_ready_for_knowledge().then_some(()));
+    program.is_well();
+    let added = program.add();
+    assert_eq!(program.search()["results"][0]["document_id"], added["document_id"], "{added}");
+
+    way.shut();
+    wait_for("the reason to be told", || program.client.get("/health").body.contains("No such file").then_some(()));
+    program.is_without_database("No such file or directory");
+    way.open();
+    wait_for("the database to be found again", || program.is_ready_for_knowledge().then_some(()));
+    program.is_well();
+    assert_eq!(program.search()["results"][0]["document_id"], added["document_id"]);
+}
+
+#[test]
+fn k105_the_folder_is_measured_apart_from_the_database() {
+    let Some(way) = Way::if_wanted() else { return };
+    way.open();
+    let program = Program::on(&way.address());
+    wait_for("the database to be found", || program.is_ready_for_knowledge().then_some(()));
+    program.is_well();
+    let (kept, moved) = (program.folder.path().join("kept"), program.folder.path().join("moved"));
+    std::fs::rename(&kept, &moved).unwrap();
+    std::fs::write(&kept, "not a folder").unwrap();
+    let health = program.health();
+    assert_eq!((&health["vector_db_connected"], &health["storage_accessible"]), (&json!(true), &json!(false)));
+    let issue = health["issues"][0].as_str().unwrap();
+    assert!(issue.starts_with("Storage directory not accessible: "), "{issue}");
+    std::fs::remove_file(&kept).unwrap();
+    std::fs::rename(&moved, &kept).unwrap();
+    program.is_well();
+}
