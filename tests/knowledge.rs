@@ -74,6 +74,8 @@ mod resources;
 mod restart;
 #[path = "knowledge/search.rs"]
 mod search;
+#[path = "knowledge/shared_answers.rs"]
+mod shared_answers;
 #[path = "knowledge/shared_files.rs"]
 mod shared_files;
 #[path = "knowledge/sharing.rs"]

@@ -1,0 +1,71 @@
+//! An answer that was given before is not given again once others have changed what it came from (A-13).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::database::Database;
+use crate::fixture::{Corbie, said, shown};
+use crate::process::{corbie, skip, wait_for};
+
+/// A second is what is promised; the rest is for slow machines.
+const SOON: Duration = Duration::from_secs(3);
+
+const TEXT: &str = "What does the raven say?";
+
+/// A taxonomy of two categories, each with a word for it.
+fn taxonomy(birds: &str, ships: &str) -> String {
+    format!(
+        "categories:\n  - name: birds\n    description: Feathers\n    words: [{birds}]\n  \
+         - name: ships\n    description: Sails\n    words: [{ships}]\n"
+    )
+}
+
+fn start(database: &Arc<Database>, folder: &TempDir) -> Corbie {
+    let file = folder.path().join("taxonomy.yaml");
+    std::fs::write(&file, taxonomy("raven", "mast")).unwrap();
+    let setup = corbie("serve --stdio --port 0")
+        .variable("CORBIE_KNOWLEDGE__STORAGE_PATH", shown(&folder.path().join("storage")))
+        .variable("CORBIE_CLASSIFICATION__TAXONOMY", shown(&file))
+        // Others take more than words for a reason.
+        .variable("CORBIE_CLASSIFICATION__METHOD", "rules");
+    let started = Corbie::on(database, setup);
+    let noted = || Some(std::fs::read_dir(folder.path().join("storage/shared")).ok()?.flatten());
+    let is_taxonomy = |note: std::fs::DirEntry| note.file_name().to_string_lossy().starts_with("taxonomy");
+    wait_for("it to know what all use", || noted()?.any(is_taxonomy).then_some(()));
+    started
+}
+
+fn category(corbie: &mut Corbie) -> String {
+    let told = said(&corbie.result("classify_text", &json!({ "text": TEXT })));
+    told["category"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
+}
+
+#[test]
+fn a13_a_text_is_classified_anew_once_another_instance_has_saved_a_taxonomy() {
+    let Some(database) = Database::if_wanted().map(Arc::new) else {
+        return skip("instances share files on PostgreSQL only");
+    };
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let mut one = start(&database, &folders[0]);
+    // Instances look at the sum of all versions now and then. It stays the same from here on, so that all they hear is what
+    // they are told.
+    database.ask(
+        "INSERT INTO corbie.files (name, version, content, places, host) VALUES ('ballast', 1000, '', '{}', 'here'); \
+         CREATE FUNCTION public.balance() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         UPDATE corbie.files SET version = version - 1 WHERE name = 'ballast'; RETURN NULL; END $$; \
+         CREATE TRIGGER balance AFTER INSERT ON corbie.files FOR EACH ROW EXECUTE FUNCTION public.balance()",
+    );
+    let mut other = start(&database, &folders[1]);
+    assert_eq!([category(&mut other), category(&mut other)], ["birds", "birds"]);
+    for (text, wanted) in [(taxonomy("feather", "raven"), "ships"), (taxonomy("raven", "mast"), "birds")] {
+        let version = said(&one.result("get_taxonomy", &json!({})))["version"].clone();
+        let saved = said(&one.result("save_taxonomy", &json!({ "text": text, "version": version })));
+        assert_eq!(saved["saved"], true, "{saved}");
+        let began = Instant::now();
+        wait_for("another answer", || (category(&mut other) == wanted).then_some(()));
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    }
+}
