@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::task::{self, TaskId};
-use super::{Error, Knowledge, date};
+use super::{Error, Knowledge, date, kept};
 
 /// Where a server keeps its tasks.
 pub struct Tasks {
@@ -24,8 +24,14 @@ impl Tasks {
         Tasks { knowledge, others: MemoryTasks::new(most) }
     }
 
+    /// A task of the knowledge base. One whose store is there and not open yet has it opened: other instances may have
+    /// promised the task, so that nobody may say that there is none.
     async fn own(&self, id: &str) -> Result<Option<task::Task>, Refusal> {
-        let (Ok(id), Some(open)) = (id.parse::<TaskId>(), self.knowledge.opened()) else { return Ok(None) };
+        let Ok(id) = id.parse::<TaskId>() else { return Ok(None) };
+        if self.knowledge.opened().is_none() && !kept::is_there(self.knowledge.settings()) {
+            return Ok(None);
+        }
+        let open = self.knowledge.open().await?;
         Ok(open.store.task(id).await.map_err(Error::from)?)
     }
 
@@ -51,9 +57,14 @@ impl Tasks {
 impl TaskStore for Tasks {
     fn put<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<(), Refusal>> {
         Box::pin(async move {
+            // Those of the knowledge base go on without the server, which only ever cancels them. What other tools begin is
+            // not held up by a store that is away.
+            if !matches!(task.state, TaskState::Cancelled) || self.others.get(&task.id).await?.is_some() {
+                return self.others.put(task).await;
+            }
             let Some(own) = self.own(&task.id).await? else { return self.others.put(task).await };
             // One that has ended meanwhile stays what it is, and is told to be so: the server reads it anew.
-            if let (TaskState::Cancelled, Some(open)) = (&task.state, self.knowledge.opened())
+            if let Some(open) = self.knowledge.opened()
                 && open.store.cancel_task(own.id).await.map_err(Error::from)?
             {
                 open.work.drop_task(own.id);
@@ -64,9 +75,9 @@ impl TaskStore for Tasks {
 
     fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Task>, Refusal>> {
         Box::pin(async move {
-            match self.own(id).await? {
-                Some(own) => Ok(Some(self.shown(own))),
-                None => self.others.get(id).await,
+            match self.others.get(id).await? {
+                Some(other) => Ok(Some(other)),
+                None => Ok(self.own(id).await?.map(|own| self.shown(own))),
             }
         })
     }

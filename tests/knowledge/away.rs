@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::database::Database;
 use crate::fixture::{CROWS, said, shown};
 use crate::http::Client;
-use crate::process::{Running, corbie, skip, wait_for};
+use crate::process::{Running, corbie, request, skip, wait_for};
 
 /// A program, called over REST. Its files are in a folder of their own.
 struct Program {
@@ -75,6 +75,10 @@ impl Program {
             let message = refused["message"].as_str().unwrap();
             assert!(message.contains(reason) && message.contains("try again"), "{message}");
         }
+        // Another instance may have promised it.
+        let cancel = request(1, "tools/cancel", json!({ "taskId": uuid::Uuid::new_v4().to_string() }));
+        let cancelled = self.client.post("/mcp", &cancel).json();
+        assert_eq!(cancelled["error"]["data"]["error_type"], "storage_away", "{cancelled}");
         let classified = self.call("classify_text", json!({ "text": "two plus two" }));
         assert!(classified["category"].is_string(), "{classified}");
         let listed = self.client.post("/mcp/resources/list", &json!({})).json();
