@@ -165,3 +165,12 @@ pub(super) fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
+
+/// About how many rows a table in partitions has: as many as were there when somebody last counted them.
+pub(super) async fn about_how_many(session: &Session, table: &str) -> Result<u64, Error> {
+    let sql = format!(
+        "SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_inherits AS i \
+         JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'corbie.{table}'::regclass"
+    );
+    number(&session.row(&sql, &[]).await?, 0)
+}

@@ -37,9 +37,7 @@ impl Store {
         if rows < MUCH || left.is_cleaning.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let sql = "SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_inherits AS i \
-                   JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'corbie.postings'::regclass";
-        let there = rows::number(&self.plain().await?.row(sql, &[]).await?, 0)?;
+        let there = rows::about_how_many(&self.plain().await?, "postings").await?;
         if rows * SHARE >= there && !left.is_cleaning.swap(true, Ordering::Relaxed) {
             tokio::spawn(clean(Arc::downgrade(&self.0), self.0.address.clone(), rows));
         }

@@ -36,13 +36,11 @@ impl Held {
                 None => Ok(None),
             }
         };
-        let stored = "SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_inherits AS i \
-                      JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'corbie.vectors'::regclass";
         let (sums, spoken, dead, stored, allowed) = tokio::try_join!(
             session.row(sums::WEIGHED, &given),
             session.rows(sums::SPOKEN, &given),
             session.row(dead, &given),
-            session.row(stored, &[]),
+            rows::about_how_many(session, "vectors"),
             allowed,
         )?;
         let (chunks, vectors, documents) = (rows::number(&sums, 0)?, rows::number(&sums, 1)?, rows::number(&sums, 3)?);
@@ -61,7 +59,7 @@ impl Held {
             base,
             sums: Sums { chunks, length: rows::number(&sums, 2)?, languages: languages.collect::<Result<_, Error>>()? },
             vectors,
-            stored: rows::number(&stored, 0)?.max(vectors),
+            stored: stored.max(vectors),
             dead: dead.unwrap_or_default().into_iter().collect(),
             allowed,
             searched,
