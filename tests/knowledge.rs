@@ -46,6 +46,8 @@ mod cancel;
 mod clear;
 #[path = "knowledge/decisions.rs"]
 mod decisions;
+#[path = "knowledge/doctor.rs"]
+mod doctor;
 #[path = "knowledge/every_tool.rs"]
 mod every_tool;
 #[path = "knowledge/fixture.rs"]
@@ -60,6 +62,8 @@ mod grounding;
 mod import;
 #[path = "knowledge/limits.rs"]
 mod limits;
+#[path = "knowledge/models.rs"]
+mod models;
 #[path = "knowledge/processing.rs"]
 mod processing;
 #[path = "knowledge/progress.rs"]

@@ -4,6 +4,8 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use corbie::knowledge::store::{Options, Store, sqlite};
 use serde_json::{Value, json};
@@ -336,4 +338,12 @@ pub(crate) fn members(value: &Value) -> Vec<&str> {
     let mut names: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
     names.sort_unstable();
     names
+}
+
+/// Waits for what cannot be seen: that nothing happens.
+pub(crate) fn pause(milliseconds: u64) {
+    let until = Instant::now() + Duration::from_millis(milliseconds);
+    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        thread::park_timeout(left);
+    }
 }

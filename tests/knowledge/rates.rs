@@ -1,12 +1,11 @@
 //! What a caller may send, over several programs that share a database (S-09, A-13).
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::fixture::{Corbie, Storage, setup, shown};
+use crate::fixture::{Corbie, Storage, pause, setup, shown};
 use crate::http::Client;
 use crate::process::{corbie, request, skip, wait_for};
 
@@ -69,13 +68,6 @@ impl Caller {
     /// How many of so many that are sent at once are served.
     fn served(&self, client: Client, sent: usize) -> usize {
         (0..sent).filter(|_| self.send(client) == 200).count()
-    }
-}
-
-fn pause(milliseconds: u64) {
-    let until = Instant::now() + Duration::from_millis(milliseconds);
-    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        thread::park_timeout(left);
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::database::Database;
-use crate::fixture::{Corbie, in_database, said, shown};
+use crate::fixture::{Corbie, in_database, pause, said, shown};
 use crate::process::{self, Setup, skip, wait_for};
 
 /// What one machine has: a storage, a taxonomy and tokens of its own.
@@ -336,7 +336,7 @@ fn a13_s05_what_one_file_of_tokens_has_heard_says_nothing_of_another_in_the_same
     let versions = || database.ask("SELECT count(*) FROM corbie.files WHERE name = 'tokens'");
     let before = versions();
     categories(&mut one);
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+    pause(2500);
     assert!(is_revoked());
     assert_eq!(versions(), before, "nobody sends what it has, over and over");
 }

@@ -1,0 +1,41 @@
+//! What `corbie doctor` says of a database that instances share.
+
+use serde_json::Value;
+
+use crate::fixture::{Corbie, Storage, in_database, setup, shown};
+use crate::process::{self, skip, wait_for};
+
+/// What was found of the database, with its state and what to do.
+fn examined(corbie: &Corbie) -> (String, String, String) {
+    let database = corbie.database().unwrap();
+    let storage = tempfile::tempdir().unwrap();
+    let setup = process::corbie("doctor --json").variable("CORBIE_KNOWLEDGE__STORAGE_PATH", shown(storage.path()));
+    let ended = in_database(setup, Some(database)).run("");
+    let report: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+    let check = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "database").unwrap();
+    let text = |key: &str| check[key].as_str().unwrap_or_default().to_owned();
+    (text("state"), text("found"), text("advice"))
+}
+
+#[test]
+fn a_database_is_told_with_its_versions_and_what_is_wrong_with_its_indexes() {
+    let (storage, setup) = (Storage::new(), setup(&[]));
+    let corbie = Corbie::over_with(&storage, setup);
+    let Some(database) = corbie.database() else { return skip("there is no database to look at") };
+    wait_for("the database", || (corbie.client.get("/ready?for=knowledge").status == 200).then_some(()));
+    let (state, found, _) = examined(&corbie);
+    assert_eq!(state, "ok", "{found}");
+    for what in ["PostgreSQL 1", "with pgvector 0.", "1 instances use it"] {
+        assert!(found.contains(what), "{what} in {found}");
+    }
+
+    // One whose making was cut off.
+    database.ask("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'corbie.documents_added'::regclass");
+    let (state, found, advice) = examined(&corbie);
+    assert_eq!(state, "problem");
+    assert!(found.contains("documents_added") && advice.contains("REINDEX"), "{found}; {advice}");
+    // Somebody is at it, as it seems.
+    let _making = database.hold("SELECT pg_advisory_xact_lock(x'636f72626966'::bigint)");
+    let (state, found, _) = examined(&corbie);
+    assert!(state == "note" && found.contains("is being made"), "{state}: {found}");
+}

@@ -1,0 +1,78 @@
+//! Models that one instance has found are asked for by every instance that shares the database.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Corbie, Storage, setup};
+use crate::http::Client;
+use crate::process::{skip, wait_for};
+
+/// An instance that hears nothing looks again after 30 seconds.
+const SOON: Duration = Duration::from_secs(5);
+
+/// A server of this machine that has a model from some moment on.
+struct Local {
+    port: u16,
+    has_model: Arc<AtomicBool>,
+}
+
+impl Local {
+    fn start() -> Local {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let local = Local { port: listener.local_addr().unwrap().port(), has_model: Arc::default() };
+        let has_model = local.has_model.clone();
+        let answer = move |mut connection: TcpStream| {
+            let models = match has_model.load(Ordering::Relaxed) {
+                true => json!([{ "id": "raven-7b", "object": "model" }]),
+                false => json!([]),
+            };
+            let told = json!({ "object": "list", "data": models }).to_string();
+            let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", told.len());
+            // Whoever has gone meanwhile is not answered.
+            let _ = connection.read(&mut [0; 4096]);
+            let _ = connection.write_all(format!("{head}{told}").as_bytes());
+        };
+        // Each on a thread of its own: some connections are made and say nothing.
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let answer = answer.clone();
+                thread::spawn(move || answer(connection));
+            }
+        });
+        local
+    }
+}
+
+fn has_raven(client: Client) -> bool {
+    let told = client.get("/v1/models").json();
+    let is_raven = |model: &Value| model["id"].as_str().unwrap().ends_with("raven-7b");
+    told["data"].as_array().unwrap().iter().any(is_raven)
+}
+
+#[test]
+fn a13_a_model_that_one_instance_finds_is_found_by_the_others() {
+    let (local, storage) = (Local::start(), Storage::new());
+    let ports = json!([local.port]).to_string();
+    let start = || Corbie::over_with(&storage, setup(&[]).variable("CORBIE_PROVIDERS__DETECT_PORTS", &ports));
+    let one = start();
+    if one.database().is_none() {
+        return skip("who shares files hears of no models");
+    }
+    let other = start();
+    for corbie in [&one, &other] {
+        wait_for("the database", || (corbie.client.get("/ready?for=knowledge").status == 200).then_some(()));
+    }
+    assert!(!has_raven(other.client));
+
+    local.has_model.store(true, Ordering::Relaxed);
+    let begun = Instant::now();
+    assert!(has_raven(one.client), "it is asked for the first time, and looks");
+    wait_for("the model", || has_raven(other.client).then_some(()));
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+}
