@@ -78,7 +78,7 @@ impl Program {
         // Another instance may have promised it.
         let cancel = request(1, "tools/cancel", json!({ "taskId": uuid::Uuid::new_v4().to_string() }));
         let cancelled = self.client.post("/mcp", &cancel).json();
-        assert_eq!(cancelled["error"]["data"]["error_type"], "storage_away", "{cancelled}");
+        assert_eq!(cancelled["error"]["data"]["error"], "storage_away", "{cancelled}");
         let classified = self.call("classify_text", json!({ "text": "two plus two" }));
         assert!(classified["category"].is_string(), "{classified}");
         let listed = self.client.post("/mcp/resources/list", &json!({})).json();
