@@ -47,7 +47,8 @@ impl Store {
         }
     }
 
-    /// Makes the indexes that are missing, and waits for them: what was just filled is about to be searched.
+    /// Makes the indexes that are missing, and waits for them: what was just filled is about to be searched. Has the server
+    /// count what is there, too.
     pub(in crate::knowledge::store) async fn make_indexes(&self) -> Result<(), Error> {
         for row in self.ask("SELECT key, dimensions FROM models ORDER BY key", &[]).await? {
             let model = Model { key: rows::get(&row, 0)?, dimensions: rows::small(&row, 1)? as usize };
@@ -55,7 +56,10 @@ impl Store {
                 make(&self.0.address, model).await?;
             }
         }
-        Ok(())
+        // What the planner does not know of yet is read from end to end.
+        let (client, _said) = self.0.address.alone().await?;
+        run(&client, "SET statement_timeout = 0").await?;
+        run(&client, "ANALYZE documents, pages, chunks, vectors, postings, writings, sums").await
     }
 
     async fn make_at_once(&self, model: Model) -> Result<(), Error> {

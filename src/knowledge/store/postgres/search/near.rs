@@ -66,9 +66,16 @@ async fn nearest(
         true => "(v.direction <=> $2) + 0".to_owned(),
         false => format!("v.direction::halfvec({dimensions}) <=> $2"),
     };
+    // Where writings are looked up one after the other, all of their base are not to be read for each, whatever the planner
+    // knows of tables that were just filled.
+    let unindexed = match (&held.allowed, is_exact) {
+        (Allowed::These(_), true) => " + 0",
+        _ => "",
+    };
     // The model stands in the text: the index is of those vectors alone, and a parameter would hide that from the planner.
     let all = format!(
-        "SELECT v.writing, v.ordinal, {apart} AS apart FROM vectors AS v WHERE v.base = $1 AND v.model = {key}"
+        "SELECT v.writing, v.ordinal, {apart} AS apart FROM vectors AS v WHERE v.base{unindexed} = $1 \
+         AND v.model{unindexed} = {key}"
     );
     let found = match &held.allowed {
         Allowed::All => all,
