@@ -48,6 +48,7 @@ pub(super) async fn migrate(mut session: Session) -> Result<(), Error> {
 /// What the first migration stands on.
 async fn begun(session: Session, found: i32) -> Result<Session, Error> {
     if found > 0 {
+        extension_suits(&session).await?;
         return Ok(session);
     }
     let has_extension = session.maybe("SELECT 1 FROM pg_extension WHERE extname = 'vector'", &[]).await?.is_some();
