@@ -78,7 +78,11 @@ impl Address {
             _ => Manager::from_config(self.config.clone(), self.tls()?, recycling),
         };
         let told = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
-            Box::pin(async move { client.batch_execute(SETTINGS).await.map_err(HookError::Backend) })
+            Box::pin(async move {
+                // Nobody else bounds this: a pooler may let us in and then have nobody for us.
+                let told = tokio::time::timeout(CONNECT, client.batch_execute(SETTINGS)).await;
+                told.map_err(|_| HookError::message("it does not answer"))?.map_err(HookError::Backend)
+            })
         });
         Pool::builder(manager)
             .max_size(most.max(2))

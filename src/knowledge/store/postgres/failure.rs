@@ -55,7 +55,7 @@ pub(super) fn of_pool(error: PoolError) -> Error {
             }
         }
         PoolError::Timeout(deadpool_postgres::TimeoutType::Wait) => Error::Busy,
-        PoolError::Timeout(_) => Error::Away("it does not answer".to_owned()),
+        PoolError::Timeout(_) | PoolError::PostCreateHook(_) => Error::Away("it does not answer".to_owned()),
         PoolError::Closed => Error::Closed,
         other => Error::Internal(other.to_string()),
     }

@@ -58,7 +58,7 @@ impl Store {
         }
         // What the planner does not know of yet is read from end to end.
         let (client, _said) = self.0.address.alone().await?;
-        run(&client, "SET statement_timeout = 0").await?;
+        run(&client, "SET statement_timeout = 0; SET lock_timeout = 0").await?;
         run(&client, "ANALYZE documents, pages, chunks, vectors, postings, writings, sums").await
     }
 

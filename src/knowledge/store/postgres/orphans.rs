@@ -32,10 +32,8 @@ impl Store {
             Ok(tasks)
         });
         let adopted = adopted.await;
-        match &adopted {
-            Ok(tasks) => self.0.doubt.note_taken(tasks.iter().map(|task| task.id.0), &adopted),
-            Err(_) => self.0.doubt.note_taken(locked(taken).iter().copied(), &adopted),
-        }
+        let known: &[Task] = adopted.as_deref().unwrap_or_default();
+        self.0.doubt.settle(&locked(taken), known);
         adopted
     }
 

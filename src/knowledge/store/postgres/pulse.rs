@@ -213,9 +213,14 @@ impl Shared {
     /// trouble.
     async fn pool_trouble(&self) -> Option<String> {
         let timeouts = Timeouts { wait: Some(Duration::ZERO), create: Some(PATIENCE / 2), recycle: Some(PATIENCE / 2) };
-        match self.pool.timeout_get(&timeouts).await.map_err(failure::of_pool) {
-            Err(Error::Away(why)) => Some(why),
-            _ => None,
+        // What a connection is told when it is made counts for none of these.
+        match timeout(PATIENCE / 2, self.pool.timeout_get(&timeouts)).await {
+            Err(_) => Some("it does not answer".to_owned()),
+            Ok(Err(error)) => match failure::of_pool(error) {
+                Error::Away(why) => Some(why),
+                _ => None,
+            },
+            Ok(Ok(_)) => None,
         }
     }
 

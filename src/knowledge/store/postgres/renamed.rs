@@ -19,6 +19,8 @@ pub(super) async fn renew(
     filename: &str,
     title: Option<&str>,
 ) -> Result<(), Error> {
+    // The words of a large document take a while to be read.
+    session.batch("SET LOCAL idle_in_transaction_session_timeout = '120s'").await?;
     let new: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
     let sql = "SELECT ordinal, text, path FROM chunks WHERE writing = $1 ORDER BY ordinal";
     let (mut chunks, named) = (Vec::new(), Named::of(filename, title));

@@ -53,17 +53,15 @@ impl Session {
     /// Connections that lay in the pool may be dead; nothing has been done on them, so that others can be tried. Those who
     /// are silent are waited for once: the others would be as silent.
     async fn begin(pool: &Pool, how: &str) -> Result<Session, Error> {
-        let until = Instant::now() + BEGIN;
-        let mut tried = 0;
+        let (mut tried, mut left) = (0, BEGIN);
         loop {
             let mut session = Session::plain(pool).await?;
             session.is_open = true;
-            let left = until.saturating_duration_since(Instant::now());
+            let asked = Instant::now();
             let begun = session.within(left, session.connection()?.batch_execute(how)).await;
+            left = left.saturating_sub(asked.elapsed());
             match begun {
-                Err(Error::Away(why)) if why != failure::STANDBY && tried < DEAD && Instant::now() < until => {
-                    tried += 1
-                }
+                Err(Error::Away(why)) if why != failure::STANDBY && tried < DEAD && !left.is_zero() => tried += 1,
                 begun => return begun.map(|()| session),
             }
         }

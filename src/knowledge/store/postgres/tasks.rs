@@ -27,7 +27,9 @@ impl Store {
         let request = request.as_str();
         let added = self.write_surely(|session, _| add(session, me, task, request, options)).await;
         // Where nobody knows, and it is there after all, this instance takes it up.
-        self.0.doubt.note_taken([task.id.0], &added);
+        if let Err(Error::Away(_) | Error::Busy) = &added {
+            self.0.doubt.note_taken(task.id.0);
+        }
         let key = added?;
         // The bound is passed by a hundredth at most.
         let often = rows::signed(options.max_finished / 100).max(1);
