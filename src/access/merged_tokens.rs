@@ -9,7 +9,7 @@ use super::token::{TokenName, TokenRecord};
 use super::token_file::{Content, MOST_TOKENS, written};
 
 /// What a version said.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stated<'a> {
     pub number: i64,
     pub text: &'a str,
@@ -36,9 +36,10 @@ impl FirstSeen {
 ///
 /// What is missing here was revoked here if the base had it, or if the base came after a version that had it. A database that
 /// went back to before the base cannot tell what was revoked since from what was made after that; then all that is missing
-/// here counts as revoked. What is missing there was revoked there if an older version had it, or the base, unless the base is none of theirs: then it is
-/// what a restored database has lost. Of two that were made under one name both stay, the second under another. Of one
-/// that both have, theirs counts, unless it was changed here alone. None where one cannot be read.
+/// here counts as revoked. What is missing there was revoked there if an older version had it, or the base, unless the base
+/// is none of theirs: then it is what a restored database has lost. Of two that were made under one name both stay, the
+/// second under another. Of one that both have, theirs counts, unless it was changed here alone. None where one cannot be
+/// read.
 pub fn merged(base: Option<Stated<'_>>, ours: &str, theirs: Stated<'_>, seen: &FirstSeen) -> Option<String> {
     let here = Content::of(ours)?.tokens;
     let there = Content::of(theirs.text)?.tokens;

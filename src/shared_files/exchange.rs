@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::notes::{Note, Notes};
 use super::own_copy::{Former, Kind, OwnCopy};
 use super::places;
-use super::step::{self, Said, Step};
+use super::step::{self, Step};
 use crate::access::{self, FirstSeen, Stated};
 use crate::knowledge::store;
 use crate::knowledge::store::postgres::{Files, Version};
@@ -71,7 +71,7 @@ impl Exchange {
             newest = self.files.newest(name).await?;
             let (ours, base) = self.look().await?;
             let theirs = newest.as_ref().map(|newest| newest.content.clone());
-            let step = step::next(base.as_ref().map(said), ours.as_deref(), newest.as_ref().map(said));
+            let step = step::next(base.as_ref().map(stated), ours.as_deref(), newest.as_ref().map(stated));
             match (step, ours, theirs) {
                 (Step::Agree, ..) => {
                     if let Some(newest) = &newest {
@@ -246,10 +246,6 @@ impl Exchange {
 
 fn stated(version: &Version) -> Stated<'_> {
     Stated { number: version.number, text: &version.content }
-}
-
-fn said(version: &Version) -> Said<'_> {
-    Said { number: version.number, text: &version.content }
 }
 
 /// Disks take their time, and so does reading a large taxonomy.

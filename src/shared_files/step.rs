@@ -1,6 +1,8 @@
 //! What is to be done about a file of which there are three: the one here, the newest that instances share, and the last
 //! that both agreed on.
 
+use crate::access::Stated;
+
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -16,15 +18,8 @@ pub(super) enum Step {
     Meet,
 }
 
-/// A text, and which version it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Said<'a> {
-    pub(super) number: i64,
-    pub(super) text: &'a str,
-}
-
 /// `base` is what was agreed on with this database, if anything ever was.
-pub(super) fn next(base: Option<Said<'_>>, ours: Option<&str>, theirs: Option<Said<'_>>) -> Step {
+pub(super) fn next(base: Option<Stated<'_>>, ours: Option<&str>, theirs: Option<Stated<'_>>) -> Step {
     let (ours, theirs) = match (ours, theirs) {
         (None, None) => return Step::Nothing,
         // One that is gone is not taken for one that says nothing.
@@ -52,7 +47,7 @@ mod tests {
     fn who_has_changed_it_decides_where_it_goes() {
         let said = |said: &'static str| {
             let (number, text) = said.split_once(' ').unwrap();
-            Said { number: number.parse().unwrap(), text }
+            Stated { number: number.parse().unwrap(), text }
         };
         for (base, ours, theirs, expected) in [
             (None, None, None, Step::Nothing),

@@ -36,14 +36,14 @@ impl Store {
     pub(super) async fn see_to_index(&self, model: Model) -> Result<(), Error> {
         // Asked first: making one needs more rights than searching.
         let state = state(&self.plain().await?, model).await?;
-        // One that somebody began and did not end is gone on with aside, part by part.
-        if state == State::Begun || state == State::None && is_large(&self.plain().await?).await? {
-            tokio::spawn(make_some_time(Arc::downgrade(&self.0), model));
-            return Ok(());
-        }
-        match state == State::None {
-            true => self.make_at_once(model).await,
-            false => Ok(()),
+        match state {
+            State::Whole => Ok(()),
+            State::None if !is_large(&self.plain().await?).await? => self.make_at_once(model).await,
+            // One that somebody began and did not end is gone on with part by part.
+            State::None | State::Begun => {
+                tokio::spawn(make_some_time(Arc::downgrade(&self.0), model));
+                Ok(())
+            }
         }
     }
 
