@@ -1,4 +1,4 @@
-//! Verdicts on texts that were seen before (C-59). It belongs to one published value, so a reload empties it.
+//! Verdict cache by text (C-59). It belongs to one snapshot, so a reload clears it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use quick_cache::sync::Cache;
 
 use super::method::Verdict;
 
-/// Longer texts are not kept: they seldom come again, and this bounds the memory.
+/// Longer texts are not cached: they seldom repeat, and this bounds the memory.
 const LONGEST: usize = 2048;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Where taxonomies are looked at, tried and changed, beside the one in use.
+//! Taxonomy editor: validates, tries and saves taxonomies without touching the live one.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,18 +14,18 @@ use super::{Classification, Published, Taxonomy, reload};
 use crate::config::ConfigError;
 use crate::shared_files::{Kind, NoTurn, SharedFiles};
 
-/// Cheap to clone; all clones are the same.
+/// Cheap to clone; all clones share one state.
 #[derive(Debug, Clone)]
 pub(super) struct Desk(Arc<Shared>);
 
-/// What the rest of the settings has to do with categories.
+/// The other settings that affect categories.
 #[derive(Debug, Clone, Default)]
 pub struct Around {
-    /// Whether prompts get their categories from a server elsewhere.
+    /// Whether an external MCP server classifies routed prompts.
     pub elsewhere: bool,
-    /// Categories that must not go away: their prompts may not leave (`router.stay`).
+    /// Categories that must not be removed: their prompts stay on local providers (`router.stay`).
     pub stay: BTreeSet<String>,
-    /// With whom the file is shared, if with anybody.
+    /// Synchronization with other instances, if configured.
     pub shared: Option<SharedFiles>,
 }
 
@@ -35,20 +35,20 @@ struct Shared {
     around: Around,
     looks: Turns,
     trials: Turns,
-    /// One change of the file at a time.
+    /// Serializes changes of the file.
     saving: tokio::sync::Mutex<()>,
 }
 
-/// How many texts are checked at a time. Most take milliseconds; one full of patterns can take seconds.
+/// Concurrent checks. Most take milliseconds; one full of patterns can take seconds.
 const LOOKS_AT_A_TIME: usize = 2;
-/// How many taxonomies are learned at a time, beside the one in use.
+/// Concurrent trial trainings, in addition to the live taxonomy.
 const TRIALS_AT_A_TIME: usize = 1;
 
-/// What is said where a server elsewhere sorts the prompts.
+/// Warning shown when an external server classifies the prompts.
 const ELSEWHERE: &str = "prompts that are routed get their categories from the server in `classification.mcp_server`; \
 this taxonomy counts for the tools, and while that server is down";
 
-/// A text with what is wrong with it, or the taxonomy it is.
+/// A valid taxonomy, or the diagnostics of its text.
 pub(super) type Checked = Result<Taxonomy, Vec<Finding>>;
 
 impl Desk {
@@ -61,22 +61,22 @@ impl Desk {
         &self.0.classification
     }
 
-    /// What has to be said of the categories, where they are not the ones that prompts are routed by.
+    /// Warning if routed prompts do not use these categories.
     pub(super) fn elsewhere(&self) -> Option<&'static str> {
         self.0.around.elsewhere.then_some(ELSEWHERE)
     }
 
-    /// The file that the settings name.
+    /// The configured taxonomy file.
     pub(super) fn file(&self) -> Option<PathBuf> {
         self.classification().settings().taxonomy.clone()
     }
 
-    /// A turn at what takes many seconds.
+    /// A permit for work that takes many seconds.
     pub(super) async fn turn(&self) -> Result<Turn, Busy> {
         self.0.trials.take().await
     }
 
-    /// Finds every mistake in a text. Changes nothing.
+    /// Reports all errors in a text. Changes nothing.
     pub(super) async fn check(&self, text: String) -> Result<Checked, Busy> {
         if text.len() > kept::MOST_BYTES {
             let message = format!("the text is larger than {} MiB; edit the file itself", kept::MOST_BYTES >> 20);
@@ -98,7 +98,7 @@ impl Desk {
         Ok(checked.await.unwrap_or_else(|_| Err(candidate::mistakes(&Taxonomy::unreadable()))))
     }
 
-    /// What a taxonomy would say of texts, with the method of the settings.
+    /// Classifies texts with a draft taxonomy and the configured method.
     pub(super) async fn try_out(&self, taxonomy: Taxonomy, texts: &[String]) -> Result<(Candidate, Vec<Tried>), Busy> {
         let turn = self.turn().await?;
         let classification = self.classification();
@@ -110,7 +110,7 @@ impl Desk {
         Ok((candidate, tried))
     }
 
-    /// Writes a text that was checked into the file. Once begun it is carried through, whoever waits for it.
+    /// Writes a checked text to the file. Runs to completion even if the caller disconnects.
     pub(super) async fn replace(
         &self,
         file: PathBuf,
@@ -128,7 +128,7 @@ impl Desk {
         written.await.unwrap_or_else(|_| Err(NotReplaced::stopped()))
     }
 
-    /// Has the file taken up. It goes on when nobody waits for it any more: the file has been written.
+    /// Reloads the file. Runs to completion even if the caller disconnects: the file is already written.
     pub(super) async fn take_up(&self, server: &Server) -> Result<Arc<Published>, ConfigError> {
         let (classification, server) = (self.classification().clone(), server.clone());
         let taken = tokio::spawn(async move { reload::take_up(&classification, &server).await });
@@ -136,7 +136,8 @@ impl Desk {
     }
 }
 
-/// Writes a text for all instances, and then into the file here: whoever is told that it was saved finds it everywhere.
+/// Publishes a text to all instances, then writes the local file. When the call returns, every instance can read the
+/// new text.
 async fn for_all(
     shared: &SharedFiles,
     classification: &Classification,
@@ -152,7 +153,7 @@ async fn for_all(
     aside(move || kept::check(&looked_at, version.as_deref())).await?;
     let sent = turn.send(&text).await.map_err(NotReplaced::InDoubt)?.ok_or(NotReplaced::Changed)?;
     classification.keep_places(sent.places.clone());
-    // From here on it is saved: where it cannot be written here, it is brought later.
+    // The text is committed now. If the local write fails, the sync loop writes it later.
     let saved = kept::version(&text);
     let replaced = aside(move || kept::replace(&file, &text, expected.as_deref())).await;
     let replaced = match replaced {
@@ -166,7 +167,7 @@ async fn for_all(
     Ok(replaced)
 }
 
-/// Disks take their time.
+/// Runs blocking I/O on a blocking thread.
 async fn aside<T: Send + 'static>(
     run: impl FnOnce() -> Result<T, NotReplaced> + Send + 'static,
 ) -> Result<T, NotReplaced> {
@@ -174,7 +175,7 @@ async fn aside<T: Send + 'static>(
 }
 
 impl Around {
-    /// Without its category a prompt that must stay would be taken for another one, and go out.
+    /// Without its category, a prompt that must stay local would be classified differently and sent out.
     fn check(&self, taxonomy: &Taxonomy) -> Result<(), Vec<Finding>> {
         let is_missing = |name: &&String| !self.elsewhere && !taxonomy.names().any(|known| known == name.as_str());
         let missing = self.stay.iter().filter(is_missing).map(|name| {

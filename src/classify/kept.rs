@@ -1,6 +1,7 @@
-//! The file of the taxonomy: its text, which version it is, and writing another in its place.
+//! Taxonomy file store: reads, versions and replaces the taxonomy file.
 //!
-//! Everything here waits for disks; callers do it aside.
+//!
+//! All functions do blocking I/O; call them on a blocking thread.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,17 +13,17 @@ use crate::put_aside::put_aside;
 use crate::replaceable::{check_writable, target};
 use crate::whole_file::{self, Access};
 
-/// The largest text that is shown, checked or saved through the server. Larger taxonomies are changed in their files.
+/// Size limit for a taxonomy that is shown, checked or saved through the server. Larger ones are edited as files.
 pub(super) const MOST_BYTES: usize = 1 << 20;
 
-/// How many digits tell a version from others.
+/// Number of hex digits of a version.
 const DIGITS: usize = 16;
 
-/// What a file was replaced with, and where its former content is.
+/// The result of a replacement: the new version and the backup of the old content.
 #[derive(Debug)]
 pub(super) struct Replaced {
     pub(super) version: String,
-    /// None where it said the same already.
+    /// `None` if the content was already the same.
     pub(super) backup: Option<PathBuf>,
 }
 
@@ -33,10 +34,10 @@ pub(super) enum NotReplaced {
     Changed,
     #[error("{0}")]
     Unwritable(String),
-    /// Other instances could not be told.
+    /// The other instances could not be notified.
     #[error("the file is shared with other instances, and nothing was saved: {0}")]
     Away(String),
-    /// Its answer was lost.
+    /// The outcome is in doubt: the response was lost.
     #[error("the file is shared with other instances, and may have been saved or not; read it again: {0}")]
     InDoubt(String),
 }
@@ -47,10 +48,10 @@ impl NotReplaced {
     }
 }
 
-/// The text of a file; none where it is larger than what is shown.
+/// Reads a file. Returns `None` if it exceeds [`MOST_BYTES`].
 pub(super) fn read(path: &Path) -> Result<Option<String>, String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("`{}` cannot be read: {error}", path.display());
-    // Anything but a regular file could block or never end.
+    // Anything but a regular file could block or be endless.
     let is_file = std::fs::metadata(path).map_err(|error| unreadable(&error))?.is_file();
     if !is_file {
         return Err(unreadable(&"it is not a regular file"));
@@ -64,7 +65,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, String> {
     String::from_utf8(bytes).map(Some).map_err(|_| unreadable(&"it is not UTF-8 text"))
 }
 
-/// A short name of a text that no other text has.
+/// Version of a text: a truncated SHA-256 hash.
 pub(super) fn version(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     let mut version: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -72,13 +73,13 @@ pub(super) fn version(text: &str) -> String {
     version
 }
 
-/// What stands in a file that can be replaced.
+/// The current content of a replaceable file.
 struct Found {
     target: PathBuf,
     text: String,
 }
 
-/// Whether a file could be replaced, and says what is expected of it.
+/// Checks that a file can be replaced and has the expected version.
 pub(super) fn check(path: &Path, expected: Option<&str>) -> Result<(), NotReplaced> {
     find(path, expected).map(drop)
 }
@@ -96,9 +97,10 @@ fn find(path: &Path, expected: Option<&str>) -> Result<Found, NotReplaced> {
     }
 }
 
-/// Puts a text in the place of what a file says, as a whole or not at all. What it said is kept beside it.
+/// Replaces the content of a file atomically and keeps the old content as a numbered backup.
 ///
-/// Links are followed, as they are when the file is read: the file at their end is replaced, and they stay.
+///
+/// Symbolic links are followed, as they are on reads: the link stays and its target is replaced.
 pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result<Replaced, NotReplaced> {
     let Found { target, text: before } = find(path, expected)?;
     let unwritable = |place: &Path| {
@@ -106,13 +108,13 @@ pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result
         move |error: std::io::Error| NotReplaced::Unwritable(format!("`{place}` cannot be written: {error}"))
     };
     let metadata = std::fs::metadata(&target).map_err(unwritable(&target))?;
-    // Who asks again must not lose what was there before the first time.
+    // A repeated save must not overwrite the backup of the first one.
     if before == text {
         return Ok(Replaced { version: version(text), backup: None });
     }
     let backup = put_aside(&target, before.as_bytes(), Access::Like(&metadata)).map_err(unwritable(&target))?;
     let file = whole_file::prepare(&target, text.as_bytes(), Access::Like(&metadata)).map_err(unwritable(&target))?;
-    // Somebody may have written meanwhile: disks take their time.
+    // Another process may have written the file in the meantime.
     if read(&target).ok().flatten().as_deref() != Some(&*before) {
         let _ = std::fs::remove_file(&backup);
         return Err(NotReplaced::Changed);
@@ -179,7 +181,7 @@ mod tests {
         std::fs::write(&file, "first").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        // A name that somebody has taken, be it by a link, is passed over: nothing is written through it.
+        // A backup name that is already taken, even by a symbolic link, is skipped: no write goes through the link.
         let bystander = folder.path().join("bystander");
         std::fs::write(&bystander, "untouched").unwrap();
         std::os::unix::fs::symlink(&bystander, elsewhere.path().join("real.yaml.bak-1")).unwrap();

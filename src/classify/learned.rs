@@ -1,4 +1,4 @@
-//! What is learned from a taxonomy's examples: a trained classifier, kept in a file or made when it is needed.
+//! Trained classifier of a taxonomy: loaded from its file, or trained from the examples on first use.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,17 +18,17 @@ use crate::inference::{self, Inference};
 pub struct Learned {
     lesson: Arc<Lesson>,
     classifier: Arc<Classifier>,
-    /// The category of each class of the classifier, which knows nothing of places and of retired ones.
+    /// Maps each class of the classifier to a category. The classifier has no positions and no retired categories.
     category_of: Vec<usize>,
     categories: usize,
-    /// Made with the first text that needs it.
+    /// Built lazily, by the first text that needs it.
     spelling: Arc<OnceLock<Spelling>>,
 }
 
-/// A hash of everything that training depends on, but for the embedding model, whose name the classifier carries.
+/// A hash of everything that training depends on except the embedding model. The classifier stores the model's name.
 pub type Fingerprint = [u8; 32];
 
-/// Why nothing was learned.
+/// Why training failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
     #[error("the examples could not be embedded: {0}")]
@@ -40,13 +40,13 @@ pub enum LearnError {
 }
 
 const MAGIC: &[u8] = b"corbie trained 2\n";
-/// Two thousand categories with as many examples as are looked through take a third of it.
+/// Two thousand categories with the maximum number of examples each take a third of this.
 const MOST_BYTES: u64 = 512 << 20;
-/// Changed whenever training changes, so that what an older version learned is learned again.
+/// Bumped whenever training changes, so that classifiers saved by older versions are retrained.
 const TRAINING: &[u8] = b"4 heads, glance";
 
 impl Learned {
-    /// Loads what was learned before, or learns it now. None where there are not two categories to tell apart.
+    /// Loads the saved classifier, or trains one now. Returns `None` for fewer than two active categories.
     pub(super) async fn of(
         taxonomy: &Taxonomy,
         inference: &Inference,
@@ -56,7 +56,7 @@ impl Learned {
             return Ok(None);
         }
         let (copy, model) = (taxonomy.clone(), inference.model().await?);
-        // Hashing many examples and reading a large classifier take their time.
+        // Hashing many examples and reading a large classifier block the thread.
         let found = tokio::task::spawn_blocking(move || {
             let lesson = Lesson::of(&copy);
             let saved = lesson.saved(copy.path.as_deref(), &model);
@@ -79,7 +79,7 @@ impl Learned {
         Ok(Some(Learned::new(Arc::new(lesson), Arc::new(classifier), taxonomy)))
     }
 
-    /// Learns anew, whatever was saved.
+    /// Trains from scratch and ignores a saved classifier.
     pub async fn train(taxonomy: &Taxonomy, inference: &Inference) -> Result<Option<Learned>, LearnError> {
         if active(taxonomy).count() < 2 {
             return Ok(None);
@@ -89,7 +89,8 @@ impl Learned {
         Ok(Some(Learned::new(Arc::new(lesson), Arc::new(classifier), taxonomy)))
     }
 
-    /// The same classifier for a taxonomy with the same examples, wherever its categories stand; none if they differ.
+    /// Reuses this classifier for a taxonomy with the same examples, in any category order. Returns `None` if the
+    /// examples differ.
     pub fn reused(&self, taxonomy: &Taxonomy) -> Option<Learned> {
         let same = Lesson::of(taxonomy).fingerprint == self.lesson.fingerprint;
         let reused = || Learned {
@@ -105,7 +106,7 @@ impl Learned {
         Learned { lesson, classifier, category_of, categories, spelling: Arc::default() }
     }
 
-    /// As a file, to be saved at [`saved_at`].
+    /// Serializes the classifier for the file at [`saved_at`].
     pub fn to_bytes(&self) -> Vec<u8> {
         [MAGIC, &self.lesson.fingerprint, &self.classifier.to_bytes()].concat()
     }
@@ -118,23 +119,23 @@ impl Learned {
         &self.lesson.texts
     }
 
-    /// A verdict from the words alone, where they leave no doubt.
+    /// Early exit: a verdict from the words alone, if they are conclusive.
     pub fn glance(&self, text: &str) -> Option<Verdict> {
         self.classifier.glance(text).map(|verdict| self.placed(verdict))
     }
 
-    /// The text with its typing errors mended; none where there are none.
+    /// Corrects typing errors. Returns `None` if the text has none.
     pub fn mend(&self, text: &str) -> Option<String> {
         let known = || Spelling::of(self.examples().iter().map(String::as_str));
         self.spelling.get_or_init(known).mend(text)
     }
 
-    /// What all heads say. The vector must be of the model that the classifier was trained with.
+    /// Combines all heads. The vector must come from the model that the classifier was trained with.
     pub fn classify(&self, text: &str, embedding: &Embedding) -> Result<Verdict, inference::Error> {
         self.understood(self.classifier.classify(text, embedding))
     }
 
-    /// What the nearest examples say; all heads where there are too many examples to keep.
+    /// k-nearest-neighbour vote. Falls back to all heads if there are too many examples to store their vectors.
     pub fn vote(&self, text: &str, embedding: &Embedding) -> Result<Verdict, inference::Error> {
         match self.classifier.vote(embedding) {
             Some(verdict) => self.understood(verdict),
@@ -142,8 +143,8 @@ impl Learned {
         }
     }
 
-    /// The examples nearest to a vector, nearest first, each with its category and how near it is. None where there are
-    /// too many examples to keep, or the vector is of another model.
+    /// The nearest examples to a vector, nearest first, each with its category and similarity. Empty if there are too
+    /// many examples to store, or if the vector comes from another model.
     pub fn nearest(&self, embedding: &Embedding) -> impl Iterator<Item = (usize, &str, f32)> {
         let near = self.classifier.nearest(embedding).unwrap_or_default().into_iter();
         near.filter_map(|near| {
@@ -152,12 +153,12 @@ impl Learned {
         })
     }
 
-    /// A vector that the classifier does not understand is of another model than it was: a fault of the model.
+    /// The classifier rejects vectors of another model. That is reported as a model error.
     fn understood(&self, verdict: Result<Verdict, ClassifyError>) -> Result<Verdict, inference::Error> {
         verdict.map(|verdict| self.placed(verdict)).map_err(|error| inference::Error::Model(error.to_string()))
     }
 
-    /// Puts each class's probability in the place of its category.
+    /// Moves each class's probability to the position of its category.
     fn placed(&self, verdict: Verdict) -> Verdict {
         let mut probabilities = vec![0.0; self.categories];
         for (category, probability) in self.category_of.iter().zip(verdict.probabilities) {
@@ -167,34 +168,34 @@ impl Learned {
     }
 }
 
-/// Where a taxonomy's classifier is kept: beside it.
+/// Path of a taxonomy's trained classifier, next to the taxonomy file.
 pub fn saved_at(taxonomy: &Path) -> PathBuf {
     taxonomy.with_extension("trained")
 }
 
-/// Whether what is saved beside a taxonomy was learned from the examples it has now; none where nothing is saved.
+/// Whether the saved classifier was trained from the current examples. `None` if no classifier is saved.
 pub fn saved_fits(taxonomy: &Taxonomy) -> Option<bool> {
     let mut start = [0; MAGIC.len() + size_of::<Fingerprint>()];
     let is_whole = open(&saved_at(taxonomy.path.as_deref()?))?.read_exact(&mut start).is_ok();
     Some(is_whole && start.strip_prefix(MAGIC) == Some(&Lesson::of(taxonomy).fingerprint))
 }
 
-/// A saved classifier, bounded. Only a regular file: anything else could block or never end.
+/// Opens a saved classifier with a size limit. Only regular files: any other kind could block or be endless.
 fn open(path: &Path) -> Option<std::io::Take<File>> {
     let is_file = std::fs::metadata(path).ok()?.is_file();
     let file = is_file.then(|| File::open(path).ok()).flatten()?;
     Some(file.take(MOST_BYTES))
 }
 
-/// The categories that texts can be sorted into, in the order of their names. Classes have this order, so that what
-/// was learned does not depend on where a category stands.
+/// The categories in use, sorted by name. Classes have this order, so training does not depend on the position of a
+/// category.
 fn active(taxonomy: &Taxonomy) -> impl Iterator<Item = (usize, &Category)> {
     let mut active: Vec<(usize, &Category)> = taxonomy.in_use().collect();
     active.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
     active.into_iter()
 }
 
-/// The examples of a taxonomy, ready to be learned.
+/// The training set of a taxonomy.
 struct Lesson {
     fingerprint: Fingerprint,
     texts: Vec<String>,
@@ -244,7 +245,7 @@ impl Lesson {
         (classifier.model() == model && classifier.classes() == self.classes).then_some(classifier)
     }
 
-    /// Nobody can stop what has begun to train, so the turn is over when that is, and not when its caller leaves.
+    /// Training cannot be cancelled, so the permit is released when training ends, not when its caller disconnects.
     async fn learn(&self, inference: &Inference, turn: Option<Turn>) -> Result<Classifier, LearnError> {
         let embeddings = inference.embed(self.texts.clone(), Purpose::Passage).await?;
         let (texts, class_of, classes) = (self.texts.clone(), self.class_of.clone(), self.classes);

@@ -1,4 +1,4 @@
-//! How good the categories in use are told apart: on texts that a caller brings, or on their own examples, unseen.
+//! Evaluation of the live taxonomy, on texts from the caller or by cross-validation on its own examples.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use crate::evaluate::held_out::{self, Lesson};
 use crate::evaluate::suggest::{FOLDS, HeldOut};
 use crate::inference;
 
-/// A text with the number of the category it belongs to.
+/// A text with the index of its true category.
 pub(super) type Example = (String, usize);
 
-/// What was judged.
+/// The result of an evaluation.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) published: Arc<Published>,
     pub(super) texts: Vec<String>,
-    /// One for each text.
+    /// One per text.
     pub(super) judged: Vec<Judged>,
-    /// Whether those who judged a text had not learned it.
+    /// Whether each text was classified by a model that was not trained on it.
     pub(super) held_out: bool,
-    /// How many examples there were, of which these are some.
+    /// Number of examples that the sample was drawn from.
     pub(super) of: usize,
 }
 
-/// Why nothing was measured.
+/// Why the evaluation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotMeasured {
     #[error(transparent)]
     Busy(#[from] Busy),
     #[error("`examples[{index}].text`: {why}")]
     Unfit { index: usize, why: Unfit },
-    /// Rules in place of a model that fails would be measured as the model.
+    /// Otherwise the evaluation would attribute the results of the fallback rules to the failing model.
     #[error("nothing was measured, as not all works as it should: {0}")]
     Impaired(String),
     #[error("no category has two examples, so none can be held out; give `examples`: texts with their categories")]
@@ -50,13 +50,13 @@ pub(super) enum NotMeasured {
     Stopped,
 }
 
-/// How many examples of the taxonomy are held out and judged; of more, a sample: learning all takes minutes.
+/// Maximum number of examples for cross-validation. More are sampled: training on all takes minutes.
 const MOST_HELD_OUT: usize = 2000;
-/// How many texts are looked at before the progress is told.
+/// Batch size between two progress reports.
 const TOGETHER: usize = 64;
 
 impl Desk {
-    /// Judges texts as `classify_text` would. `tell` is told how much of all is done.
+    /// Classifies texts as `classify_text` does. `tell` receives the number of finished texts and the total.
     pub(super) async fn measure(
         &self,
         published: Arc<Published>,
@@ -93,8 +93,8 @@ impl Desk {
         Ok(Measured { published, texts, judged, held_out: false, of })
     }
 
-    /// Judges the examples of the taxonomy, each by what was learned without it. Rules and models from a folder learn
-    /// nothing of them, and judge them as they are.
+    /// Cross-validates the taxonomy's examples: each is classified by a model trained without it. Rules and models from
+    /// a folder are not trained on the examples and classify all of them directly.
     pub(super) async fn measure_own(
         &self,
         tell: impl Fn(usize, usize) + Send + Clone + 'static,
@@ -134,14 +134,14 @@ impl Desk {
         let turn = self.turn().await?;
         let inference = &self.classification().0.inference;
         let (texts, category_of): (Vec<String>, Vec<usize>) = examples.into_iter().unzip();
-        // Embedding and each training count as much as the progress of one round.
+        // Embedding and each training fold count as one unit of progress per text.
         let all = texts.len() * (1 + FOLDS);
         let mut embeddings = Vec::with_capacity(texts.len());
         for piece in texts.chunks(TOGETHER) {
             embeddings.extend(inference.embed(piece.to_vec(), Purpose::Passage).await?);
             tell(embeddings.len(), all);
         }
-        // Classes are counted without gaps, which places of categories are not.
+        // Class indices are dense, category indices are not.
         let mut known = category_of.clone();
         known.sort_unstable();
         known.dedup();
@@ -169,7 +169,7 @@ impl Desk {
     }
 }
 
-/// Who waits for a thread; true once it has left.
+/// Set on drop, so the blocking thread can detect that its caller is gone.
 #[derive(Default)]
 struct Caller(Arc<AtomicBool>);
 
@@ -179,8 +179,8 @@ impl Drop for Caller {
     }
 }
 
-/// Every example that was written, with the place of its category. One that is written twice would be judged by what it
-/// taught itself.
+/// All distinct examples with the index of their category. A duplicate could end up in the training fold and the test
+/// fold.
 fn own_examples(published: &Published) -> Vec<Example> {
     let mut seen = HashSet::new();
     let categories = published.taxonomy.categories.iter().enumerate();

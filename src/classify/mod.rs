@@ -1,8 +1,9 @@
-//! Sorts texts into categories and recommends a model for each.
+//! Text classification, and a recommended model per category.
 //!
-//! One value is published at a time: a taxonomy, the rules and the method made from it, and the answers given with it.
-//! Listing and classifying read the same value, and a reload replaces it as a whole, so that a number never means one
-//! category here and another there (C-55, Z-7).
+//!
+//! One snapshot is live at a time: a taxonomy, the rules and the method built from it, and its cached verdicts. Listing
+//! and classifying use the same snapshot, and a reload swaps it as a whole, so a class index never refers to different
+//! categories (C-55, Z-7).
 
 pub mod advice;
 mod cache;
@@ -45,7 +46,7 @@ use crate::locked::locked;
 use method::With;
 use metrics::Metrics;
 
-/// The classifier of one program. Cheap to clone; all clones are the same.
+/// The classifier of the process. Cheap to clone; all clones share one state.
 #[derive(Debug, Clone)]
 pub struct Classification(Arc<Shared>);
 
@@ -54,39 +55,39 @@ struct Shared {
     settings: config::Classification,
     inference: Inference,
     published: ArcSwap<Published>,
-    /// One reload at a time; those who classify never wait for it. It guards what the file was like when it was read.
+    /// Serializes reloads; classification never waits for it. Guards the stamp of the file as last read.
     reloading: tokio::sync::Mutex<Option<Stamp>>,
-    /// Why the file as it is now was refused.
+    /// Why the current version of the file was rejected.
     refused: Mutex<Option<String>>,
     metrics: Metrics,
-    /// The names of categories in the order of their numbers, where other instances share them.
+    /// The category names by index, if the indices are shared with other instances.
     places: Mutex<Option<Arc<[String]>>>,
-    /// Somebody knows that the file has changed.
+    /// Signals that the file has changed.
     again: Notify,
 }
 
-/// A verdict on a text, and what it was given with.
+/// A verdict with its text and snapshot.
 #[derive(Debug, Clone)]
 pub struct Classified<'a> {
-    /// The text without what has no say in it.
+    /// The normalized text.
     pub text: Cow<'a, str>,
     pub published: Arc<Published>,
     pub verdict: Arc<Verdict>,
 }
 
-/// What became of each of many texts: the clean text with its verdict, or why there is none.
+/// The result for each text of a batch: the normalized text with its verdict, or the error.
 pub type Sorted<'a> = Vec<Result<(Cow<'a, str>, Arc<Verdict>), Unfit>>;
 
 impl Classification {
-    /// Reads the taxonomy. What has to be learned is learned with the first text, or by [`Classification::warm`].
+    /// Reads the taxonomy. Training happens on the first text, or in [`Classification::warm`].
     pub fn new(settings: config::Classification, inference: Inference) -> Result<Classification, ConfigError> {
-        // Before it is read: a change in between must not be missed.
+        // Taken before reading, so that a change in between is not missed.
         let stamp = Stamp::of(settings.taxonomy.as_deref());
         let taxonomy = Taxonomy::open(settings.taxonomy.as_deref())?;
         Ok(Classification::stamped(stamp, taxonomy, settings, inference))
     }
 
-    /// The same for a taxonomy at hand.
+    /// Creates a classifier for an already loaded taxonomy.
     pub fn with(taxonomy: Taxonomy, settings: config::Classification, inference: Inference) -> Classification {
         Classification::stamped(None, taxonomy, settings, inference)
     }
@@ -111,12 +112,12 @@ impl Classification {
         &self.0.settings
     }
 
-    /// What lists and verdicts are made from at this moment.
+    /// The current snapshot.
     pub fn published(&self) -> Arc<Published> {
         self.0.published.load_full()
     }
 
-    /// Makes ready what the first text would have to wait for.
+    /// Prepares the method, so the first text does not wait for it.
     pub async fn warm(&self) {
         self.published().method(None, self.with_settings()).await;
     }
@@ -137,7 +138,7 @@ impl Classification {
         Ok(Classified { text, published, verdict })
     }
 
-    /// Classifies many texts with one published value; texts that are unfit fail alone.
+    /// Classifies many texts with one snapshot; each invalid text fails separately.
     pub async fn classify_many<'a>(&self, texts: &'a [String]) -> (Arc<Published>, Sorted<'a>) {
         let (published, started) = (self.published(), Instant::now());
         let texts: Vec<_> = texts.iter().map(|text| text::clean(text, self.0.settings.max_text_length)).collect();
@@ -159,7 +160,7 @@ impl Classification {
         (published, sorted)
     }
 
-    /// Why the file as it was read last was refused; the one before it is in use.
+    /// Why the file was rejected when it was last read; the previous version stays in use.
     pub(in crate::classify) fn refused(&self) -> Option<String> {
         locked(&self.0.refused).clone()
     }
@@ -168,13 +169,13 @@ impl Classification {
         With { settings: &self.0.settings, inference: &self.0.inference, turn: None }
     }
 
-    /// Members for `GET /health` (T-40), and what is impaired, if anything is.
+    /// Members of `GET /health` (T-40), and the impairment, if any.
     pub fn health(&self) -> (Map<String, Value>, Option<String>) {
         let published = self.published();
         let method = published.method_now();
         let taxonomy = &published.taxonomy;
         let model = method.as_ref().map_or_else(|| self.planned(), |method| method.describe());
-        // Before anything is loaded, what will be indexed.
+        // Until the method is loaded, report the number of examples to be indexed.
         let indexed = match &method {
             Some(method) => method.learned().map_or(0, |learned| learned.examples().len()),
             None if self.0.settings.method == config::Method::Rules => 0,
@@ -197,7 +198,7 @@ impl Classification {
         self.0.metrics.register(registry);
     }
 
-    /// The method that the settings ask for, before anything was loaded.
+    /// The configured method, before it is loaded.
     fn planned(&self) -> String {
         let settings = &self.0.settings;
         match (settings.method, &settings.model.path) {

@@ -1,4 +1,4 @@
-//! Everything that belongs to one version of the taxonomy. It is replaced as a whole, and never changed.
+//! Immutable snapshot of one version of the taxonomy and everything derived from it. A reload swaps the whole snapshot.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -18,21 +18,21 @@ use crate::locked::locked;
 #[derive(Debug)]
 pub struct Published {
     pub taxonomy: Taxonomy,
-    /// The answer of `list_categories`.
+    /// The response of `list_categories`.
     pub listing: Arc<Value>,
     rules: RuleSet,
-    /// Made with the first text, as a server that is never asked should not pay for it.
+    /// Built by the first text, so a server that never classifies does not pay for it.
     method: OnceLock<Arc<Method>>,
-    /// Closed when the method has been made. Whoever asks first has it made; nobody who gives up ends that.
+    /// Closed when the method is ready. The first caller starts the build; a caller that gives up does not cancel it.
     making: Mutex<Option<watch::Receiver<()>>>,
-    /// Why another method is used than was asked for.
+    /// Why a fallback method is in use.
     fallen_back: Mutex<Option<String>>,
-    /// Why the last text that needed a model did not get one.
+    /// Why the last text that needed a model was classified without one.
     failing: Mutex<Option<String>>,
     seen: Seen,
 }
 
-/// A verdict, and whether it may be given again for the same text.
+/// A verdict, and whether it may be cached.
 struct Judged {
     verdict: Verdict,
     lasts: bool,
@@ -52,7 +52,7 @@ impl Published {
         }
     }
 
-    /// The method; made now if it was not needed yet. An earlier value may have learned the same examples already.
+    /// The method, built now if necessary. An earlier snapshot may have trained on the same examples already.
     pub(super) async fn method(self: &Arc<Self>, before: Option<Arc<Learned>>, with: With<'_>) -> Arc<Method> {
         if let Some(method) = self.method.get() {
             return method.clone();
@@ -61,19 +61,19 @@ impl Published {
             let mut making = locked(&self.making);
             making.get_or_insert_with(|| self.begin(before, with)).clone()
         };
-        // Closed is what it becomes, one way or the other.
+        // The channel always ends up closed, whether the build succeeded or failed.
         let _ = made.changed().await;
         self.method.get_or_init(|| Arc::new(Method::Rules)).clone()
     }
 
-    /// Makes the method here and now, for a value that nobody else sees: who stops waiting stops the work.
+    /// Builds the method inline, for a snapshot that is not shared: dropping the future cancels the work.
     pub(super) async fn make(&self, before: Option<Arc<Learned>>, with: With<'_>) {
         let (method, why) = method::make(&self.taxonomy, &self.rules, before, with).await;
         *locked(&self.fallen_back) = why;
         let _ = self.method.set(Arc::new(method));
     }
 
-    /// Has the method made aside: a caller that runs out of time must not take the work of minutes with it.
+    /// Builds the method in a background task, so that a caller's timeout does not cancel minutes of work.
     fn begin(self: &Arc<Self>, before: Option<Arc<Learned>>, with: With<'_>) -> watch::Receiver<()> {
         let (done, made) = watch::channel(());
         let (published, settings, inference) = (self.clone(), with.settings.clone(), with.inference.clone());
@@ -96,7 +96,7 @@ impl Published {
         self.method.get().cloned()
     }
 
-    /// What does not work as the settings ask.
+    /// What deviates from the configured method.
     pub fn impairment(&self) -> Option<String> {
         if self.method.get().is_none() {
             let learning = locked(&self.making).is_some();
@@ -113,7 +113,7 @@ impl Published {
         self.seen.get(text)
     }
 
-    /// Classifies a clean text.
+    /// Classifies a sanitized text.
     pub(super) async fn classify(self: &Arc<Self>, text: &str, with: With<'_>) -> Arc<Verdict> {
         if let Some(verdict) = self.certain_at_once(text, with) {
             return self.keep(text, Judged { verdict, lasts: true });
@@ -127,14 +127,14 @@ impl Published {
         self.keep(text, judged)
     }
 
-    /// Classifies clean texts; those that need vectors get them together. With each verdict comes whether it was there
-    /// already.
+    /// Classifies sanitized texts and embeds the ones that need a vector in one batch. Each verdict comes with a
+    /// cache-hit flag.
     pub(super) async fn classify_many(self: &Arc<Self>, texts: &[&str], with: With<'_>) -> Vec<(Arc<Verdict>, bool)> {
         let method = self.method(None, with).await;
         let mut verdicts: Vec<Option<(Arc<Verdict>, bool)>> = Vec::with_capacity(texts.len());
         let mut waiting: Vec<(usize, String)> = Vec::new();
         for (index, text) in texts.iter().enumerate() {
-            // A thousand texts would hold up everyone else on this thread.
+            // A thousand texts would block this worker thread.
             if index % TURN == TURN - 1 {
                 tokio::task::yield_now().await;
             }
@@ -157,7 +157,7 @@ impl Published {
         for (place, (index, text)) in waiting.iter().enumerate() {
             let judged = match &vectors {
                 Ok(vectors) => self.or_rules(text, method.judge(text, &vectors[place], &self.rules)),
-                // One text that the model cannot read must not fail the others.
+                // One text that the model rejects must not fail the rest of the batch.
                 Err(inference::Error::Text { .. }) => self.embed_alone(&method, text, with).await,
                 Err(error) => self.or_rules(text, Err(error.clone())),
             };
@@ -166,14 +166,14 @@ impl Published {
         verdicts.into_iter().map(|verdict| verdict.expect("every text was settled, read or judged")).collect()
     }
 
-    /// While the examples are still being learned, what is certain is certain all the same.
+    /// While training is still running, `certain` rules decide without waiting for it.
     fn certain_at_once(&self, text: &str, with: With<'_>) -> Option<Verdict> {
         let waits = self.method.get().is_none() && with.settings.method == config::Method::Hybrid;
         let certain = waits.then(|| self.rules.certain(text)).flatten()?;
         Some(Verdict::by(By::Rules, certain))
     }
 
-    /// What can be said without a model. Long texts are looked at aside: their time grows with the rules there are.
+    /// The result without a model. Long texts run on a blocking thread: matching time grows with the number of rules.
     async fn first(self: &Arc<Self>, method: &Arc<Method>, text: &str) -> First {
         if text.len() <= LONG {
             return method.first(text, &self.rules);
@@ -192,8 +192,8 @@ impl Published {
         self.or_rules(text, judged)
     }
 
-    /// A model that fails does not fail the text: rules decide, and `/health` says so until a text succeeds. A text
-    /// that no model can read says nothing about the model.
+    /// A model failure does not fail the text: the rules decide, and `/health` reports it until a text succeeds. A text
+    /// that the model rejects does not count as a model failure.
     fn or_rules(&self, text: &str, judged: Result<Verdict, inference::Error>) -> Judged {
         let by_rules = || Verdict::by(By::Rules, self.rules.classify(text));
         match judged {
@@ -205,7 +205,7 @@ impl Published {
             Err(error) => {
                 tracing::error!(%error, "the model failed; rules decided instead");
                 *locked(&self.failing) = Some(error.to_string());
-                // It must not outlive the failure.
+                // A fallback verdict must not outlive the failure.
                 Judged { verdict: by_rules(), lasts: false }
             }
         }
@@ -220,12 +220,12 @@ impl Published {
     }
 }
 
-/// How many texts of one call are looked at before others have a turn.
+/// Number of texts of one call between two yields to the scheduler.
 const TURN: usize = 32;
-/// A text of more bytes than this is looked at aside.
+/// Texts with more bytes than this are matched on a blocking thread.
 const LONG: usize = 4096;
 
-/// What `list_categories` answers (C-02, C-03, C-04).
+/// The response of `list_categories` (C-02, C-03, C-04).
 fn listing(taxonomy: &Taxonomy) -> Value {
     let map = |of: fn(&super::taxonomy::Category) -> &str| -> Map<String, Value> {
         taxonomy.categories.iter().map(|category| (category.name.clone(), of(category).into())).collect()

@@ -1,6 +1,7 @@
-//! What a verdict can be shown with: the examples nearest to a text, and the rules that were found in it.
+//! Explanation of a verdict: the nearest examples and the rules that matched.
 //!
-//! Neither has a say in the verdict. They are looked up for those who ask, so that nobody else pays for them.
+//!
+//! Neither affects the verdict. They are computed on request only, so other calls do not pay for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,31 +10,31 @@ use corbie_infer::Purpose;
 
 use super::{By, Classification, Classified, Published};
 
-/// An example that is near a text in meaning.
+/// An example that is semantically close to a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Near {
     pub(super) text: String,
-    /// The number of its category.
+    /// Index of its category.
     pub(super) class: usize,
-    /// The cosine of the two vectors.
+    /// Cosine similarity of the two vectors.
     pub(super) similarity: f32,
 }
 
-/// How many examples are shown with a verdict.
+/// Maximum number of examples in an explanation.
 const MOST_EXAMPLES: usize = 5;
-/// How many rules are shown with a verdict.
+/// Maximum number of rules in an explanation.
 const MOST_RULES: usize = 10;
-/// How long what was learned is waited for: time enough to load it.
+/// How long to wait for the trained classifier: enough to load it from disk.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A text of more bytes than this is looked at aside.
+/// Texts with more bytes than this are matched on a blocking thread.
 const LONG: usize = 4096;
 
 impl Classification {
-    /// The examples nearest to a text, nearest first. None where nothing was learned (yet), or a model fails: the verdict
-    /// is there without them.
+    /// The nearest examples to a text, nearest first. Empty if there is no trained classifier (yet) or a model fails:
+    /// the verdict does not depend on them.
     pub(super) async fn nearest(&self, classified: &Classified<'_>) -> Vec<Near> {
         let Classified { text, published, .. } = classified;
-        // Rules can decide while the examples are still being learned, which may take minutes.
+        // Rules can decide while training is still running, which may take minutes.
         let made = tokio::time::timeout(PATIENCE, published.method(None, self.with_settings())).await;
         let Ok(method) = made else { return Vec::new() };
         let Some(learned) = method.learned() else { return Vec::new() };
@@ -42,13 +43,13 @@ impl Classification {
         let embedded = self.0.inference.embed(vec![asked], Purpose::Query).await;
         let Some(embedding) = embedded.ok().and_then(|vectors| vectors.into_iter().next()) else { return Vec::new() };
         let near = learned.nearest(&embedding);
-        // What stands in for missing examples was written by nobody.
+        // Skip the generated placeholders of categories without examples.
         let written = near.filter(|(class, _, _)| !published.taxonomy.categories[*class].examples.is_empty());
         let near = written.map(|(class, text, similarity)| Near { text: text.to_owned(), class, similarity });
         near.take(MOST_EXAMPLES).collect()
     }
 
-    /// The rules that speak for the category of a text, those that decided first. None where something else decided.
+    /// The rules that match for the category of a text, deciding rules first. Empty if the rules did not decide.
     pub(super) async fn fired(&self, classified: &Classified<'_>) -> Vec<String> {
         let Classified { text, published, verdict } = classified;
         if verdict.by != By::Rules {

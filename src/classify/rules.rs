@@ -259,7 +259,7 @@ categories:
     }
 
     #[test]
-    fn z1_a_catch_all_never_competes_and_never_flattens() {
+    fn z01_a_catch_all_never_competes_and_never_flattens() {
         check_class("rain", 1, 0.8);
         check_class("hello rain", 1, 0.8);
         check_class("hello", 2, 0.6);

@@ -1,8 +1,8 @@
-//! A text as it comes from outside, made fit to be looked at (C-30, C-31, C-32).
+//! Normalization of input texts (C-30, C-31, C-32).
 
 use std::borrow::Cow;
 
-/// Why a text is not classified.
+/// Why a text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     #[error("`text` is empty; give the text to classify")]
@@ -11,10 +11,10 @@ pub enum Unfit {
     TooLong { most: usize },
 }
 
-/// The text without control characters and without space around it. White space of every kind becomes a plain space
-/// or stays a line break; what cannot be seen is taken out. So a NUL or a form feed changes no verdict.
+/// Strips control characters and surrounding whitespace. All whitespace becomes a plain space or stays a line break;
+/// invisible characters are removed. So a NUL or a form feed changes no verdict.
 pub(super) fn clean(text: &str, most: usize) -> Result<Cow<'_, str>, Unfit> {
-    // A character has at least one byte, so most texts need not be counted.
+    // A character has at least one byte, so short texts need no character count.
     if text.len() > most && text.chars().nth(most).is_some() {
         return Err(Unfit::TooLong { most });
     }
@@ -33,7 +33,7 @@ fn is_odd_space(letter: char) -> bool {
     letter.is_whitespace() && letter != ' ' && letter != '\n'
 }
 
-/// White space that has to become a plain one, control characters, and marks that have no shape of their own.
+/// Whitespace to be replaced by a plain space, control characters, and characters without a glyph.
 fn is_unwanted(letter: char) -> bool {
     if letter.is_ascii() {
         return letter.is_ascii_control() && letter != '\n';
@@ -41,7 +41,7 @@ fn is_unwanted(letter: char) -> bool {
     is_odd_space(letter) || letter.is_control() || is_invisible(letter)
 }
 
-/// Unicode's format characters: joiners, directions, tags.
+/// Unicode format characters: joiners, directions, tags.
 fn is_invisible(letter: char) -> bool {
     matches!(
         letter,

@@ -1,4 +1,4 @@
-//! Leaves a provider alone for a while that keeps failing (P-17). Pure but for the lock: the clock is handed in.
+//! Circuit breaker per provider (P-17). Deterministic apart from the lock: callers pass the clock in.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -6,35 +6,35 @@ use std::time::{Duration, Instant};
 use super::Error;
 use crate::locked::locked;
 
-/// Failures in a row after which a provider is left alone.
+/// Consecutive failures that open the circuit.
 const FAILURES: u32 = 5;
-/// For how long.
+/// How long the circuit stays open.
 const REST: Duration = Duration::from_secs(30);
 
-/// Whether a provider is asked at the moment.
+/// Circuit breaker: decides whether a provider may be called.
 #[derive(Debug)]
 pub struct Breaker {
-    /// Failures in a row after which nobody asks.
+    /// Consecutive failures that open the circuit.
     failures: u32,
-    /// For how long.
+    /// How long the circuit stays open.
     rest: Duration,
     state: Mutex<State>,
 }
 
-/// Leave to make a call. Going away without telling how it ended leaves the try to the next.
+/// Permit for one call. Dropping it without a result frees the half-open slot for the next call.
 #[derive(Debug)]
 pub struct Turn<'a> {
     breaker: &'a Breaker,
-    /// It is the one call that tries after a rest.
+    /// This call is the half-open probe.
     trial: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     failures: u32,
-    /// Nobody asks before this; then one call may try.
+    /// The circuit is open until this time; then one probe is allowed.
     closed_until: Option<Instant>,
-    /// Somebody is trying.
+    /// A probe is in flight.
     trying: bool,
 }
 
@@ -43,7 +43,7 @@ impl Breaker {
         Breaker { failures, rest, state: Mutex::default() }
     }
 
-    /// Leave to make a call now. To be held until it was told how the call ended.
+    /// A permit to call now, if the circuit allows it. Hold it until the result is recorded.
     pub fn turn(&self, now: Instant) -> Option<Turn<'_>> {
         let mut state = locked(&self.state);
         match state.closed_until {
@@ -56,12 +56,12 @@ impl Breaker {
         }
     }
 
-    /// Whether nobody is asked now.
+    /// Whether the circuit is open.
     pub fn is_resting(&self, now: Instant) -> bool {
         locked(&self.state).closed_until.is_some_and(|until| now < until)
     }
 
-    /// Told how a call ended. Only what says something about the provider counts: a refused prompt does not.
+    /// Records the result of a call. Only errors that reflect on the provider count; a rejected prompt does not.
     pub fn ended(&self, result: Result<(), &Error>, now: Instant) {
         let failed = matches!(
             result,
@@ -94,7 +94,7 @@ impl Default for Breaker {
 }
 
 impl Turn<'_> {
-    /// Told how a request went; a turn may have several.
+    /// Records the result of one request; a permit may cover several.
     pub fn count(&self, failed: bool, now: Instant) {
         self.breaker.count(failed, now);
     }

@@ -1,4 +1,4 @@
-//! One answer of one provider: asked, and asked again where that may help, within one deadline.
+//! One provider call with retries, within one deadline.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as Clock, SystemTime};
@@ -13,15 +13,15 @@ use super::stream::Stream;
 use super::traced::{self, Operation, Tells};
 use super::{Answered, Completion, Error, Head, ModelInfo, Question, mock, retry};
 
-/// How a call went, whatever its end.
+/// Result of a call, and how many attempts it took.
 #[derive(Debug)]
 pub struct Outcome<T> {
     pub result: Result<T, Error>,
-    /// Requests that were sent.
+    /// Requests sent.
     pub attempts: usize,
 }
 
-/// Who else can be asked when a call fails.
+/// Failover options that remain if a call fails.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Hope {
     /// Another key of the same provider.
@@ -30,14 +30,14 @@ pub struct Hope {
     pub anybody: bool,
 }
 
-/// Pages of a list of models that are read; providers have three or four.
+/// Maximum number of model list pages to read; providers have three or four.
 const MOST_PAGES: usize = 50;
 
-/// A question, and whom it is put to.
+/// A request and the provider that serves it.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     pub provider: &'a Arc<Provider>,
-    /// Which of its keys.
+    /// Index of the key.
     pub key: usize,
     pub question: &'a Question,
     pub deadline: Instant,
@@ -45,18 +45,17 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Asks for a whole answer.
+    /// Requests a buffered response.
     pub async fn complete(self) -> Outcome<Completion> {
         self.whole(|head, body| self.provider.response(head, &body), |completion| completion).await
     }
 
-    /// The same for a caller who takes the answer as it came.
+    /// Requests a buffered response, passed through unmodified where possible.
     pub async fn pass_on(self) -> Outcome<Answered> {
         self.whole(|head, body| self.provider.passed_on(head, body), Answered::Read).await
     }
 
-    /// Asks for an answer in pieces, and waits for the first of them: until then nothing is lost by asking again, or
-    /// somebody else.
+    /// Requests a streaming response and waits for its first content. Until then a retry or failover loses nothing.
     pub async fn open(self) -> Outcome<Stream> {
         let Call { provider, key, question, deadline, hope } = self;
         let open = || Stream::open(provider, key, question, by(provider, deadline));
@@ -85,7 +84,7 @@ impl Call<'_> {
     }
 }
 
-/// Asks for vectors.
+/// Requests embeddings.
 pub async fn embed(provider: &Provider, key: usize, embed: &Embed, deadline: Instant, hope: Hope) -> Outcome<Embedded> {
     let ask = || async {
         let by = by(provider, deadline);
@@ -101,7 +100,7 @@ pub async fn embed(provider: &Provider, key: usize, embed: &Embed, deadline: Ins
     with_retries(provider, &embed.model, once, deadline, hope).await
 }
 
-/// Asks for all models.
+/// Lists all models of a provider.
 pub async fn models(provider: &Provider, deadline: Instant) -> Result<Vec<ModelInfo>, Error> {
     let mut models = Vec::new();
     let mut page: Option<String> = None;
@@ -123,8 +122,8 @@ pub async fn models(provider: &Provider, deadline: Instant) -> Result<Vec<ModelI
 }
 
 impl Hope {
-    /// Whether it is better to ask the next than to wait for the same again: a key that has to wait while another need
-    /// not, and a provider that was given all its time for nothing.
+    /// Whether failover beats a retry: this key is rate limited and another key exists, or the provider used up its
+    /// full timeout.
     fn better_elsewhere(self, error: &Error, took: Duration, provider: &Provider) -> bool {
         match error {
             Error::RateLimited { .. } => self.key,
@@ -134,12 +133,12 @@ impl Hope {
     }
 }
 
-/// When one try has to be over.
+/// Deadline of one attempt.
 fn by(provider: &Provider, deadline: Instant) -> Instant {
     deadline.min(Instant::now() + provider.timeout)
 }
 
-/// Tries until it succeeds, until trying again cannot help, or until the time is up.
+/// Retries until the call succeeds, the error is permanent, or the deadline leaves no time.
 async fn with_retries<T, Once: Future<Output = Result<T, Error>>>(
     provider: &Provider,
     model: &str,
@@ -149,7 +148,8 @@ async fn with_retries<T, Once: Future<Output = Result<T, Error>>>(
 ) -> Outcome<T> {
     let mut attempts = 0;
     loop {
-        // Dropped with the call, it leaves the try to the next: a caller who gives up says nothing about the provider.
+        // If the call is dropped, the permit frees the half-open slot: a cancelled call proves nothing about the
+        // provider.
         let Some(turn) = provider.breaker.turn(Clock::now()) else {
             return Outcome { result: Err(Error::Resting), attempts };
         };
@@ -157,7 +157,7 @@ async fn with_retries<T, Once: Future<Output = Result<T, Error>>>(
         let started = Instant::now();
         let result = once().await;
         let left = deadline.saturating_duration_since(Instant::now());
-        // Time that we have cut short ourselves says nothing about the provider.
+        // A timeout caused by our own deadline proves nothing about the provider.
         if !(left.is_zero() && matches!(result, Err(Error::Timeout))) {
             provider.answered(model, result.as_ref().map(drop), started.elapsed());
         }
@@ -184,7 +184,7 @@ mod tests {
         Provider::new("somebody", &settings, &Client::new()).unwrap()
     }
 
-    /// Plays failures, then succeeds; gives the seconds at which requests were sent.
+    /// Plays back failures, then succeeds. Returns the outcome and the seconds at which requests were sent.
     async fn play(failures: Vec<Error>, limit: Duration) -> (Outcome<u16>, Vec<u64>) {
         let (provider, start) = (provider(), Instant::now());
         let failures = RefCell::new(failures.into_iter());

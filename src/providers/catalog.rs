@@ -1,59 +1,59 @@
-//! Which provider serves a model (P-12). Pure: it is told who is configured and what each offers.
+//! Selects the provider for a model name (P-12). Pure: callers pass in the configured providers and their models.
 
 use std::sync::Arc;
 
 use super::ModelInfo;
 use super::chat::Protocol;
 
-/// A provider as far as choosing goes.
+/// The view of a provider that selection needs.
 #[derive(Debug, Clone)]
 pub struct Offer<'a> {
     pub name: &'a str,
     pub protocol: Protocol,
-    /// It is the company itself and not one that is compatible with it, so its models are known by their names.
+    /// The vendor itself rather than a compatible server, so model names identify it.
     pub official: bool,
-    /// It was found on this machine, and nobody has named it.
+    /// Detected on this machine rather than configured.
     pub detected: bool,
     pub keys: usize,
-    /// The models of its list, as far as it is known.
+    /// The listed models, as far as known.
     pub models: Arc<Vec<ModelInfo>>,
 }
 
-/// Who is asked, and for which model in its own words.
+/// The selected provider, and its name for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// The place of the provider among the offers.
+    /// Index of the provider among the offers.
     pub provider: usize,
     pub model: &'a str,
     pub by: By,
 }
 
-/// How a provider was found.
+/// How the provider was selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// It was named before the model.
+    /// By the prefix before the model name.
     Prefix,
-    /// The model is of its family.
+    /// By the model family.
     Family,
-    /// Its list has the model.
+    /// By its model list.
     List,
-    /// It is the default, for want of anything better.
+    /// As the default provider, after the other rules.
     Default,
 }
 
-/// How the models of a company are called.
+/// Model name prefixes of the vendors.
 const FAMILIES: [(&str, Protocol); 6] = [
     ("gpt-", Protocol::OpenAi),
     ("chatgpt-", Protocol::OpenAi),
-    // Of other companies, too, models are called `text-embedding-` and something.
+    // Longer prefixes, because other vendors also name models `text-embedding-…`.
     ("text-embedding-3-", Protocol::OpenAi),
     ("text-embedding-ada-", Protocol::OpenAi),
     ("claude-", Protocol::Anthropic),
     ("gemini-", Protocol::Google),
 ];
 
-/// Finds the provider of a model: the one named before a slash, the company whose family it is, the first that lists it,
-/// and at last the default.
+/// Finds the provider of a model: the provider prefix before a slash, the vendor of its family, the first provider that
+/// lists it, and finally the default provider.
 pub fn find<'a>(model: &'a str, offers: &[Offer<'_>], default: Option<&str>) -> Option<Target<'a>> {
     let at = |provider: Option<usize>, model: &'a str, by: By| provider.map(|provider| Target { provider, model, by });
     let named = |name: &str| offers.iter().position(|offer| offer.name == name);
@@ -76,12 +76,12 @@ impl Offer<'_> {
 }
 
 fn family(model: &str) -> Option<Protocol> {
-    // OpenAI's open models are run by everybody but OpenAI.
+    // Everyone but OpenAI hosts OpenAI's open-weight models.
     if model.starts_with("gpt-oss") {
         return None;
     }
     let of = |(start, protocol): &(&str, Protocol)| model.starts_with(start).then_some(*protocol);
-    // `o1`, `o4-mini`: an `o` and a number.
+    // `o1`, `o4-mini`: an `o` and a digit.
     let numbered = model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()));
     FAMILIES.iter().find_map(of).or(numbered.then_some(Protocol::OpenAi))
 }
@@ -109,7 +109,7 @@ mod tests {
     fn p12_a_provider_before_the_slash_is_taken_if_there_is_one() {
         check("anthropic/claude-x", None, Some(("anthropic", "claude-x")));
         check("local/gpt-4o", None, Some(("local", "gpt-4o")));
-        // A slash may also be a part of the name.
+        // A slash may also be part of the model name.
         check("meta-llama/Llama-3", None, Some(("local", "meta-llama/Llama-3")));
         check("openai/", None, None);
     }

@@ -1,27 +1,27 @@
-//! A conversation with a model, in nobody's wire format.
+//! Provider-independent chat types.
 //!
-//! Only what corbie acts on is typed. The rest of a request or an answer travels along as the JSON it came as
+//! Only fields that corbie acts on are typed. The rest of a request or response is carried along as the original JSON
 //! ([`Raw`]), so that nothing is lost between two peers of the same protocol.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What is asked of a model.
+/// A chat request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Chat {
-    /// The model's own name, without a provider before it.
+    /// The provider's model name, without a provider prefix.
     pub model: String,
     pub messages: Vec<Message>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// Whether the model may call several tools at once. Most do if nobody says.
+    /// Whether the model may call several tools in parallel. Most models do by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
-    /// The shape the answer must have.
+    /// Required response format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,21 +36,21 @@ pub struct Chat {
     pub presence_penalty: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// How many answers are wanted; one if nobody says.
+    /// Number of choices to generate; defaults to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
-    /// Whether the answer comes in pieces.
+    /// Whether the response is streamed.
     pub stream: bool,
-    /// The request it was made from. An adapter of the same protocol starts from it and changes what it must.
+    /// The original request. An adapter of the same protocol starts from it and changes only what it must.
     #[serde(skip)]
     pub raw: Option<Raw>,
 }
 
-/// One turn of a conversation.
+/// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     pub role: Role,
@@ -60,13 +60,13 @@ pub struct Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Instructions of the program, above the person's.
+    /// Instructions from the application; they take precedence over the user's.
     System,
     User,
     Assistant,
 }
 
-/// A piece of a turn.
+/// A content part of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
@@ -79,29 +79,29 @@ pub enum Part {
     File {
         file: File,
     },
-    /// A sound, in base64.
+    /// Audio, base64-encoded.
     Audio {
-        /// Such as `wav` or `mp3`.
+        /// For example `wav` or `mp3`.
         format: String,
         base64: String,
     },
-    /// The model thinks aloud. What proves it to its own provider is kept as it came.
+    /// Model reasoning. The provider's signature is stored unmodified.
     Reasoning {
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         proof: Option<Value>,
     },
-    /// The model asks for a tool to be run.
+    /// The model requests a tool call.
     ToolCall {
         id: String,
         name: String,
-        /// An object, parsed; what a model wrote that is no JSON is kept as a string.
+        /// The parsed JSON object. If the model wrote invalid JSON, the original string.
         arguments: Value,
-        /// What its own provider wants back with it.
+        /// Signature that the provider requires back with the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         proof: Option<Value>,
     },
-    /// What the tool gave; in a turn of the user.
+    /// The result of a tool call, in a user message.
     ToolResult {
         id: String,
         name: Option<String>,
@@ -109,18 +109,18 @@ pub enum Part {
         #[serde(default)]
         is_error: bool,
     },
-    /// Everything up to here may be kept by the provider for the next time. The wish is kept as it came: only
-    /// Anthropic's models take it.
+    /// Prompt cache breakpoint: the provider may cache everything up to here. The cache control object is stored
+    /// unmodified, since only Anthropic's models accept it.
     CacheMark {
         control: Value,
     },
-    /// What could not be read. It goes on in the raw body, and cannot be put into another protocol.
+    /// A part that could not be parsed. It is preserved in the raw body and cannot be translated to another protocol.
     Unread {
         part: Unread,
     },
 }
 
-/// A picture: its bytes in base64, or where it is.
+/// An image: base64 data or a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Image {
@@ -128,7 +128,7 @@ pub enum Image {
     Link { url: String },
 }
 
-/// A file and its bytes in base64.
+/// A file with base64 content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,30 +137,30 @@ pub struct File {
     pub base64: String,
 }
 
-/// Why a piece could not be read.
+/// Why a part could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unread {
-    /// Its type is not known; empty where it has none.
+    /// Unknown part type; empty if the part has none.
     Type(String),
-    /// It is of this type and does not hold what that should.
+    /// The part has this type but not the fields it requires.
     Content(String),
-    /// It is a file that is at its provider, and only named here.
+    /// A file stored at the provider and referenced by ID only.
     FileId,
 }
 
-/// A tool the model may ask for.
+/// A tool the model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub schema: Value,
-    /// Whether the arguments must fit the schema, and not only should.
+    /// Whether the arguments must match the schema exactly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
-    /// The wish that everything up to this tool be kept for the next time, as it came.
+    /// Cache control for everything up to this tool, unmodified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_control: Option<Value>,
 }
@@ -171,31 +171,31 @@ pub enum ToolChoice {
     /// The model decides.
     Auto,
     None,
-    /// At least one tool, whichever.
+    /// At least one tool, chosen by the model.
     Required,
-    /// This one.
+    /// This tool.
     Tool(String),
 }
 
-/// The shape an answer must have.
+/// Required response format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Format {
     /// Any JSON object.
     Json,
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     Schema { name: String, schema: Value },
 }
 
-/// How much a model should think before it answers.
+/// How much the model reasons before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reasoning {
     Off,
-    /// As much as the model finds right.
+    /// The model decides how much.
     On,
     Effort(Effort),
-    /// At most this many tokens.
+    /// Maximum number of reasoning tokens.
     Budget(u32),
 }
 
@@ -210,55 +210,55 @@ pub enum Effort {
     Max,
 }
 
-/// What a model answered.
+/// A chat response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Completion {
     pub id: String,
-    /// The model that answered, as its provider names it.
+    /// The model that answered, by the provider's name for it.
     pub model: String,
     pub parts: Vec<Part>,
     pub stop: Stop,
     pub usage: Usage,
-    /// The answer it was made from.
+    /// The original response body.
     #[serde(skip)]
     pub raw: Option<Raw>,
 }
 
-/// Why a model stopped.
+/// Why generation stopped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It had said everything.
+    /// The answer is complete.
     #[default]
     Finished,
-    /// It met one of the words it was told to stop at.
+    /// The model reached a stop sequence.
     StopWord,
-    /// It used all the tokens it was given.
+    /// The model reached its token limit.
     Length,
-    /// It waits for tools.
+    /// The model waits for tool results.
     Tools,
-    /// It, or its provider, would not answer.
+    /// The model or its provider refused to answer.
     Refused,
-    /// Something else, in the provider's own word.
+    /// Any other reason, as reported by the provider.
     Other(String),
 }
 
-/// Tokens read and written.
+/// Token usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// All that was read, cached or not.
+    /// All input tokens, cached or not.
     pub prompt: u64,
-    /// All that was written, thinking included.
+    /// All output tokens, including reasoning.
     pub completion: u64,
-    /// Of the prompt, what came from the provider's cache.
+    /// Input tokens served from the provider's cache.
     pub cached: u64,
-    /// Of the completion, what was thinking.
+    /// Output tokens spent on reasoning.
     pub reasoning: u64,
 }
 
-/// A piece of an answer that comes bit by bit.
+/// An incremental update of a streaming response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Delta {
@@ -272,18 +272,19 @@ pub enum Delta {
     Reasoning {
         text: String,
     },
-    /// A tool call begins. `index` tells several apart.
+    /// A tool call starts. `index` distinguishes parallel calls.
     ToolCall {
         index: usize,
         id: String,
         name: String,
     },
-    /// More of the arguments of a tool call, as JSON text.
+    /// More of the tool call's arguments, as JSON text.
     Arguments {
         index: usize,
         json: String,
     },
-    /// What its own provider wants back: with the tool call `index`, or else with the thinking or text before it.
+    /// Signature that the provider requires back: with the tool call `index`, or else with the preceding reasoning or
+    /// text.
     Proof {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<usize>,
@@ -297,17 +298,17 @@ pub enum Delta {
     },
 }
 
-/// Whose wire format something came in.
+/// The wire format of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// Chat completions, of OpenAI and of everyone compatible with it.
+    /// Chat completions, as spoken by OpenAI and compatible servers.
     OpenAi,
     Anthropic,
     Google,
 }
 
-/// A body as it came.
+/// An unmodified message body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw {
     pub protocol: Protocol,
@@ -321,7 +322,7 @@ impl Message {
 }
 
 impl Effort {
-    /// About as many tokens of thinking, for models that are told a number. Each of them takes these.
+    /// Approximate reasoning token budget, for models that take a number. Every such model accepts these values.
     pub fn tokens(self) -> u32 {
         match self {
             Effort::Minimal | Effort::Low => 1024,
@@ -331,7 +332,7 @@ impl Effort {
         }
     }
 
-    /// About as hard as so many tokens of thinking, for models that are told a word.
+    /// Approximate effort for a reasoning token budget, for models that take an effort level.
     pub fn of_tokens(tokens: u32) -> Effort {
         match tokens {
             0..=1024 => Effort::Low,
@@ -342,7 +343,7 @@ impl Effort {
 }
 
 impl Completion {
-    /// All text of the answer, without its thinking.
+    /// All text of the answer, without reasoning.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),

@@ -1,4 +1,4 @@
-//! Sends requests to providers: one client for all of them, with pooled connections and verified certificates.
+//! HTTP client for providers, with connection pooling, TLS verification and egress policy.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use super::guarded::{self, Guarded};
 use super::{Error, NetworkFault, Request};
 use crate::destinations::{Destinations, Forbidden};
 
-/// The way to providers. Cheap to clone; clones share their connections.
+/// Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
 pub struct Client {
     way: Way,
@@ -35,13 +35,13 @@ pub struct Client {
 #[derive(Debug, Clone)]
 enum Way {
     Direct(Pooled<Guarded>),
-    /// Through a proxy, which sees where a request goes, and nothing of it where the provider speaks TLS (P-21).
+    /// Through an HTTP proxy. The proxy sees the destination, and none of the content if the provider uses TLS (P-21).
     Tunnel(Box<Pooled<Tunnel<HttpsConnector<Guarded>>>>),
 }
 
 type Pooled<Connector> = legacy::Client<HttpsConnector<Connector>, Full<Bytes>>;
 
-/// A whole answer.
+/// A buffered HTTP response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -49,7 +49,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// An answer whose body is still coming.
+/// An HTTP response with an unread body.
 #[derive(Debug)]
 pub struct Opened {
     pub status: StatusCode,
@@ -58,13 +58,13 @@ pub struct Opened {
     taken: usize,
 }
 
-/// A larger answer is no answer.
+/// Maximum response body size.
 const MOST_BYTES: usize = 64 << 20;
-/// How long a connection may stay unused before it is closed.
+/// Idle timeout of pooled connections.
 const IDLE: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(10);
 const IDLE_PER_HOST: usize = 64;
-/// What is said of a proxy that was reached and would not connect.
+/// Error messages for a proxy that was reached and refused to open a tunnel.
 const TUNNEL_REFUSED: [&str; 3] = [
     "tunnel error: proxy authorization required",
     "tunnel error: unsuccessful",
@@ -72,7 +72,7 @@ const TUNNEL_REFUSED: [&str; 3] = [
 ];
 
 impl Client {
-    /// To wherever no exception is needed.
+    /// A client with the default egress policy.
     pub fn new() -> Client {
         Client::within(Destinations::default())
     }
@@ -82,11 +82,12 @@ impl Client {
         Client { way: Way::Direct(pool().build(tls().wrap_connector(tcp))), destinations }
     }
 
-    /// The way through a proxy, to the same places. What the address says before an `@` is what the proxy wants to see.
+    /// A client that connects through a proxy, under the same egress policy. User info in the proxy URL becomes its
+    /// credentials.
     pub fn through(&self, proxy: &Url) -> Client {
         let destinations = self.destinations.clone();
         let address: Uri = without_user(proxy.clone()).as_str().parse().expect("a web address is an address");
-        // A proxy that speaks TLS is told its password in TLS.
+        // A TLS proxy receives its password over TLS.
         let to_proxy = tls().wrap_connector(Guarded::new(tcp, destinations.clone()));
         let tunnel = match basic_auth(proxy) {
             Some(credentials) => Tunnel::new(address, to_proxy).with_auth(credentials),
@@ -95,7 +96,7 @@ impl Client {
         Client { way: Way::Tunnel(Box::new(pool().build(tls().wrap_connector(tunnel)))), destinations }
     }
 
-    /// Sends a request and waits for its whole answer, or for the deadline.
+    /// Sends a request and buffers the response, until the deadline.
     pub async fn send(&self, request: Request, deadline: Instant) -> Result<Answer, Error> {
         let Opened { status, headers, body, .. } = self.open(request, deadline).await?;
         let whole = Limited::new(body, MOST_BYTES).collect();
@@ -110,8 +111,7 @@ impl Client {
         Ok(Answer { status, headers, body })
     }
 
-    /// Sends a request and waits for the head of its answer. Where it is sent for a caller who follows a trace, it is
-    /// part of that trace.
+    /// Sends a request and waits for the response head. Propagates the current trace context, if there is one.
     pub async fn open(&self, request: Request, deadline: Instant) -> Result<Opened, Error> {
         let (mut head, body) = request.into_parts();
         if let Some(trace) = Trace::current() {
@@ -121,7 +121,7 @@ impl Client {
         let sent = match &self.way {
             Way::Direct(pooled) => pooled.request(request),
             Way::Tunnel(pooled) => {
-                // What a name stands for is known to the proxy alone, which connects to it.
+                // Only the proxy resolves the host name, since it makes the connection.
                 guarded::permit_host(&self.destinations, request.uri())
                     .map_err(|_| Error::Network(NetworkFault::Forbidden))?;
                 pooled.request(with_port(request))
@@ -143,7 +143,7 @@ impl Default for Client {
 }
 
 impl Opened {
-    /// The next bytes of the body; none at its end. Silence until `by` is a failure.
+    /// The next bytes of the body, or `None` at its end. Times out at `by`.
     pub async fn next(&mut self, by: Instant) -> Result<Option<Bytes>, Error> {
         match tokio::time::timeout_at(by, self.body.frame()).await {
             Ok(frame) => self.take(frame),
@@ -151,7 +151,7 @@ impl Opened {
         }
     }
 
-    /// The same, if they are there already.
+    /// The next bytes of the body, if they are already available.
     pub fn next_now(&mut self) -> Option<Result<Option<Bytes>, Error>> {
         let frame = self.body.frame().now_or_never()?;
         Some(self.take(frame))
@@ -160,7 +160,7 @@ impl Opened {
     fn take(&mut self, frame: Option<Result<Frame<Bytes>, hyper::Error>>) -> Result<Option<Bytes>, Error> {
         let Some(frame) = frame else { return Ok(None) };
         let frame = frame.map_err(|_| Error::Network(NetworkFault::Closed))?;
-        // Trailers say nothing that anybody waits for.
+        // Trailers are ignored.
         let bytes = frame.into_data().unwrap_or_default();
         self.taken += bytes.len();
         if self.taken > MOST_BYTES {
@@ -194,7 +194,7 @@ fn pool() -> legacy::Builder {
     builder
 }
 
-/// A tunnel leads to port 443 where an address names none, also where nothing is encrypted.
+/// Adds port 80 to `http` URLs without a port: a tunnel otherwise defaults to port 443.
 fn with_port(mut request: http::Request<Full<Bytes>>) -> http::Request<Full<Bytes>> {
     let uri = request.uri();
     if uri.scheme_str() == Some("http") && uri.port().is_none() {
@@ -207,14 +207,14 @@ fn with_port(mut request: http::Request<Full<Bytes>>) -> http::Request<Full<Byte
     request
 }
 
-/// The address alone.
+/// The URL without user info.
 pub(crate) fn without_user(mut url: Url) -> Url {
-    // Both can be taken from wherever there is a host.
+    // This succeeds for every URL with a host.
     let _ = url.set_username("").and_then(|()| url.set_password(None));
     url
 }
 
-/// The user and the password in an address, as a header says them.
+/// The user info of a URL as a basic authentication header.
 pub(crate) fn basic_auth(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
@@ -229,7 +229,7 @@ pub(crate) fn basic_auth(url: &Url) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// What went wrong on the way, without a word of what was on it.
+/// Classifies a connection error without exposing its text.
 fn fault(error: &legacy::Error) -> NetworkFault {
     if !error.is_connect() {
         return NetworkFault::Closed;
@@ -253,11 +253,11 @@ fn fault(error: &legacy::Error) -> NetworkFault {
             }
         }
         let words = error.to_string();
-        // A name that is known may lead where nobody goes, which is told by what is inside.
+        // A resolver error may also wrap a policy denial, which is handled by the next iteration.
         if words == "dns error" && !error.source().is_some_and(|inner| inner.is::<Forbidden>()) {
             return NetworkFault::Name;
         }
-        // The type of these is not public.
+        // These error types are not public.
         if TUNNEL_REFUSED.contains(&words.as_str()) {
             return NetworkFault::Proxy;
         }
@@ -266,7 +266,7 @@ fn fault(error: &legacy::Error) -> NetworkFault {
     NetworkFault::Closed
 }
 
-/// An error of an error of TLS may be wrapped several times, and `source` leaves out what is wrapped.
+/// A TLS error may be wrapped in several `io::Error`s, and `source` skips the wrapped error.
 fn is_about_tls(error: &std::io::Error) -> bool {
     error.get_ref().is_some_and(|inner| {
         inner.is::<rustls::Error>() || inner.downcast_ref::<std::io::Error>().is_some_and(is_about_tls)

@@ -1,4 +1,4 @@
-//! Vectors of texts, in OpenAI's words: there is no second way that callers ask for them.
+//! Embedding requests and responses, in OpenAI's format, the only one that clients use.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,31 +9,31 @@ use serde_json::{Map, Value};
 use super::Error;
 use super::chat::Usage;
 
-/// A wish for vectors, as the caller wrote it.
+/// An embedding request, as the client wrote it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embed {
-    /// The model's own name, without a provider before it.
+    /// The provider's model name, without a provider prefix.
     pub model: String,
     pub body: Map<String, Value>,
 }
 
-/// Vectors, written for the caller.
+/// A serialized embedding response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedded {
     pub body: Bytes,
     pub usage: Usage,
 }
 
-/// What one request brought.
+/// The result of one request to a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Batch {
-    /// The whole answer in the caller's protocol, as it came.
+    /// A complete response in OpenAI's format, unmodified.
     Written(Embedded),
-    /// Vectors that are yet to be written, and the tokens they took.
+    /// Vectors that are not serialized yet, and their token count.
     Vectors { vectors: Vec<Vec<f32>>, tokens: u64 },
 }
 
-/// How numbers are written.
+/// Encoding of the vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Float,
@@ -70,7 +70,7 @@ struct Counts {
 }
 
 impl Embed {
-    /// The texts; where the caller gave something else, such as the numbers of tokens, it cannot be read.
+    /// The input texts. Other inputs, such as token IDs, are an error.
     pub fn texts(&self) -> Result<Vec<&str>, Error> {
         let unread = || Error::unread("input");
         match self.body.get("input") {
@@ -86,7 +86,7 @@ impl Embed {
 }
 
 impl Encoding {
-    /// What a body asks for.
+    /// The encoding that a request body specifies.
     pub fn read(body: &Map<String, Value>) -> Result<Encoding, Error> {
         match body.get("encoding_format") {
             None | Some(Value::Null) => Ok(Encoding::Float),
@@ -97,7 +97,7 @@ impl Encoding {
     }
 }
 
-/// Puts together what several requests brought.
+/// Merges the results of several requests.
 pub fn gather(embed: &Embed, batches: Vec<Batch>) -> Result<Embedded, Error> {
     let (mut all, mut sum) = (Vec::new(), 0_u64);
     for batch in batches {
@@ -117,7 +117,7 @@ pub fn gather(embed: &Embed, batches: Vec<Batch>) -> Result<Embedded, Error> {
     Ok(Embedded { body, usage: Usage { prompt: sum, ..Usage::default() } })
 }
 
-/// Vectors as the body of an answer.
+/// Serializes vectors as a response body.
 pub fn write(vectors: &[&[f32]], model: &str, tokens: u64, encoding: Encoding) -> String {
     let numbers = |vector| match encoding {
         Encoding::Float => Numbers::Float(vector),

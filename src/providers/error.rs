@@ -1,36 +1,36 @@
-//! How a call to a provider fails, in situations and not in status codes.
+//! Errors of provider calls, classified by situation rather than by status code.
 //!
-//! No variant carries what the provider wrote: bodies of others may repeat keys, prompts and internal names (S-01).
+//! No variant carries the provider's error text: response bodies may repeat keys, prompts and internal names (S-01).
 
 use std::time::Duration;
 
 use super::Untranslatable;
 
-/// Why there is no answer.
+/// Why a call produced no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// 401, 403.
     #[error("the provider refused the key, or wants one; check that `api_key` is valid and may use this model")]
     Authentication,
-    /// 429. With `quota`, waiting does not help: the account has nothing left.
+    /// 429. With `quota`, waiting does not help: the account's quota is exhausted.
     #[error("{}", rate_limited(*.quota))]
     RateLimited { retry_after: Option<Duration>, quota: bool },
-    /// 404, or a body that says so.
+    /// 404, or an equivalent error in the body.
     #[error(
         "the provider has no such model, or this key may not use it; `models/list` and `corbie providers --models` show \
          those there are, and its `base_url` says where they are looked for"
     )]
     ModelNotFound,
-    /// 5xx, 529 and everything else that means "not now".
+    /// 5xx, 529 and every other temporary failure.
     #[error("the provider cannot answer at the moment (status {status}); try again later or use another model")]
     Unavailable { status: u16, retry_after: Option<Duration> },
-    /// It failed so often that it is left alone for a while.
+    /// The circuit breaker is open after repeated failures.
     #[error("the provider kept failing and is left alone for half a minute; try again later or use another model")]
     Resting,
-    /// 400, 413, 422. `kind` is the provider's own short word for it, if it is one.
+    /// 400, 413, 422. `kind` is the provider's error code, if it is a short word.
     #[error("the provider did not take the request ({kind}); check its parameters and its length")]
     BadRequest { kind: String },
-    /// Its protocol cannot say what is asked; nothing was sent.
+    /// The provider's protocol cannot express the request; nothing was sent.
     #[error("{0}")]
     Untranslatable(#[from] Untranslatable),
     /// The provider could not be reached, or the connection broke.
@@ -39,15 +39,15 @@ pub enum Error {
     /// 408, 504, or our own deadline.
     #[error("the provider did not answer in time; try again later, raise its `timeout` or use another model")]
     Timeout,
-    /// An answer that is no answer.
+    /// The response could not be parsed.
     #[error("the provider's answer could not be read: {0}; check its `base_url`, or use another model")]
     Unreadable(&'static str),
-    /// A stream that ended before the answer was complete.
+    /// The stream ended before the response was complete.
     #[error("the provider's answer broke off before its end; try again or use another model")]
     BrokenOff,
 }
 
-/// What happened on the way.
+/// Kind of network failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkFault {
     #[error("its name is not known; check `base_url`")]
@@ -69,11 +69,11 @@ allow it with `network.allowed_addresses`"
     Closed,
 }
 
-/// Before the name of a parameter that could not be read.
+/// Prefix before the name of an invalid parameter.
 const UNREAD: &str = "invalid_";
 
 impl Error {
-    /// Whether the same request may succeed on the same provider in a moment (P-14).
+    /// Whether the same request may succeed on the same provider shortly (P-14).
     pub fn retryable(&self) -> bool {
         match self {
             Error::RateLimited { quota, .. } => !quota,
@@ -83,12 +83,12 @@ impl Error {
         }
     }
 
-    /// Whether another provider or another key may do better.
+    /// Whether another provider or another key may succeed.
     pub fn another_may_help(&self) -> bool {
         !matches!(self, Error::BadRequest { .. })
     }
 
-    /// The parameter of a caller's request that could not be read, if that is what happened.
+    /// The invalid parameter of the caller's request, if that is the error.
     pub fn parameter(&self) -> Option<&str> {
         match self {
             Error::BadRequest { kind } => kind.strip_prefix(UNREAD),
@@ -96,12 +96,12 @@ impl Error {
         }
     }
 
-    /// A parameter of a caller's request that cannot be read.
+    /// The error for an invalid parameter of the caller's request.
     pub(super) fn unread(parameter: &str) -> Error {
         Error::BadRequest { kind: format!("{UNREAD}{parameter}") }
     }
 
-    /// How long the provider asks to wait.
+    /// The wait requested by the provider.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Error::RateLimited { retry_after, .. } | Error::Unavailable { retry_after, .. } => *retry_after,
@@ -109,7 +109,7 @@ impl Error {
         }
     }
 
-    /// A word that stays the same, for programs.
+    /// Stable machine-readable error code.
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Authentication => "authentication",
@@ -125,7 +125,7 @@ impl Error {
         }
     }
 
-    /// The situation that a status and the provider's own word for it make.
+    /// The error for a status code and the provider's error code.
     pub(super) fn of_status(status: u16, kind: Option<&str>, retry_after: Option<Duration>, quota: bool) -> Error {
         match status {
             401 | 403 => Error::Authentication,
@@ -141,7 +141,7 @@ impl Error {
     }
 }
 
-/// A provider's short word for a failure, if it is one: it goes out to callers, so it may be nothing else.
+/// The provider's error code, if it is a short lowercase word. Clients see it, so any other text is replaced.
 fn word(text: &str) -> String {
     let fits =
         !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');

@@ -1,7 +1,6 @@
-//! Opens connections, and only to where corbie connects to.
+//! HTTP connector that enforces the egress policy.
 //!
-//! Every address that a name stands for is looked at when it is about to be connected to. A name that stood for
-//! something else a moment ago gets nobody anywhere.
+//! The policy checks every resolved address at connect time, so DNS rebinding does not bypass it.
 
 use std::error::Error;
 use std::future::{Ready, ready};
@@ -20,14 +19,14 @@ use tower_service::Service;
 
 use crate::destinations::{Destinations, Forbidden};
 
-/// Connects with TCP.
+/// TCP connector restricted by the egress policy.
 #[derive(Debug, Clone)]
 pub(super) struct Guarded {
     tcp: HttpConnector<Permitted<GaiResolver>>,
     destinations: Destinations,
 }
 
-/// Looks names up, and leaves out the addresses that are not connected to.
+/// DNS resolver that drops addresses denied by the egress policy.
 #[derive(Debug, Clone)]
 pub(super) struct Permitted<Lookup> {
     lookup: Lookup,
@@ -37,7 +36,7 @@ pub(super) struct Permitted<Lookup> {
 type Failure = Box<dyn Error + Send + Sync>;
 type Waiting<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
 
-/// An address that is written as a number is not looked up, so it is judged here.
+/// Checks a literal IP address, which does not go through the resolver.
 pub(super) fn permit_host(destinations: &Destinations, uri: &Uri) -> Result<(), Forbidden> {
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     host.parse::<IpAddr>().map_or(Ok(()), |address| destinations.permit(address))
@@ -109,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// Says something else each time, as a name does whose owner turns it around between two looks.
+    /// Returns a different answer on each lookup, as in a DNS rebinding attack.
     #[derive(Clone)]
     struct Changing {
         answers: Arc<[Vec<SocketAddr>]>,
@@ -154,7 +153,8 @@ mod tests {
         assert_eq!(look_up(&mut lookup).await.unwrap(), [""; 0], "nothing was forbidden");
     }
 
-    /// The connection goes to what was judged: the connector is given the addresses, and does not look again.
+    /// The connection goes to the checked address: the connector receives the resolved addresses and does not resolve
+    /// again.
     #[tokio::test]
     async fn p21_a_name_that_turns_to_the_metadata_later_is_not_followed() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! How providers are doing, for operators.
+//! Provider health metrics.
 
 use prometheus_client::registry::Registry;
 
@@ -6,7 +6,7 @@ use super::pool::Pool;
 use super::provider::Provider;
 use crate::gauges;
 
-/// Adds what is known of each provider at the moment somebody asks.
+/// Registers gauges that are evaluated at scrape time.
 pub fn register(pool: &Pool, registry: &mut Registry) {
     let registry = registry.sub_registry_with_prefix("provider");
     let resting = of_each(pool, Provider::is_resting);

@@ -1,9 +1,9 @@
-//! Models of other companies and of this machine, behind one set of types.
+//! LLM providers, remote and local, behind one set of types.
 //!
-//! A provider is a handful of pure functions over bytes: a [`Chat`] becomes a request, a response becomes a
-//! [`Completion`] or an [`Error`], events of a stream become [`Delta`]s. They read no clock: what depends on the moment, a
-//! `Retry-After` that is a date, is told it with the [`Head`]. Sending, waiting, trying again and choosing happen once
-//! for all of them.
+//! A provider adapter is a set of pure functions over bytes: a [`Chat`] becomes a request, a response becomes a
+//! [`Completion`] or an [`Error`], stream events become [`Delta`]s. Adapters read no clock: the [`Head`] carries the
+//! arrival time, which a `Retry-After` date needs. Sending, retries, failover and provider selection are implemented
+//! once for all adapters.
 
 pub mod anthropic;
 pub mod breaker;
@@ -45,51 +45,51 @@ pub use untranslatable::Untranslatable;
 
 use crate::config::secret::Secret;
 
-/// Where a provider is, and what it wants to see.
+/// Address, credentials and headers of a provider.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// Everything before the paths of the protocol, such as `https://api.openai.com/v1`; no slash at its end.
+    /// The URL before the protocol's paths, such as `https://api.openai.com/v1`, without a trailing slash.
     pub base: Url,
     pub key: Option<Secret>,
-    /// Sent with every request, after those of the protocol.
+    /// Sent with every request, after the protocol's headers.
     pub headers: HeaderMap,
 }
 
-/// A whole answer for a caller who speaks OpenAI's protocol.
+/// A buffered response for an OpenAI client.
 #[derive(Debug, Clone)]
 pub enum Answered {
-    /// It lacks nothing.
+    /// The response is complete and is passed through unmodified.
     AsItCame { body: bytes::Bytes, usage: chat::Usage },
-    /// It came in another protocol, or has gaps.
+    /// The response uses another protocol, or lacks required fields.
     Read(Completion),
 }
 
-/// A request, ready to be sent.
+/// A request ready to be sent.
 pub type Request = http::Request<bytes::Bytes>;
 
-/// The head of a response. The body comes beside it.
+/// The head of a response; the body is passed separately.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
-    /// When it came. A wait until a date is counted from here.
+    /// Arrival time. A `Retry-After` date is relative to it.
     pub at: SystemTime,
 }
 
-/// A model that a provider offers.
+/// A model offered by a provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ModelInfo {
-    /// The provider's own name for it.
+    /// The provider's name for the model.
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many tokens it reads, where the provider tells.
+    /// Context window in tokens, if the provider reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<u64>,
-    /// How many tokens it writes at most, where the provider tells.
+    /// Maximum output tokens, if the provider reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<u64>,
-    /// What it can do, where the provider tells.
+    /// Capabilities, if the provider reports them.
     #[serde(skip_serializing_if = "Capabilities::is_empty")]
     pub capabilities: Capabilities,
 }
@@ -104,15 +104,16 @@ impl Answered {
 }
 
 impl ModelInfo {
-    /// One of which nothing is known but its name.
+    /// A model of which only the name is known.
     pub fn named(id: impl Into<String>) -> ModelInfo {
         ModelInfo { id: id.into(), ..ModelInfo::default() }
     }
 
-    /// Whether people mean this one by a name: Ollama's `llama3` is `llama3:latest`, Google's `gemini-3` `models/gemini-3`.
+    /// Whether a name refers to this model: Ollama's `llama3` is `llama3:latest`, Google's `gemini-3` is
+    /// `models/gemini-3`.
     pub fn is_called(&self, name: &str) -> bool {
         let name = name.strip_prefix("models/").unwrap_or(name);
-        // A name without the date of a snapshot means the newest.
+        // A name without a snapshot date means the latest snapshot.
         let undated = || capabilities::without_snapshot(&self.id) == Some(name);
         self.id == name
             || undated()
@@ -120,14 +121,15 @@ impl ModelInfo {
             || name.strip_suffix(":latest") == Some(&self.id)
     }
 
-    /// Whether it is plainly no model to talk to. Lists of local servers do not say, but their names do.
+    /// Whether this is an embedding, reranking or transcription model. Local servers do not list the type, but the name
+    /// shows it.
     pub fn only_embeds(&self) -> bool {
         ["embed", "rerank", "bge-", "whisper"].iter().any(|word| self.id.to_lowercase().contains(word))
     }
 }
 
 impl Endpoint {
-    /// Where it is, for people: a query may carry a key.
+    /// The base URL for display. The query is redacted, since it may contain a key.
     pub fn shown(&self) -> String {
         let mut base = self.base.clone();
         if base.query().is_some() {
@@ -139,7 +141,7 @@ impl Endpoint {
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Headers may carry keys.
+        // Headers may contain keys.
         f.debug_struct("Endpoint").field("base", &self.shown()).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! All providers that can be asked: those of the settings, and local servers that were found.
+//! Provider registry: configured providers and auto-detected local model servers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as Clock, SystemTime};
@@ -17,25 +17,26 @@ use super::{Error, Head, ModelInfo, call};
 use crate::config::providers as config;
 use crate::config::providers::{Defaults, Providers};
 
-/// The providers of one program. Cheap to clone; all clones are the same.
+/// All providers of the process. Cheap to clone; clones share state.
 #[derive(Debug, Clone)]
 pub struct Pool(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// In the order they are asked: the default one, the others by their names, those that were found.
+    /// In order of preference: the default provider, the remaining configured ones by name, then detected servers.
     providers: ArcSwap<Vec<Arc<Provider>>>,
     wishes: ArcSwap<Wishes>,
     client: Client,
-    /// Counts up when the models that are known become others.
+    /// Incremented whenever the set of known models changes.
     changes: watch::Sender<u64>,
-    /// One asks for lists at a time; the others take what it brings. It guards when that was last.
+    /// Serializes model list refreshes; concurrent callers share the result. Holds the time and outcome of the last
+    /// refresh.
     listing: tokio::sync::Mutex<Option<Asked>>,
-    /// One looks for local servers at a time.
+    /// Serializes detection of local servers.
     detecting: tokio::sync::Mutex<()>,
 }
 
-/// What the operator wants of all of them together.
+/// Settings that apply to the registry as a whole.
 #[derive(Debug)]
 struct Wishes {
     detect_ports: Vec<u16>,
@@ -43,47 +44,47 @@ struct Wishes {
     default_model: Option<String>,
 }
 
-/// When everybody was asked for their models, and whether everybody answered.
+/// Time of the last model list refresh, and whether every provider answered.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     at: Clock,
     all_answered: bool,
 }
 
-/// What was found on a port.
+/// Result of probing a local port.
 enum Found {
     Models(Vec<ModelInfo>),
-    /// Nobody is there, or somebody else.
+    /// The port is closed or serves something else.
     Nothing,
-    /// Somebody is, and is too busy to say who.
+    /// A server accepts connections but timed out, so it cannot be identified.
     Silence,
 }
 
-/// The models of everybody, and who could not be asked.
+/// Models of all providers, and the providers that failed to list theirs.
 #[derive(Debug, Clone)]
 pub struct Listing {
     pub models: Vec<Offered>,
     pub failed: Vec<(String, Error)>,
 }
 
-/// A model, and whose it is.
+/// A model and the provider that serves it.
 #[derive(Debug, Clone)]
 pub struct Offered {
     pub provider: Arc<Provider>,
     pub model: ModelInfo,
 }
 
-/// How long a list of models is good for.
+/// How long a model list stays fresh.
 pub const FRESH: Duration = Duration::from_secs(300);
-/// How soon those are asked again who could not list theirs.
+/// Delay before providers that failed to list their models are queried again.
 const AGAIN: Duration = Duration::from_secs(30);
-/// How long everybody together may take to list their models.
+/// Timeout for listing the models of all providers together.
 const LISTING: Duration = Duration::from_secs(10);
-/// A server on this machine answers at once, or is none.
+/// Probe timeout. A server on this machine answers within this time.
 const DETECTING: Duration = Duration::from_millis(500);
 
 impl Pool {
-    /// Those of the settings, asked with this client. Who cannot be asked is told about and left out.
+    /// Builds the configured providers with this client. Providers with invalid settings are logged and skipped.
     pub fn new(settings: &Providers, defaults: &Defaults, client: Client) -> Pool {
         let providers =
             configured(settings, defaults, |name, settings| Provider::new(name, settings, &client).map(Arc::new));
@@ -97,8 +98,8 @@ impl Pool {
         }))
     }
 
-    /// Takes over other settings while the program runs. Those of whom `is_same` says that nothing has changed
-    /// stay as they are, with what is known of them; requests that are under way go on with whom they began.
+    /// Applies new settings at runtime. Providers for which `is_same` returns true keep their instance and
+    /// state; in-flight requests finish on the provider they started with.
     pub async fn replace(&self, settings: &Providers, defaults: &Defaults, is_same: impl Fn(&str) -> bool) {
         let _detecting = self.0.detecting.lock().await;
         let mut last_listing = self.0.listing.lock().await;
@@ -114,7 +115,7 @@ impl Pool {
         now.extend(found);
         self.0.wishes.store(Arc::new(Wishes::new(settings, defaults)));
         self.0.providers.store(Arc::new(now));
-        // Who is new is asked for their models with the next list.
+        // New providers list their models with the next refresh.
         if let Some(asked) = last_listing.as_mut() {
             asked.all_answered = false;
         }
@@ -125,7 +126,7 @@ impl Pool {
         self.0.providers.load_full()
     }
 
-    /// The client that needs no proxy.
+    /// The client that uses no proxy.
     pub fn client(&self) -> &Client {
         &self.0.client
     }
@@ -134,13 +135,14 @@ impl Pool {
         self.0.wishes.load().default_provider.clone()
     }
 
-    /// The model where nobody names one that is served: the operator's, or else that of the first provider that has one.
+    /// Fallback model when the requested one is not served: the operator's default, or else the default model of the
+    /// first provider that has one.
     pub fn default_model(&self) -> Option<String> {
         let of_provider = |provider: &Arc<Provider>| Some(format!("{}/{}", provider.name, provider.default_model()?));
         self.0.wishes.load().default_model.clone().or_else(|| self.providers().iter().find_map(of_provider))
     }
 
-    /// Why nobody can be asked, if there are providers and all of them fail.
+    /// Reason why no provider is available, if providers exist and all of them fail.
     pub fn all_failing(&self) -> Option<String> {
         let providers = self.providers();
         let failing = |provider: &Arc<Provider>| provider.is_resting() || provider.state().failing.is_some();
@@ -149,7 +151,7 @@ impl Pool {
         Some(format!("no provider answers; {}: {why}", last.name))
     }
 
-    /// The models as far as they are known, without asking anybody.
+    /// The models known so far, without contacting any provider.
     pub fn known(&self) -> Listing {
         let providers = self.providers();
         let offered = |provider: &Arc<Provider>| {
@@ -163,13 +165,13 @@ impl Pool {
         }
     }
 
-    /// Is told whenever the models that are known become others.
+    /// Notifies subscribers whenever the set of known models changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
 
-    /// Asks everybody for their models, unless they were asked no longer ago than `fresh`. One that fails keeps what it
-    /// listed before, and does not hold up the others.
+    /// Refreshes the model lists of all providers, unless the last refresh is younger than `fresh`. A provider that
+    /// fails keeps its previous list and does not delay the rest.
     pub async fn list(&self, fresh: Duration) {
         let mut last = self.0.listing.lock().await;
         let good_for = |asked: Asked| if asked.all_answered { fresh } else { fresh.min(AGAIN) };
@@ -193,12 +195,12 @@ impl Pool {
         *last = Some(Asked { at: Clock::now(), all_answered: answers.iter().all(|(answered, _)| *answered) });
     }
 
-    /// Whether the models were ever asked for.
+    /// Whether the models have been listed at least once.
     pub async fn was_listed(&self) -> bool {
         self.0.listing.lock().await.is_some()
     }
 
-    /// Looks for local servers on their usual ports.
+    /// Probes the usual ports for local model servers.
     pub async fn detect(&self) {
         let _detecting = self.0.detecting.lock().await;
         let before = self.providers();
@@ -251,7 +253,7 @@ impl Wishes {
     }
 }
 
-/// The providers that settings name, the default one first.
+/// Builds the providers named in the settings, default provider first.
 fn configured(
     settings: &Providers,
     defaults: &Defaults,
@@ -265,7 +267,7 @@ fn configured(
         }
     }
     if let Some(default) = &defaults.provider {
-        // The others stay in their order.
+        // The sort is stable, so the remaining providers keep their order.
         providers.sort_by_key(|provider| provider.name != *default);
         let found_later = settings.detect_ports.iter().any(|port| name_of(*port) == *default);
         if providers.first().is_none_or(|first| first.name != *default) && !found_later {
@@ -275,7 +277,7 @@ fn configured(
     providers
 }
 
-/// What providers offer, for choosing.
+/// The providers' offers, as input for provider selection.
 pub fn offers(providers: &[Arc<Provider>]) -> Vec<Offer<'_>> {
     providers.iter().map(|provider| offer(provider)).collect()
 }
@@ -291,8 +293,8 @@ fn offer(provider: &Provider) -> Offer<'_> {
     }
 }
 
-/// Looks for a server that speaks OpenAI's protocol on this port. It is sent no key. Only one that says it is such a
-/// list, and has a model in it, is taken for one: many things listen on these ports.
+/// Probes this port for an OpenAI-compatible server, without sending a key. Accepts it only if it returns a list object
+/// with at least one model, because many other programs listen on these ports.
 async fn look(port: u16, client: &Client) -> Found {
     let provider = Provider::found("somebody", base(port), Vec::new(), client);
     let Some(request) = provider.models_request(None) else { return Found::Nothing };
@@ -323,7 +325,7 @@ fn name_of(port: u16) -> String {
     }
 }
 
-/// Whether an address is this port of this machine.
+/// Whether the address is this port on the local machine.
 fn is_local(address: Option<&str>, port: u16) -> bool {
     let url = address.and_then(|address| Url::parse(address).ok());
     url.is_some_and(|url| {

@@ -1,4 +1,4 @@
-//! A provider that was configured or found: what it speaks, where it is, what it offers, and how it is doing.
+//! A provider: protocol, endpoint, models and health.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -22,18 +22,18 @@ use crate::config::providers::{Kind, Price};
 use crate::config::secret::Secret;
 use crate::locked::locked;
 
-/// One provider.
+/// One provider, configured or detected.
 #[derive(Debug)]
 pub struct Provider {
-    /// What the operator calls it, such as `openai` or `local`.
+    /// The operator's name for it, such as `openai` or `local`.
     pub name: String,
     pub kind: Kind,
-    /// Found on this machine and not configured.
+    /// Detected on this machine rather than configured.
     pub detected: bool,
-    /// One for each key; never empty.
+    /// One endpoint per key; never empty.
     endpoints: Vec<Endpoint>,
     default_model: Option<String>,
-    /// How long one try may take, and how long a stream may be silent.
+    /// Timeout of one attempt, and idle timeout of a stream.
     pub timeout: Duration,
     models: BTreeMap<String, config::Model>,
     pub(super) client: Client,
@@ -41,7 +41,7 @@ pub struct Provider {
     state: Mutex<State>,
 }
 
-/// Reads the events of a stream.
+/// Decodes the events of a stream.
 #[derive(Debug)]
 pub enum Decoder {
     OpenAi(openai::Decoder),
@@ -49,7 +49,7 @@ pub enum Decoder {
     Google(google::Decoder),
 }
 
-/// Why a provider cannot be asked as it is configured.
+/// Why a configured provider cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     #[error("has no key; set {}`api_key` in the configuration", .variable.map(|name| format!("`{name}`, or ")).unwrap_or_default())]
@@ -61,7 +61,7 @@ pub enum Unusable {
 }
 
 impl Provider {
-    /// What the settings describe.
+    /// Builds a provider from its settings.
     pub fn new(name: &str, settings: &config::Provider, direct: &Client) -> Result<Provider, Unusable> {
         let kind = settings.kind(name);
         let configured = settings.base_url.as_ref().map(|url| url.expose().clone());
@@ -72,7 +72,7 @@ impl Provider {
         };
         let headers = headers(settings, &base)?;
         let keys: Vec<_> = settings.keys().cloned().map(Some).collect();
-        // Whoever sits behind another address or has headers of its own may do without one.
+        // A custom address or custom headers may make a key unnecessary.
         if keys.is_empty()
             && settings.base_url.is_none()
             && settings.headers.is_empty()
@@ -102,7 +102,7 @@ impl Provider {
         Ok(provider)
     }
 
-    /// One that was found on this machine, with the models it listed.
+    /// A server detected on this machine, with the models it listed.
     pub fn found(name: &str, base: Url, models: Vec<ModelInfo>, direct: &Client) -> Provider {
         let base_url = base.as_str().parse().ok();
         let settings = config::Provider { kind: Some(Kind::Compatible), base_url, ..config::Provider::default() };
@@ -120,23 +120,23 @@ impl Provider {
         }
     }
 
-    /// Whether anything is sent to it: the mock answers by itself.
+    /// Whether requests go over the network. The mock answers in-process.
     pub fn is_remote(&self) -> bool {
         self.kind != Kind::Mock
     }
 
-    /// Where it is; nothing of a key.
+    /// The base URL with secrets redacted.
     pub fn address(&self) -> Option<String> {
         self.is_remote().then(|| self.endpoints[0].shown())
     }
 
-    /// The name and the port of the machine that is asked; none where nobody is.
+    /// Host name and port; `None` for the mock.
     pub(super) fn host(&self) -> (Option<&str>, Option<u16>) {
         let base = &self.endpoints[0].base;
         if self.is_remote() { (base.host_str(), base.port_or_known_default()) } else { (None, None) }
     }
 
-    /// What OpenTelemetry calls the company, or else what the operator calls it.
+    /// The provider name of the OpenTelemetry conventions, or else the operator's name.
     pub(super) fn known_as(&self) -> &str {
         match self.kind {
             Kind::OpenAi => "openai",
@@ -150,8 +150,8 @@ impl Provider {
         self.endpoints.len()
     }
 
-    /// The model it is asked for where nobody names one (P-11): the one that is configured, a small one of a company, the
-    /// only one there is, or else the first of a server on this machine, which costs nothing.
+    /// The model used when a request names none (P-11): the configured one, a small model of an official provider, the
+    /// only model, or else the first model of a local server, which costs nothing.
     pub fn default_model(&self) -> Option<String> {
         if self.default_model.is_none() && self.kind.is_official() {
             return Some(capabilities::default_of(self.protocol()).to_owned());
@@ -169,7 +169,8 @@ impl Provider {
         self.models.get(model)?.price
     }
 
-    /// What a model can do and does not take: by the file inside corbie, by its own list, by the operator.
+    /// Capabilities and unsupported parameters of a model: built-in data, overridden by the provider's model list and
+    /// then by the operator's settings.
     pub fn known(&self, model: &str) -> Known {
         let models = self.models();
         let live = models.iter().find(|listed| listed.is_called(model));
@@ -181,12 +182,12 @@ impl Provider {
         locked(&self.state).clone()
     }
 
-    /// The models it listed last; empty where it was never asked.
+    /// The models of the last listing; empty before the first.
     pub fn models(&self) -> Arc<Vec<ModelInfo>> {
         locked(&self.state).listed.clone().unwrap_or_default()
     }
 
-    /// The models it serves as far as is known: those of its list, and those of the settings, which a list may lack.
+    /// The models it serves as far as known: those it lists, and those in the settings, which its list may lack.
     pub fn served(&self) -> Arc<Vec<ModelInfo>> {
         let listed = self.models();
         let mut unlisted = self.models.keys().filter(|id| !listed.iter().any(|model| model.is_called(id))).peekable();
@@ -196,7 +197,7 @@ impl Provider {
         Arc::new(listed.iter().cloned().chain(unlisted.map(ModelInfo::named)).collect())
     }
 
-    /// Whether it is known not to serve a model.
+    /// Whether the provider is known not to serve a model.
     pub fn lacks(&self, model: &str, now: Instant) -> bool {
         !self.models.contains_key(model) && locked(&self.state).lacks(model, now)
     }
@@ -205,24 +206,24 @@ impl Provider {
         self.breaker.is_resting(Instant::now())
     }
 
-    /// Told what became of its list of models; tells whether the models are others than before.
+    /// Records the result of listing its models. Returns whether the models changed.
     pub fn listed(&self, result: Result<Vec<ModelInfo>, Error>) -> bool {
         locked(&self.state).list(result)
     }
 
-    /// Told how a call for an answer ended.
+    /// Records the result of a call.
     pub(super) fn answered(&self, model: &str, result: Result<(), &Error>, took: Duration) {
         let now = Instant::now();
         self.breaker.ended(result, now);
         locked(&self.state).answer(model, result, took, now);
     }
 
-    /// Whether it is handed requests in OpenAI's protocol as they came.
+    /// Whether OpenAI requests are forwarded to it unmodified.
     pub fn takes_as_it_came(&self) -> bool {
         self.is_remote() && self.protocol() == Protocol::OpenAi
     }
 
-    /// A request with one of its keys. Only those who speak a protocol are sent any.
+    /// Builds the HTTP request with one of its keys; `None` for the mock.
     pub fn request(&self, key: usize, question: &Question) -> Result<Option<Request>, Error> {
         if !self.is_remote() {
             return Ok(None);
@@ -241,7 +242,7 @@ impl Provider {
         }))
     }
 
-    /// An answer for a caller who speaks OpenAI's protocol.
+    /// Parses a response for an OpenAI client, or passes it through if it is complete.
     pub fn passed_on(&self, head: Head<'_>, body: Bytes) -> Result<Answered, Error> {
         let faultless = (self.protocol() == Protocol::OpenAi).then(|| openai::faultless(head, &body)).flatten();
         match faultless {
@@ -259,12 +260,12 @@ impl Provider {
         response.map_err(|error| self.scrubbed(error))
     }
 
-    /// Whether it makes vectors at all. Anthropic does not, and the mock has no model for them.
+    /// Whether it serves embeddings. Anthropic does not, and the mock has no embedding model.
     pub fn embeds(&self) -> bool {
         self.is_remote() && self.protocol() != Protocol::Anthropic
     }
 
-    /// Requests for vectors with one of its keys: several where one does not take all texts.
+    /// Builds the embedding requests with one of its keys: several where one request does not take all texts.
     pub fn embed_requests(&self, key: usize, embed: &Embed) -> Result<Vec<Request>, Error> {
         let endpoint = &self.endpoints[key.min(self.endpoints.len() - 1)];
         match self.protocol() {
@@ -274,7 +275,7 @@ impl Provider {
         }
     }
 
-    /// What one of these requests brought.
+    /// Parses the response to one embedding request.
     pub fn embed_response(&self, head: Head<'_>, body: &Bytes) -> Result<Batch, Error> {
         let response = match self.protocol() {
             Protocol::Google => google::embed_response(head, body),
@@ -283,7 +284,7 @@ impl Provider {
         response.map_err(|error| self.scrubbed(error))
     }
 
-    /// The provider's own word for a failure goes out to callers, and must not be a key that it repeats (S-01).
+    /// Redacts the provider's error word if it contains an API key, because clients see that word (S-01).
     pub(super) fn scrubbed(&self, error: Error) -> Error {
         let keys = || self.endpoints.iter().filter_map(|endpoint| endpoint.key.as_ref()).map(Secret::expose);
         match error {
@@ -302,7 +303,7 @@ impl Provider {
         }
     }
 
-    /// The list of models: its first page, or the one a token names.
+    /// Request for the model list: the first page, or the page identified by a token.
     pub fn models_request(&self, page: Option<&str>) -> Option<Request> {
         let endpoint = &self.endpoints[0];
         self.is_remote().then(|| match (self.protocol(), page) {
@@ -314,7 +315,7 @@ impl Provider {
         })
     }
 
-    /// The models of a page, and the token of the next.
+    /// The models of a page, and the token of the next page.
     pub fn models_response(&self, head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
         let page = match self.protocol() {
             Protocol::OpenAi => openai::models_response(head, body),
@@ -326,7 +327,7 @@ impl Provider {
 }
 
 impl Kind {
-    /// The company itself and not one that is compatible with it, so its models are known by their names.
+    /// Whether this is the vendor itself rather than a compatible server, so that model names identify it.
     pub fn is_official(self) -> bool {
         matches!(self, Kind::OpenAi | Kind::Anthropic | Kind::Google)
     }
@@ -341,14 +342,14 @@ impl Kind {
         }
     }
 
-    /// Where the company is.
+    /// The vendor's base URL.
     fn address(self) -> Option<&'static str> {
         match self {
             Kind::OpenAi => Some("https://api.openai.com/v1"),
             Kind::Anthropic => Some("https://api.anthropic.com"),
             Kind::Google => Some("https://generativelanguage.googleapis.com"),
             Kind::Compatible => None,
-            // Never asked over any network.
+            // The mock is never contacted over the network.
             Kind::Mock => Some("http://localhost"),
         }
     }
@@ -372,7 +373,7 @@ impl Decoder {
         }
     }
 
-    /// What is to be told once the stream has ended, and is complete.
+    /// The final deltas after a complete stream.
     pub fn end(&mut self) -> Vec<Delta> {
         match self {
             Decoder::OpenAi(_) | Decoder::Anthropic(_) => Vec::new(),
@@ -380,7 +381,7 @@ impl Decoder {
         }
     }
 
-    /// Whether the last event told how many tokens there were.
+    /// Whether the last event carried token usage.
     pub fn tells_tokens(&self) -> bool {
         match self {
             Decoder::OpenAi(decoder) => decoder.tells_tokens(),
@@ -388,7 +389,7 @@ impl Decoder {
         }
     }
 
-    /// Whether nothing more will come.
+    /// Whether no further event is expected.
     pub fn is_over(&self) -> bool {
         match self {
             Decoder::OpenAi(decoder) => decoder.is_over(),
@@ -397,7 +398,7 @@ impl Decoder {
         }
     }
 
-    /// Whether the answer has come to its end.
+    /// Whether the answer is complete.
     pub fn is_complete(&self) -> bool {
         match self {
             Decoder::OpenAi(decoder) => decoder.is_complete(),
@@ -407,7 +408,7 @@ impl Decoder {
     }
 }
 
-/// The operator's headers, and the user and password of the address as one more.
+/// The operator's headers, plus basic authentication from the user info of the URL.
 fn headers(settings: &config::Provider, base: &Url) -> Result<HeaderMap, Unusable> {
     let mut headers = header_map(&settings.headers)?;
     if let Some(credentials) = client::basic_auth(base) {

@@ -1,4 +1,4 @@
-//! What a provider is asked: a chat, or a caller's request that nobody had to read yet.
+//! A chat request to a provider: parsed, or the client's unparsed body.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,20 @@ use super::chat::Part;
 use super::openai::Received;
 use super::{Chat, Error};
 
-/// A chat, read or as it came.
+/// A chat request, parsed or unparsed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
     Read(Box<Chat>),
-    /// Goes on byte by byte to whoever speaks OpenAI's protocol; the others want it read.
+    /// Forwarded byte for byte to providers that speak OpenAI's protocol; parsed for all other providers.
     AsItCame {
         received: Received,
-        /// The provider's own name for the model.
+        /// The provider's name for the model.
         model: String,
     },
 }
 
 impl Question {
-    /// The provider's own name for the model.
+    /// The provider's name for the model.
     pub fn model(&self) -> &str {
         match self {
             Question::Read(chat) => &chat.model,
@@ -38,14 +38,14 @@ impl Question {
         matches!(self, Question::Read(_))
     }
 
-    /// Says whether the answer is wanted in pieces. A request that goes on as it came says so itself.
+    /// Sets whether the response is streamed. A passthrough request carries its own `stream` field.
     pub fn wants_pieces(&mut self, stream: bool) {
         if let Question::Read(chat) = self {
             chat.stream = stream;
         }
     }
 
-    /// How much there is to read, in bytes.
+    /// Request size in bytes.
     pub fn size(&self) -> usize {
         match self {
             Question::AsItCame { received, .. } => received.bytes().len(),
@@ -56,7 +56,7 @@ impl Question {
         }
     }
 
-    /// What it says.
+    /// The parsed chat.
     pub fn chat(&self) -> Result<Cow<'_, Chat>, Error> {
         match self {
             Question::Read(chat) => Ok(Cow::Borrowed(chat)),
@@ -64,7 +64,7 @@ impl Question {
         }
     }
 
-    /// The same, read once for all.
+    /// Converts into the parsed chat.
     pub fn read(self) -> Result<Chat, Error> {
         match self {
             Question::Read(chat) => Ok(*chat),

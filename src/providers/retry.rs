@@ -1,16 +1,16 @@
-//! When a failed call is made again (P-14, X-22). Pure: it is told what happened and how much time is left.
+//! Retry policy with backoff (P-14, X-22). Pure: callers pass in the error and the remaining time.
 
 use std::time::Duration;
 
 use super::Error;
 
-/// What spec 002 waits before each retry.
+/// Backoff before each retry, per docs/spec.
 const WAITS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 
-/// How long to wait before the call is made again, after so many retries; none if it should not be.
+/// Backoff before the next retry after `retries` retries; `None` if the call should not be retried.
 ///
-/// What the provider asks for counts where it is longer. A wait that would not end before the deadline is not begun:
-/// the caller is better served with the failure now.
+/// A longer `Retry-After` of the provider wins. If the wait would exceed the deadline there is no retry: an immediate
+/// error serves the caller better.
 pub fn wait(error: &Error, retries: usize, left: Duration) -> Option<Duration> {
     let own = *WAITS.get(retries)?;
     let wait = error.retry_after().map_or(own, |asked| asked.max(own));

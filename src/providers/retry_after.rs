@@ -1,15 +1,15 @@
-//! How long a provider asks to wait, in every form it is said in.
+//! Parses `Retry-After` in all its forms.
 
 use std::time::{Duration, SystemTime};
 
 use super::Head;
 
-/// Nobody waits longer. The bound keeps sums with it from overflowing.
+/// Upper bound of a wait. It keeps additions from overflowing.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What the head of an answer asks for: `retry-after-ms`, or `retry-after` as seconds or as a date.
+/// The wait requested by the response headers: `retry-after-ms`, or `retry-after` as seconds or as a date.
 ///
-/// Milliseconds go first: who sends both rounds the other one up.
+/// `retry-after-ms` takes precedence: servers that send both round the other value up.
 pub(crate) fn of(head: Head<'_>) -> Option<Duration> {
     let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(number).map(|number| duration(number / 1000.0));
@@ -24,13 +24,14 @@ pub(super) fn seconds(text: &str) -> Option<Duration> {
     number(text.strip_suffix('s').unwrap_or(text)).map(duration)
 }
 
-/// The time to a date; none is left to one that has passed.
+/// The time until a date; zero for a date in the past.
 fn until(date: &str, now: SystemTime) -> Option<Duration> {
     let date = httpdate::parse_http_date(date).ok()?;
     Some(date.duration_since(now).unwrap_or_default().min(LONGEST))
 }
 
-/// Digits and a point. What Rust also reads as a number (`inf`, `nan`, `-1`, `1e9`) is none of a waiting time.
+/// Digits and a decimal point only. Other forms that Rust parses as a number (`inf`, `nan`, `-1`, `1e9`) are not a
+/// valid wait.
 fn number(text: &str) -> Option<f64> {
     let fits = text.starts_with(|first: char| first.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -38,7 +39,7 @@ fn number(text: &str) -> Option<f64> {
 }
 
 fn duration(seconds: f64) -> Duration {
-    // More than a duration can hold is a very long wait, and not none.
+    // A value that overflows `Duration` is a very long wait, not an absent one.
     Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST).min(LONGEST)
 }
 

@@ -1,40 +1,41 @@
-//! Server-sent events out of the bytes of a response, as they come.
+//! Incremental parser for server-sent events.
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Its name; empty where it has none.
+    /// Event name; empty if absent.
     pub name: String,
-    /// Its data, the lines joined.
+    /// The `data` lines, joined.
     pub data: String,
 }
 
-/// Cuts bytes into events. Bytes may be cut anywhere, also inside a character.
+/// Splits bytes into events. Input may be split anywhere, including inside a character.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// What has come of a line.
+    /// Bytes of the current incomplete line.
     line: Vec<u8>,
     event: Event,
     has_data: bool,
-    /// A `\r` has ended a line; a `\n` right after it belongs to it.
+    /// The last line ended with `\r`; an immediately following `
+    /// ` belongs to it.
     after_return: bool,
 }
 
-/// An event is larger than this only if something is wrong.
+/// Maximum event size.
 const MOST_BYTES: usize = 16 << 20;
 
-/// An event without end.
+/// The event exceeds the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is larger than 16 MiB")]
 pub struct TooLarge;
 
 impl Events {
-    /// Whether nothing of another event has come since the last.
+    /// Whether the parser is at an event boundary.
     pub fn is_between(&self) -> bool {
         self.line.is_empty() && !self.has_data && self.event.name.is_empty() && !self.after_return
     }
 
-    /// The events that are complete with these bytes.
+    /// Feeds bytes and returns the completed events.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLarge> {
         let mut events = Vec::new();
         for byte in bytes {

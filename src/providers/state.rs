@@ -1,31 +1,31 @@
-//! How a provider is doing, as far as its last answers told. Pure: the clock is handed in.
+//! Provider health, derived from recent results. Deterministic: callers pass the clock in.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Error, ModelInfo};
 
-/// What is known of a provider.
+/// Health of a provider.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    /// The models it listed last, by their names; none before it was asked.
+    /// Models of the last successful listing, sorted by ID; `None` before the first.
     pub listed: Option<Arc<Vec<ModelInfo>>>,
-    /// Why it could not list them the last time.
+    /// Error of the last listing, if it failed.
     pub not_listed: Option<Error>,
-    /// Why its last answer to a prompt was none.
+    /// Error of the last prompt, if it failed.
     pub failing: Option<Error>,
-    /// How long its last good answer took to come.
+    /// Latency of the last successful response.
     pub latency: Option<Duration>,
-    /// Models it said it does not have, and when; few, and soon forgotten.
+    /// Models the provider reported as missing, and when. The list is short and entries expire soon.
     missing: Vec<(String, Instant)>,
 }
 
-/// How many missing models are remembered, and for how long.
+/// Maximum number of missing models remembered, and how long each is remembered.
 const MOST_MISSING: usize = 64;
 const MISSING_FOR: Duration = Duration::from_secs(600);
 
 impl State {
-    /// Told what became of its list of models; tells whether the models are others than before.
+    /// Records the result of listing the models. Returns whether the models changed.
     pub(super) fn list(&mut self, result: Result<Vec<ModelInfo>, Error>) -> bool {
         match result {
             Ok(mut models) => {
@@ -35,7 +35,7 @@ impl State {
                 self.not_listed = None;
                 changed
             }
-            // What it listed before is still the best that is known.
+            // The previous list remains the best information available.
             Err(error) => {
                 self.not_listed = Some(error);
                 false
@@ -43,7 +43,7 @@ impl State {
         }
     }
 
-    /// Told how a call for an answer ended.
+    /// Records the result of a call.
     pub(super) fn answer(&mut self, model: &str, result: Result<(), &Error>, took: Duration, now: Instant) {
         self.missing.retain(|(name, at)| name != model && now.duration_since(*at) < MISSING_FOR);
         match result {
@@ -51,7 +51,7 @@ impl State {
                 self.latency = Some(took);
                 self.failing = None;
             }
-            // Says nothing of the provider.
+            // These errors do not reflect on the provider.
             Err(Error::BadRequest { .. } | Error::Untranslatable(_)) => {}
             Err(Error::ModelNotFound) if self.missing.len() < MOST_MISSING => {
                 self.missing.push((model.to_owned(), now))
@@ -61,14 +61,14 @@ impl State {
         }
     }
 
-    /// Whether it is known not to serve a model: it said so, or its list is known and lacks it.
+    /// Whether the provider is known not to serve a model: it reported so, or its list lacks the model.
     pub(super) fn lacks(&self, model: &str, now: Instant) -> bool {
         let missing = self.missing.iter().any(|(name, at)| name == model && now.duration_since(*at) < MISSING_FOR);
         let listed = self.listed.as_ref().filter(|models| !models.is_empty());
         missing || listed.is_some_and(|models| !models.iter().any(|listed| listed.is_called(model)))
     }
 
-    /// One word: `up`, `failing`, `resting` where it is left alone for a while, or `unknown` before it was asked.
+    /// Health as one word: `up`, `failing`, `resting` while the circuit is open, or `unknown` before the first contact.
     pub fn word(&self, resting: bool) -> &'static str {
         match self.failing.as_ref().or(self.not_listed.as_ref()) {
             _ if resting => "resting",

@@ -1,4 +1,4 @@
-//! An answer that comes in pieces. What breaks off is told as a failure, and never looks like an end.
+//! Streaming responses of a provider. A stream that is cut off yields an error and never looks like a normal end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,38 +16,39 @@ use super::openai::{self, plain};
 use super::provider::{Decoder, Provider};
 use super::{Delta, Error, Events, Head, NetworkFault, Question, mock, traced};
 
-/// The pieces of one answer, as they come. Dropping it closes the connection, and the provider stops.
+/// The pieces of one streaming response, in order. Dropping the stream closes the connection, so the provider stops
+/// generating.
 #[derive(Debug)]
 pub struct Stream {
     provider: Arc<Provider>,
     source: Source,
     model: String,
-    /// Why it broke.
+    /// The error that ended the stream.
     failed: Option<Error>,
-    /// What came together and is not taken yet.
+    /// Pieces received but not yet taken by the reader.
     ready: VecDeque<Result<Piece, Error>>,
-    /// What is left of a piece that is taken bit by bit.
+    /// Remaining deltas of a piece that the reader takes one at a time.
     left: VecDeque<Delta>,
-    /// Whoever takes it wants events as they came, where that can be.
+    /// Passthrough mode: the reader wants unmodified events where possible.
     as_it_came: bool,
-    /// When something was last heard of it.
+    /// When data last arrived.
     heard: Instant,
     ended: bool,
-    /// The try that it is part of.
+    /// Span of the attempt this stream belongs to.
     span: Span,
 }
 
-/// What came.
+/// One piece of a streaming response.
 #[derive(Debug, Clone)]
 pub enum Piece {
-    /// Events of OpenAI's protocol that say nothing corbie has to know, for callers who speak it too.
+    /// OpenAI events that need no parsing, forwarded byte for byte to OpenAI clients.
     Plain(Bytes),
-    /// One event, read.
+    /// One parsed event.
     Event {
         deltas: Vec<Delta>,
-        /// Its data as it came, where the provider speaks OpenAI's protocol.
+        /// The unmodified event data, if the provider speaks OpenAI's protocol.
         data: Option<String>,
-        /// It says how many tokens there were, perhaps again.
+        /// The event carries token usage, possibly a repeated report.
         counts: bool,
     },
 }
@@ -55,7 +56,7 @@ pub enum Piece {
 #[derive(Debug)]
 enum Source {
     Wire(Box<Wire>),
-    /// All pieces are ready already.
+    /// All pieces are buffered already.
     Ready,
 }
 
@@ -67,7 +68,7 @@ struct Wire {
 }
 
 impl Piece {
-    /// What it adds to the answer, as far as it was read.
+    /// The parsed deltas; empty for passthrough bytes.
     pub fn deltas(&self) -> &[Delta] {
         match self {
             Piece::Plain(_) => &[],
@@ -75,7 +76,7 @@ impl Piece {
         }
     }
 
-    /// How many events it is.
+    /// Number of SSE events in this piece.
     pub fn events(&self) -> u64 {
         match self {
             Piece::Plain(bytes) => plain::count(bytes),
@@ -83,7 +84,7 @@ impl Piece {
         }
     }
 
-    /// Whether a caller has something of it, also if corbie does not know what.
+    /// Whether the piece carries content for the client, including fields that corbie does not interpret.
     fn says_something(&self) -> bool {
         match self {
             Piece::Plain(_) => true,
@@ -95,7 +96,7 @@ impl Piece {
 }
 
 impl Stream {
-    /// Sends a request and waits for the first piece that says something, until `by`.
+    /// Sends a request and waits until `by` for the first piece with content.
     pub(super) async fn open(
         provider: &Arc<Provider>,
         key: usize,
@@ -136,22 +137,23 @@ impl Stream {
         }
     }
 
-    /// What comes from here on is told to a span, which ends with the stream.
+    /// Records the rest of the stream in this span, which ends with the stream.
     pub(super) fn within(&mut self, span: Span) {
         self.span = span;
     }
 
-    /// From here on, what comes in OpenAI's protocol is read no further than it must be. [`Stream::next`] would miss it.
+    /// Switches to passthrough: OpenAI events are parsed only as far as necessary from here on. [`Stream::next`] skips
+    /// them.
     pub fn pass_on(&mut self) {
         self.as_it_came = self.provider.takes_as_it_came();
     }
 
-    /// Whether something is there already.
+    /// Whether a piece is buffered.
     pub fn is_ready(&self) -> bool {
         !self.left.is_empty() || !self.ready.is_empty()
     }
 
-    /// What comes next, bit by bit; none at the end. A failure is the last that comes.
+    /// The next delta, or `None` at the end. An error is always the last item.
     pub async fn next(&mut self) -> Option<Result<Delta, Error>> {
         loop {
             if let Some(delta) = self.left.pop_front() {
@@ -164,13 +166,13 @@ impl Stream {
         }
     }
 
-    /// What comes next, event by event.
+    /// The next piece, one event or one run of passthrough events.
     pub async fn next_piece(&mut self) -> Option<Result<Piece, Error>> {
         while self.ready.is_empty() && !self.ended {
             self.more().await;
         }
         let next = self.ready.pop_front();
-        // Whoever opened it has been told how it began; that it broke later says something of the provider too.
+        // The opener has already reported a successful start; a later failure counts against the provider too.
         if let (Some(Err(_)), Some(error)) = (&next, self.failed.take()) {
             self.provider.answered(&self.model, Err(&error), Duration::ZERO);
             traced::failed(&self.span, &error);
@@ -213,7 +215,7 @@ impl Stream {
         self.take(came)
     }
 
-    /// Takes what has come without waiting for anything; tells whether something had.
+    /// Reads available bytes without waiting. Returns whether there were any.
     pub fn read_ready(&mut self) -> bool {
         let Source::Wire(wire) = &mut self.source else { return false };
         if self.ended {
@@ -241,7 +243,7 @@ impl Stream {
                     let end = plain::end(&bytes).unwrap_or(bytes.len());
                     let complete = events.push(&bytes.split_to(end));
                     for event in complete.map_err(|_| Error::Unreadable("an event is larger than 16 MiB"))? {
-                        // Some write empty events as signs of life, and some go on after the end.
+                        // Some providers send empty events as keep-alives, and some keep sending after the end.
                         if event.data.trim().is_empty() || decoder.is_over() {
                             continue;
                         }
@@ -253,7 +255,7 @@ impl Stream {
                         }
                     }
                 }
-                // Some say that all is said and keep the connection open.
+                // Some providers leave the connection open after the final event.
                 self.ended = decoder.is_over();
                 if self.ended {
                     self.ready.extend(last_piece(decoder).map(Ok));
@@ -261,7 +263,7 @@ impl Stream {
                 }
                 Ok(())
             }
-            // Some close the connection rudely when all is said.
+            // Some providers reset the connection after the final event.
             Ok(None) | Err(Error::Network(NetworkFault::Closed)) => {
                 self.ended = true;
                 if !decoder.is_complete() {
@@ -274,7 +276,7 @@ impl Stream {
         }
     }
 
-    /// Reads the last bytes of a body whose answer is complete, aside: the connection can then be used again.
+    /// Drains the rest of the body in a background task, so that the connection can be reused.
     fn let_go(&mut self) {
         let Source::Wire(wire) = std::mem::replace(&mut self.source, Source::Ready) else { return };
         let mut opened = wire.opened;
@@ -284,7 +286,7 @@ impl Stream {
         });
     }
 
-    /// What fails comes after the pieces before it.
+    /// Queues the error behind the pieces received before it.
     fn fail(&mut self, error: Error) {
         self.ended = true;
         self.failed = Some(error.clone());
@@ -292,7 +294,7 @@ impl Stream {
     }
 }
 
-/// What is told once nothing more comes.
+/// The decoder's final deltas after the end of the stream.
 fn last_piece(decoder: &mut Decoder) -> Option<Piece> {
     let deltas = decoder.end();
     (!deltas.is_empty()).then_some(Piece::Event { deltas, data: None, counts: false })
@@ -306,13 +308,13 @@ fn says_something(delta: &Delta) -> bool {
     }
 }
 
-/// Some tell of a failure under a status of success.
+/// Some providers report an error as JSON with a success status.
 fn is_json(opened: &Opened) -> bool {
     let kind = opened.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     kind.starts_with(b"application/json")
 }
 
-/// What an answer says that is no stream.
+/// Reads the error from a response that is not a stream.
 async fn refusal(provider: &Provider, mut opened: Opened, by: Instant) -> Error {
     let mut body = Vec::new();
     while body.len() < MOST_REFUSAL {
@@ -325,7 +327,7 @@ async fn refusal(provider: &Provider, mut opened: Opened, by: Instant) -> Error 
     provider.response(head, &body).err().unwrap_or(Error::Unreadable("it is no stream"))
 }
 
-/// How long the end of a body may take after the end of its answer.
+/// How long draining the body may take after the final event.
 const LETTING_GO: Duration = Duration::from_secs(1);
-/// No refusal needs more words.
+/// Maximum number of bytes read from an error response.
 const MOST_REFUSAL: usize = 1 << 20;

@@ -1,7 +1,7 @@
-//! A span around every try of a provider, in the words of OpenTelemetry's conventions for generative AI.
+//! Tracing spans for provider attempts, following OpenTelemetry's GenAI semantic conventions.
 //!
-//! It tells who was asked for which model, how it ended and what it took. Nothing of what was asked or answered is in
-//! it, and no setting puts it there (S-15). Where no collector wants spans, none is made.
+//! A span records the provider, model, outcome and token usage. It never contains prompt or response content, and no
+//! setting adds it (S-15). No span is created when no collector is configured.
 
 use serde::Deserialize;
 use tracing::field::Empty;
@@ -14,19 +14,19 @@ use super::stream::Stream;
 use super::{Answered, Completion, Delta, Error};
 use crate::telemetry::FOR_COLLECTORS;
 
-/// What is asked for.
+/// The kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Chat,
     Embeddings,
 }
 
-/// What a span is told of an answer.
+/// Records response attributes in a span.
 pub(super) trait Tells {
     fn tell(&mut self, span: Span);
 }
 
-/// What is read of an answer that is otherwise passed on as it came.
+/// The fields read from a passthrough response.
 #[derive(Deserialize)]
 struct Glance {
     model: Option<String>,
@@ -39,7 +39,7 @@ struct Choice {
     finish_reason: Option<String>,
 }
 
-/// One try, within a span of its own.
+/// Runs one attempt in its span.
 pub(super) async fn once<T: Tells>(
     provider: &Provider,
     operation: Operation,
@@ -87,7 +87,7 @@ pub(super) fn failed(span: &Span, error: &Error) {
     span.record("error.type", error.kind());
 }
 
-/// What a piece of an answer says about the whole.
+/// Records attributes found in stream deltas.
 pub(super) fn came(span: &Span, deltas: &[Delta]) {
     if span.is_disabled() {
         return;
@@ -119,7 +119,7 @@ fn stopped(span: &Span, stop: &Stop) {
         Stop::Length => "length",
         Stop::Tools => "tool_calls",
         Stop::Refused => "content_filter",
-        // A provider's own word could be anything.
+        // The provider's own reason is free text.
         Stop::Other(_) => "other",
     };
     span.record("gen_ai.response.finish_reasons", word);
@@ -162,7 +162,7 @@ impl Tells for Embedded {
 }
 
 impl Tells for Stream {
-    /// It ends with the stream.
+    /// The span ends with the stream.
     fn tell(&mut self, span: Span) {
         self.within(span);
     }

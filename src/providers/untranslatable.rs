@@ -1,23 +1,23 @@
-//! What a protocol has no way to say. Callers hear of it before anything is sent: a question that lost its file on the
-//! way has a confident answer, and a wrong one.
+//! Requests that a provider's protocol cannot express. They are rejected before sending: a prompt that silently lost
+//! its attachment gets a confident wrong answer.
 
 use super::Chat;
 use super::chat::{Part, Role, Unread};
 
-/// Why a chat cannot be put into the protocol of its provider.
+/// Why a chat cannot be translated to the provider's protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Untranslatable {
     #[error("{}", unread(.0))]
     Part(Unread),
     #[error("it takes no sounds (`input_audio`); leave them out, or use a model of another provider")]
     Audio,
-    /// The type it is sent as.
+    /// The media type of the file.
     #[error(
         "it takes a `file` that is a PDF, or text in UTF-8, and this one is sent as `{0}`; send it as one of these, or use \
          a model of another provider"
     )]
     File(String),
-    /// Instructions that are no text.
+    /// System instructions with non-text parts.
     #[error(
         "its instructions are text only, and a message of the system has a part that is none; move it to the user's"
     )]
@@ -27,7 +27,7 @@ pub enum Untranslatable {
 }
 
 impl Untranslatable {
-    /// The parameter that says it.
+    /// The request parameter at fault.
     pub fn parameter(&self) -> &'static str {
         match self {
             Untranslatable::Choices => "n",
@@ -36,7 +36,7 @@ impl Untranslatable {
     }
 }
 
-/// Whether a chat can be said at all; `takes` judges the parts that only some protocols have.
+/// Checks whether the protocol can express the chat. `takes` checks the parts that only some protocols support.
 pub(super) fn check(chat: &Chat, takes: fn(&Part) -> Result<(), Untranslatable>) -> Result<(), Untranslatable> {
     if chat.n.is_some_and(|n| n > 1) {
         return Err(Untranslatable::Choices);

@@ -1,7 +1,8 @@
-//! Prints how long searches take and what they find: `cargo run --release -p corbie-index --example figures -- 10000`.
+//! Measures search latency and recall on synthetic data: `cargo run --release -p corbie-index --example figures --
+//! 10000`.
 //!
-//! Vectors lie in clusters, so that neighbours are near to each other; words come as often as in real text. Times are
-//! processor time of one thread, the best of three for each query.
+//! Vectors are drawn around cluster centres, so that each has close neighbours. Words follow the frequency
+//! distribution of real text. Times are CPU time of one thread, the best of three runs per query.
 #![expect(clippy::print_stdout, reason = "printing figures is all it does")]
 
 use corbie_index::{Change, Chunk, Document, Facet, Filter, Index, Mode, Query};
@@ -10,12 +11,12 @@ use std::time::Duration;
 
 const DIMENSION: usize = 384;
 const CHUNKS: usize = 20;
-/// In a chunk; a million get a fifth of it, or building would take minutes.
+/// Words per chunk. With more than 300,000 chunks a fifth of it is used, because building would take minutes.
 const WORDS: usize = 150;
 const VOCABULARY: usize = 60_000;
 const QUERIES: usize = 200;
 const BATCH: usize = 100;
-/// The best of these counts: others share the processor and its caches.
+/// The fastest run counts, because other processes share the CPU and its caches.
 const REPEATS: usize = 3;
 
 fn main() {
@@ -144,7 +145,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, clock() - before)
 }
 
-/// Numbers that are the same every time.
+/// Deterministic pseudo-random numbers.
 struct Random(u64);
 
 impl Random {
@@ -164,7 +165,7 @@ impl Random {
         (self.next() >> 40) as f32 / (1_u64 << 24) as f32
     }
 
-    /// About normal, by the sum of eight.
+    /// Approximately normal: each component is the sum of eight bytes.
     fn vector(&mut self) -> Vec<f32> {
         let vector = (0..DIMENSION).map(|_| {
             let bits = self.next().to_le_bytes();
@@ -173,13 +174,13 @@ impl Random {
         length_one(vector.collect())
     }
 
-    /// A direction near another: `spread` is how long the noise is that is added.
+    /// A direction near `centre`. `spread` is the length of the added noise.
     fn near(&mut self, centre: &[f32], spread: f32) -> Vec<f32> {
         let noise = self.vector();
         length_one(centre.iter().zip(noise).map(|(centre, noise)| centre + spread * noise).collect())
     }
 
-    /// Ranks of words come as often as in real text.
+    /// Word ranks follow the frequency distribution of real text.
     fn word(&mut self) -> usize {
         ((VOCABULARY as f32).powf(self.unit()) - 1.0) as usize
     }
@@ -188,7 +189,7 @@ impl Random {
         (0..words).map(|_| spell(self.word())).collect::<Vec<_>>().join(" ")
     }
 
-    /// Words that people ask for: not the most frequent ones.
+    /// Words as in typical queries: not the most frequent ones.
     fn query(&mut self, words: usize) -> String {
         let asked = (0..words).map(|_| {
             let rank = std::iter::repeat_with(|| self.word()).find(|rank| *rank > 30);
@@ -204,7 +205,7 @@ fn length_one(mut vector: Vec<f32>) -> Vec<f32> {
     vector
 }
 
-/// A word for each rank, in letters.
+/// A pronounceable word for each rank.
 fn spell(rank: usize) -> String {
     let mut rest = rank + 400;
     let mut word = String::new();

@@ -1,19 +1,20 @@
-//! What reading a saved segment promises for any bytes. The fuzzer looks for a counterexample; a test replays what it found.
+//! Invariants of reading a saved segment, for arbitrary bytes. The fuzzer searches for a counterexample; a test
+//! replays the corpus.
 
 use std::collections::{BTreeMap, HashSet};
 
 use corbie_index::{Index, LiveDocument, Mode, Query};
 
-/// What every file begins with: a word and the version of the format.
+/// File header: magic bytes and format version.
 pub(crate) const BEGINNING: &[u8] = b"corbieix\x01\0\0\0";
-/// A larger dimension would only make inputs larger.
+/// Larger dimensions would only make inputs larger.
 const MOST_DIMENSIONS: usize = 256;
 const TOP: usize = 10;
-/// Texts that the committed segments know something of.
+/// Query texts that share words with the committed segments.
 const TEXTS: [&str; 3] = ["the river rose", "invoice thirty days rfc9110", "rivr notes"];
 
-/// What is true of bytes given to the target of this name. They are the content of a file, without its beginning and its
-/// checksum: those are made here, so that changed bytes are a changed segment and not a refused one.
+/// Asserts the invariants of the target for these bytes. They are the content of a segment file without header and
+/// checksum. Both are added here, so that mutated bytes reach the parser instead of failing the checksum.
 pub(crate) fn hold(target: &str, bytes: &[u8]) {
     assert_eq!(target, "segment", "there is one target");
     let mut file = [BEGINNING, bytes].concat();
@@ -39,7 +40,7 @@ pub(crate) fn hold(target: &str, bytes: &[u8]) {
     index.purge();
     searches_make_sense(&index, &live, dimension);
 
-    // What is written after that is taken, with the same documents.
+    // The segments saved after the purge are accepted and hold the same documents.
     let again = Index::new(dimension);
     let files = index.save(&HashSet::new()).fresh.into_iter().map(|(_, bytes)| bytes).collect();
     let restored = again.restore(files, live.clone());
@@ -48,7 +49,7 @@ pub(crate) fn hold(target: &str, bytes: &[u8]) {
     searches_make_sense(&again, &live, dimension);
 }
 
-/// Hits are few, in order, within their bounds, and of documents that there are.
+/// Checks that hits are limited to `TOP`, sorted, within their bounds, and belong to live documents.
 fn searches_make_sense(index: &Index, live: &[LiveDocument], dimension: usize) {
     let snapshot = index.snapshot();
     let owners: BTreeMap<u64, &[u64]> = live.iter().map(|document| (document.key, &*document.chunks)).collect();
@@ -69,7 +70,7 @@ fn searches_make_sense(index: &Index, live: &[LiveDocument], dimension: usize) {
     }
 }
 
-/// The documents that a segment says it has, as the store would tell of them.
+/// The documents listed in a segment, as a store would report them.
 fn live(mut rest: &[u8]) -> Option<Vec<LiveDocument>> {
     let keys = numbers(&mut rest, u64::from_le_bytes)?;
     let starts = numbers(&mut rest, u32::from_le_bytes)?;

@@ -1,4 +1,4 @@
-//! A set of small numbers: chunks or documents of one segment.
+//! Fixed-size bitmap: a set of chunks or documents of one segment.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bitmap {
@@ -43,7 +43,7 @@ impl Bitmap {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there is any from `from` up to, and without, `to`.
+    /// Whether any bit is set from `from` up to `to`, exclusive.
     pub(crate) fn any_in(&self, from: usize, to: usize) -> bool {
         let to = to.min(self.len);
         if from >= to {
@@ -81,7 +81,7 @@ impl Bitmap {
     }
 }
 
-/// The bits of a word that lie from `from` up to `to`.
+/// The bits of a word between `from` and `to`, exclusive.
 fn mask(word: usize, from: usize, to: usize) -> u64 {
     let low = if word == from / 64 { u64::MAX << (from % 64) } else { u64::MAX };
     let high = if word == (to - 1) / 64 { u64::MAX >> (63 - (to - 1) % 64) } else { u64::MAX };

@@ -1,8 +1,9 @@
-//! Search by words: BM25 over packed lists.
+//! BM25 search over packed posting lists (MaxScore).
 //!
-//! Chunks are scored a window at a time, so that the sums stay in the nearest cache. Words that cannot lift a chunk
-//! above the bar by themselves are read only where others have come close to it. A query reads less than two bytes for
-//! each chunk that has one of its words, which is little beside what vectors take: memory is not what bounds it.
+//! Chunks are scored a window at a time, so that the sums stay in the L1 cache. Non-essential words, which cannot
+//! lift a chunk above the threshold without further words, are read only in windows where a chunk is close to it. A
+//! query reads less than two bytes for each chunk that has one of its words. That is little compared with vector
+//! search: memory bandwidth is not the limit.
 
 use crate::bitmap::Bitmap;
 use crate::postings::{Cursor, List};
@@ -11,26 +12,26 @@ use crate::top::{Found, Top};
 use crate::weight::{K1, Norm, Weight, Weights};
 use crate::words::Words;
 
-/// Chunks scored at once: their sums are 32 KiB.
+/// Chunks per window: their sums are 32 KiB.
 const WINDOW: usize = 4096;
-/// Where fewer than one in this many chunks are allowed, they are looked up one by one.
+/// If fewer than one in this many chunks is allowed, the search seeks to each of them.
 const SELECTIVE: usize = 32;
 
-/// A part of the index, as far as words go.
+/// The posting lists of one segment with its filter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) words: &'a Words,
-    /// Chunks that were removed, in order.
+    /// Removed chunks, sorted.
     pub(crate) dead: &'a [u32],
-    /// Chunks that may be found; all where there is none.
+    /// Chunks that may be returned; `None` means all.
     pub(crate) allowed: Option<&'a Bitmap>,
 }
 
-/// A query's words, weighed for one snapshot.
+/// The words of a query, weighted for one snapshot.
 #[derive(Debug)]
 pub(crate) struct Weighed<'a> {
     views: &'a [View<'a>],
-    /// Lists of each word's forms, in the order of `weights`: number of the part, list.
+    /// Posting lists of each word's forms, in the order of `weights`: segment number and list.
     lists: Vec<Vec<(u32, List<'a>)>>,
     pub(crate) weights: Weights,
     norm: Norm,
@@ -40,14 +41,14 @@ struct Reader<'a> {
     cursor: Cursor<'a>,
     weight: f32,
     bit: u32,
-    /// The most it adds to any chunk.
+    /// Upper bound of its contribution to any chunk.
     bound: f32,
 }
 
 // === impl Weighed ===
 
 impl<'a> Weighed<'a> {
-    /// `chunks` and `length` are those of all parts together, without removed chunks.
+    /// `chunks` and `length` are the totals of all segments, without removed chunks.
     pub(crate) fn new(views: &'a [View<'a>], terms: &[Term], chunks: usize, length: u64) -> Weighed<'a> {
         let words = terms.iter().map(|term| {
             let mut lists = Vec::new();
@@ -85,7 +86,7 @@ impl<'a> Weighed<'a> {
         top.finish()
     }
 
-    /// What some chunks of a part score, given in order.
+    /// Scores the given chunks of a segment, which must be sorted.
     pub(crate) fn score(&self, part: usize, chunks: &[u32]) -> Vec<(f32, u32)> {
         let mut scores = vec![(0.0, 0); chunks.len()];
         for mut reader in self.readers(part) {
@@ -113,7 +114,7 @@ impl<'a> Weighed<'a> {
                     cursor: Cursor::new(*list),
                     weight,
                     bit,
-                    // A little more than it is, for what rounding does to sums.
+                    // Slightly larger than the true bound, to allow for rounding of sums.
                     bound: 1.0001 * weight * bound(self.norm, *list),
                 })
             })
@@ -127,7 +128,7 @@ impl<'a> Weighed<'a> {
         readers.sort_by(|a, b| a.bound.total_cmp(&b.bound));
         let mut from = 0;
         while from < chunks {
-            // Words from `essential` on can lift a chunk above the bar.
+            // Readers from `essential` on can lift a chunk above the threshold.
             let mut rest = 0.0;
             let mut essential = 0;
             while essential < readers.len() && rest + readers[essential].bound <= top.bar() {
@@ -189,7 +190,7 @@ fn any_above(sums: &[f32], bar: f32) -> bool {
     sums.chunks(16).any(|group| group.iter().fold(false, |any, sum| any | (*sum > bar)))
 }
 
-/// How many of these chunks a list has.
+/// Number of the given chunks that are in a list.
 fn count_among(list: List, chunks: &[u32]) -> usize {
     if chunks.is_empty() {
         return 0;
@@ -205,7 +206,7 @@ fn count_among(list: List, chunks: &[u32]) -> usize {
     count
 }
 
-/// The most that a list adds to any chunk, without its weight.
+/// Upper bound of a list's contribution to any chunk, without its weight.
 fn bound(norm: Norm, list: List) -> f32 {
     if list.blocks() < 2 {
         return K1 + 1.0;

@@ -1,22 +1,22 @@
-//! Chunks that either search has found, brought together and put in order.
+//! Merges the results of both searches and ranks them.
 
 use crate::fuse::{fuse, pool, promise};
 use crate::relevance::{self, Evidence};
 use foldhash::{HashMap, HashMapExt};
 use std::hash::Hash;
 
-/// A chunk that either search has found.
+/// A chunk that the word search or the vector search has returned.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate<P> {
     pub(crate) place: P,
     pub(crate) key: u64,
     pub(crate) evidence: Evidence,
-    /// What it is sorted by.
+    /// Sort key.
     score: f32,
 }
 
-/// Brings both findings together, best first, with what words say of those that words have found. Those that are worth a
-/// closer look where `top` are wanted, the most promising first.
+/// Merges both result lists, which are sorted best first, and keeps the candidates to rerank for `top` hits, the most
+/// promising first. Results of the word search carry their word evidence.
 pub(crate) fn gather<P: Copy + Eq + Hash>(
     common: Evidence,
     by_words: impl ExactSizeIterator<Item = (P, Evidence)>,
@@ -44,7 +44,7 @@ pub(crate) fn gather<P: Copy + Eq + Hash>(
     candidates
 }
 
-/// The best `top` in their order with their relevance, as far as they are worth showing.
+/// The best `top` candidates in order with their relevance, without irrelevant ones.
 pub(crate) fn settle<P>(mut candidates: Vec<Candidate<P>>, top: usize) -> Vec<(Candidate<P>, f32)> {
     best_first(&mut candidates, fuse);
     let ordered: Vec<Evidence> = candidates.iter().map(|candidate| candidate.evidence).collect();
@@ -52,7 +52,7 @@ pub(crate) fn settle<P>(mut candidates: Vec<Candidate<P>>, top: usize) -> Vec<(C
     settled.filter_map(|(candidate, relevance)| Some((candidate, relevance?))).take(top).collect()
 }
 
-/// Equal ones in the order of their keys.
+/// Ties are sorted by key.
 fn best_first<P>(candidates: &mut [Candidate<P>], score: fn(&Evidence) -> f32) {
     candidates.iter_mut().for_each(|candidate| candidate.score = score(&candidate.evidence));
     candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));

@@ -1,33 +1,33 @@
-//! What an owner tells the index.
+//! Updates to the index.
 //!
-//! Keys are never reused, and what a key stands for never changes: a document with other text has other chunk keys.
-//! That is why a segment saved long ago is still true for the keys it has.
+//! Keys are never reused, and the content of a key never changes: a document with new text gets new chunk keys. A
+//! segment saved long ago is therefore still valid for the keys it has.
 
-/// A step from one state of the index to the next. All steps of one call become visible at once.
+/// One update. All updates of a call become visible atomically.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// Adds a document, or replaces the one of the same key.
+    /// Adds a document, or replaces the one with the same key.
     Put(Document),
     Remove {
         document: u64,
     },
-    /// Changes what filters see of a document, and leaves its text alone.
+    /// Changes the filterable attributes of a document without touching its text.
     Describe {
         document: u64,
         added: i64,
         facets: Vec<Facet>,
     },
-    /// Forgets all documents.
+    /// Removes all documents.
     Clear,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     pub key: u64,
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub added: i64,
     pub facets: Vec<Facet>,
-    /// In reading order: this is what neighbours are.
+    /// In reading order, which defines the neighbours of a chunk.
     pub chunks: Vec<Chunk>,
 }
 
@@ -35,21 +35,20 @@ pub struct Document {
 pub struct Chunk {
     pub key: u64,
     pub text: String,
-    /// Name of the file, title, headings. They are searched too, and count less than the text.
+    /// File name, title, headings. They are searched too, with a lower weight than the text.
     pub context: String,
-    /// One for each window of the text. A vector of another length than the index has, or without direction, is
-    /// left out.
+    /// One vector per window of the text. Vectors with the wrong dimension or without a direction are ignored.
     pub vectors: Vec<Vec<f32>>,
 }
 
-/// Something to filter by, such as a tag or the kind of file. A document may have several values for a key.
+/// A filterable attribute such as a tag or the file type. A document may have several values for a key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Facet {
     pub key: String,
     pub value: String,
 }
 
-/// A document that the store has, named by its keys: see [`Index::restore`](crate::Index::restore).
+/// A document of the store, identified by its keys: see [`Index::restore`](crate::Index::restore).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveDocument {
     pub key: u64,

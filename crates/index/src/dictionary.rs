@@ -1,16 +1,16 @@
-//! The terms of a segment, in order, and where the chunks of each are listed.
+//! Term dictionary of a segment: sorted terms and the location of their posting lists.
 
 use crate::postings::{List, PADDING};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Dictionary {
-    /// All terms behind each other.
+    /// All terms, concatenated.
     pub(crate) letters: Vec<u8>,
-    /// Where each term ends in `letters`.
+    /// End offset of each term in `letters`.
     pub(crate) ends: Vec<u32>,
-    /// How many chunks each term is in.
+    /// Document frequency of each term, in chunks.
     pub(crate) counts: Vec<u32>,
-    /// Where each term's list begins in `lists`.
+    /// Start offset of each term's posting list in `lists`.
     pub(crate) starts: Vec<u32>,
     pub(crate) lists: Vec<u8>,
 }
@@ -44,7 +44,7 @@ impl Dictionary {
         None
     }
 
-    /// Appends a term, which comes after all others, and its list.
+    /// Appends a term, which must sort after all earlier terms, and its posting list.
     pub(crate) fn push(&mut self, term: &[u8], postings: &[crate::postings::Posting], lengths: &[u16]) {
         self.letters.extend(term);
         self.ends.push(self.letters.len() as u32);
@@ -66,7 +66,7 @@ impl Dictionary {
         self.letters.len() + self.lists.len() + (self.ends.len() + self.counts.len() + self.starts.len()) * 4
     }
 
-    /// Whether everything points to where there is something: bytes from a file may say anything.
+    /// Whether all offsets are in bounds and all lists are valid. The bytes may come from an untrusted file.
     pub(crate) fn check(&self, lengths: &[u16]) -> bool {
         let terms = self.len();
         if self.counts.len() != terms || self.starts.len() != terms || self.lists.len() < PADDING {

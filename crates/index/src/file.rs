@@ -1,7 +1,7 @@
-//! Segments as bytes: a version, a checksum, and numbers in the order of the smallest byte first.
+//! Segment file format: version, little-endian arrays, checksum.
 //!
-//! What is read back is checked in full, even where the checksum is right: a file may come from anywhere, and a search
-//! must neither panic nor answer wrongly. What follows from other numbers is made anew and not written.
+//! The reader validates everything, even if the checksum is correct: the file is untrusted, and a search must neither
+//! panic nor return wrong results. Derived data is rebuilt on load and is not stored.
 
 use crate::dictionary::Dictionary;
 use crate::segment::Segment;
@@ -9,13 +9,13 @@ use crate::vectors::Vectors;
 use crate::words::Words;
 use std::num::TryFromIntError;
 
-/// To be raised whenever bytes or terms would come out differently.
+/// Must be incremented whenever the encoding or the terms change.
 pub(crate) const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"corbieix";
 const CHECKSUM: usize = 4;
 
-/// Why bytes are no segment of this index. The owner feeds the documents again.
+/// Why bytes are rejected as a segment of this index. The owner adds the documents again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     #[error("this is no saved segment")]
@@ -59,7 +59,7 @@ pub(crate) fn decode(bytes: &[u8], dimension: usize) -> Result<Segment, Damage> 
     let (bytes, checksum) = bytes.split_last_chunk::<CHECKSUM>().ok_or(Damage::NotASegment)?;
     let mut rest = bytes.strip_prefix(&MAGIC).ok_or(Damage::NotASegment)?;
     let found = u32::from_le_bytes(take(&mut rest)?);
-    // The version comes before the checksum: another version may have another one.
+    // The version is checked before the checksum, because another version may use another checksum.
     if found != VERSION {
         return Err(Damage::OtherVersion { found, known: VERSION });
     }
@@ -100,7 +100,7 @@ pub(crate) fn decode(bytes: &[u8], dimension: usize) -> Result<Segment, Damage> 
     segment.has_distinct_keys().then_some(segment).ok_or(Damage::Inconsistent)
 }
 
-/// Whether `starts` splits `all` things among `owners`.
+/// Whether `starts` is a valid partition of `all` items among `owners`.
 fn is_split(starts: &[u32], owners: usize, all: usize) -> bool {
     starts.len() == owners + 1
         && starts.first() == Some(&0)

@@ -1,23 +1,23 @@
-//! Which documents of a part a filter allows.
+//! Facet index of a segment: evaluates filters.
 
 use crate::bitmap::Bitmap;
 use crate::change::Facet;
 use crate::query::Filter;
 use foldhash::{HashMap, HashMapExt};
 
-/// What filters see of a document.
+/// The filterable attributes of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Detail {
     pub(crate) added: i64,
     pub(crate) facets: std::sync::Arc<[Facet]>,
 }
 
-/// The documents of a part by facet and by date.
+/// The documents of a segment by facet and by date.
 #[derive(Debug, Default)]
 pub(crate) struct Facets {
-    /// Documents by key and value, in order.
+    /// Sorted document numbers by key and value.
     values: HashMap<String, HashMap<String, Vec<u32>>>,
-    /// Documents in the order they were added.
+    /// Documents sorted by date.
     dates: Vec<(i64, u32)>,
 }
 
@@ -45,7 +45,7 @@ impl Facets {
         facets
     }
 
-    /// The documents that a filter allows.
+    /// The documents that match a filter.
     pub(crate) fn allowed(&self, filter: &Filter) -> Bitmap {
         let mut allowed: Option<Bitmap> = None;
         let mut meet = |documents: &mut dyn Iterator<Item = u32>| {

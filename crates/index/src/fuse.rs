@@ -1,51 +1,51 @@
-//! In which order chunks are shown, from what words and vectors say about them.
+//! Hybrid ranking: fusion of BM25, cosine similarity and word coverage.
 //!
-//! A weighted sum of three numbers that mean the same for every query: BM25 as a share of the most that any chunk could
-//! get for this query, the cosine, and the share of the query's words that the chunk has. Nothing depends on what else
-//! was found, so the same sum can be judged across queries.
+//! The score is a weighted sum of three numbers that are comparable across queries: BM25 divided by the maximum that
+//! any chunk could get for this query, the cosine, and the share of the query's words that the chunk contains. The
+//! score does not depend on other results, so that one threshold works for all queries.
 //!
-//! Why not ranks: a rank forgets by how much the first is better than the second. Over two public sets and seven made
-//! from them (words replaced by unknown ones, halves of texts asked for the other half, long chunks) weighted
-//! reciprocal ranks had a mean nDCG@10 of 0.565 and this sum 0.719; on the two sets themselves 0.722 and 0.748. BM25
-//! is divided by what it could be and not by the best that was found: where a query shares only one frequent word
-//! with the base, the best match is still a bad one.
+//! Why not rank fusion: a rank loses the distance between the first and the second result. On two public data sets
+//! and seven derived from them (words replaced by unknown ones, one half of a text as the query for the other half,
+//! long chunks) weighted reciprocal rank fusion had a mean nDCG@10 of 0.565 and this sum 0.719; on the two original
+//! sets 0.722 and 0.748. BM25 is divided by its possible maximum and not by the best result: if a query shares only
+//! one frequent word with the corpus, the best match is still a bad one.
 //!
-//! The weights lie on a wide plateau: with any of them a quarter lower or higher the mean changes by less than 0.005.
-//! They were chosen on one half of the queries, and the other half agrees. Feedback from the first hits (Rocchio, on
-//! the vectors) was tried and gained nothing.
+//! The weights are on a wide plateau: the mean changes by less than 0.005 if any of them is a quarter lower or
+//! higher. They were tuned on one half of the queries and validated on the other half. Pseudo-relevance feedback
+//! (Rocchio, on the vectors) was tried and gained nothing.
 
 use crate::query::Mode;
 use crate::relevance::Evidence;
 
-/// What the cosine counts, where BM25 at its most counts 1.
+/// Weight of the cosine, relative to a maximal BM25 of 1.
 const SIMILARITY: f32 = 1.6;
-/// What having all words of the query counts, however often.
+/// Weight of the share of matched query words, regardless of their frequency.
 const SHARE: f32 = 0.5;
-/// Chunks that are imagined in every index, none of which has the word.
+/// Smoothing: number of virtual chunks without the word that are added to every index.
 const IMAGINED: f32 = 100.0;
 
-/// What a rank among the words counts for the choice of those that are looked at closely, and one among the vectors:
-/// the right passage is seldom far down by its meaning.
+/// Weights of the ranks for the choice of candidates. The right passage rarely has a low rank by vector.
 const WORD_RANK: f32 = 0.5;
 const VECTOR_RANK: f32 = 1.0;
-/// The first of each search are looked at in any case: a number or a name that one chunk has is found by words alone.
+/// The first results of each search are always candidates: a number or a name that only one chunk has is found by
+/// words alone.
 const FIRST: u32 = 10;
-/// How slowly lower ranks count less.
+/// Constant of reciprocal rank fusion: larger values flatten the influence of the rank.
 const K: f32 = 60.0;
 
-/// How many chunks each search looks for, where `top` are wanted: those further down do not come up again.
+/// Number of chunks that each search returns for `top` hits. Results further down never reach the top.
 pub(crate) fn depth(top: usize) -> usize {
     top.saturating_mul(2).max(100)
 }
 
-/// How many chunks are looked at closely. Each costs a few microseconds, and with all of them the mean would rise by
+/// Maximum number of candidates to rerank. Each costs a few microseconds, and with all of them the mean would rise by
 /// 0.0003.
 pub(crate) fn pool(top: usize) -> usize {
     top.saturating_mul(2).max(30)
 }
 
-/// Which chunks are looked at closely: weighted reciprocal ranks, as only ranks are known of those that one search has
-/// found and the other has not. Not in which order they are shown.
+/// Score for the choice of candidates: weighted reciprocal ranks, because only one search may have returned the
+/// chunk. The final order does not use it.
 pub(crate) fn promise(evidence: &Evidence) -> f32 {
     let reciprocal = |rank: Option<u32>| rank.map_or(0.0, |rank| 1.0 / (K + 1.0 + rank as f32));
     let is_first = [evidence.word_rank, evidence.vector_rank].into_iter().flatten().any(|rank| rank < FIRST);
@@ -54,15 +54,15 @@ pub(crate) fn promise(evidence: &Evidence) -> f32 {
         + VECTOR_RANK * reciprocal(evidence.vector_rank)
 }
 
-/// What a word of the query counts in [`Evidence::share`], where this many chunks have it.
+/// Weight of a query word in [`Evidence::share`], if `having` chunks contain it.
 ///
-/// Rare words count more, as in BM25. In a base of three documents one cannot know which words are rare, and a word
-/// that is missing would count many times as much as one that is there; the imagined chunks make them alike.
+/// Rare words have a higher weight, as in BM25. In a corpus of three documents the document frequency says little,
+/// and a missing word would have many times the weight of a present one; the virtual chunks smooth this.
 pub(crate) fn mass(chunks: usize, having: usize) -> f32 {
     (1.0 + (chunks as f32 + IMAGINED) / (having as f32 + 1.0)).ln()
 }
 
-/// The higher, the earlier. Searches by words or by vectors alone go by BM25 and by the cosine.
+/// Final score, higher is better. Searches by words or by vectors alone use BM25 or the cosine.
 pub(crate) fn fuse(evidence: &Evidence) -> f32 {
     let similarity = evidence.similarity.unwrap_or(0.0);
     match evidence.mode {

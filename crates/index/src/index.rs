@@ -1,4 +1,4 @@
-//! The index: one writer at a time makes new snapshots, readers take the latest and never wait.
+//! The index: a single writer publishes snapshots, and readers load the latest without locking.
 
 use crate::bitmap::Bitmap;
 use crate::change::{Change, Document, Facet, LiveDocument};
@@ -19,44 +19,44 @@ pub struct Index {
     dimension: usize,
     latest: ArcSwap<Snapshot>,
     writer: Mutex<Writer>,
-    /// Held while large segments are joined, which others need not wait for.
+    /// Held while large segments are merged, which does not block other writers.
     tidying: Mutex<()>,
 }
 
-/// Where the documents are. Only the writer needs to know.
+/// Locations of the documents. Only the writer uses them.
 #[derive(Debug, Default)]
 struct Writer {
-    /// Part and place of each document.
+    /// Segment serial and position of each document.
     places: HashMap<u64, (u64, u32)>,
     next_serial: u64,
-    /// Parts that are being joined outside the lock.
+    /// Segments that are being merged outside the lock.
     busy: HashSet<u64>,
 }
 
-/// What is to be written to files, and which files are still needed.
+/// Segments to write to files, and the files still in use.
 #[derive(Debug, Default)]
 pub struct Saved {
     pub fresh: Vec<(SegmentId, Vec<u8>)>,
-    /// Files of all other segments can be deleted.
+    /// All other segment files can be deleted.
     pub in_use: Vec<SegmentId>,
 }
 
 #[derive(Debug, Default)]
 pub struct Restored {
-    /// Keys of documents that no segment has: to be fed with [`Index::apply`].
+    /// Keys of documents that no segment has. The owner adds them with [`Index::apply`].
     pub missing: Vec<u64>,
     pub refused: Vec<Refused>,
 }
 
-/// Bytes that were not taken. Their file is to be deleted, lest it is counted among those known.
+/// A rejected segment. The owner must delete its file, so that it is not passed to [`Index::save`] as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// Which of the segments given.
+    /// Position in the given segments.
     pub position: usize,
     pub why: Damage,
 }
 
-/// What a batch of changes comes to.
+/// The net effect of a batch of changes.
 #[derive(Default)]
 struct Batch {
     is_cleared: bool,
@@ -65,7 +65,7 @@ struct Batch {
     put: BTreeMap<u64, Document>,
 }
 
-/// What changes in one part.
+/// The changes to one segment.
 #[derive(Default)]
 struct Edits {
     removed: Vec<u32>,
@@ -75,7 +75,7 @@ struct Edits {
 // === impl Index ===
 
 impl Index {
-    /// An empty index for vectors of this many numbers. More than 4096 are not searched.
+    /// Creates an empty index for vectors of this dimension. Vectors with more than 4096 dimensions are not searched.
     pub fn new(dimension: usize) -> Index {
         let dimension = if dimension > vectors::MOST_DIMENSIONS { 0 } else { dimension };
         let latest = ArcSwap::from_pointee(Snapshot::new(Vec::new(), dimension));
@@ -87,10 +87,10 @@ impl Index {
         self.latest.load_full()
     }
 
-    /// Makes all of `changes` visible at once.
+    /// Applies all `changes` atomically.
     pub fn apply(&self, changes: Vec<Change>) {
         let batch = Batch::new(changes);
-        // Reading the texts takes long and needs no lock.
+        // Text analysis is slow and needs no lock.
         let (documents, details): (Vec<Document>, Vec<Detail>) = batch.put.into_values().map(split_detail).unzip();
         let segment = (!documents.is_empty()).then(|| Arc::new(Segment::build(&documents, self.dimension)));
         drop(documents);
@@ -131,22 +131,23 @@ impl Index {
         }
     }
 
-    /// Joins small segments, and drops what was removed from all but large ones. Searches and changes go on meanwhile.
+    /// Merges small segments, and drops removed documents from all but large ones. Searches and changes are not
+    /// blocked.
     pub fn tidy(&self) {
         self.tidy_up_to(tidy::LIGHT);
     }
 
-    /// The same, and drops what was removed from large ones too, of which a copy is made one at a time.
+    /// Like [`Index::tidy`], and also drops removed documents from large segments. It copies one of them at a time.
     pub fn purge(&self) {
         self.tidy_up_to(usize::MAX);
     }
 
-    /// Whether anything that was removed would be saved.
+    /// Whether a saved segment would contain removed documents.
     pub fn holds_removed(&self) -> bool {
         self.snapshot().parts.iter().any(|part| part.is_partly_gone())
     }
 
-    /// Drops what was removed from segments of at most `light` bytes.
+    /// Drops removed documents from segments of at most `light` bytes.
     pub(crate) fn tidy_up_to(&self, light: usize) {
         let _only_one = self.tidying.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -161,7 +162,7 @@ impl Index {
         }
     }
 
-    /// Segments that are not `known`, to be written to files, and those in use, so that other files can be deleted.
+    /// Segments that are not `known`, to write to files, and the segments in use, so that other files can be deleted.
     pub fn save(&self, known: &HashSet<SegmentId>) -> Saved {
         let snapshot = self.snapshot();
         let segments = snapshot.parts.iter().map(|part| &part.segment);
@@ -174,9 +175,9 @@ impl Index {
         }
     }
 
-    /// Replaces all there is by what saved segments have of the documents that the store has.
+    /// Replaces the content of the index with the documents of saved segments that the store still has.
     ///
-    /// A document counts where its chunks have the keys that the store says, and is missing otherwise.
+    /// A document is restored if its chunk keys equal the keys in the store. Otherwise it is reported as missing.
     pub fn restore(&self, segments: Vec<Vec<u8>>, live: Vec<LiveDocument>) -> Restored {
         let mut refused = Vec::new();
         let mut decoded = Vec::new();
@@ -186,7 +187,7 @@ impl Index {
                 Err(why) => refused.push(Refused { position, why }),
             }
         }
-        // Of a document that lies in several, the largest keeps it: the others are then less to search, or nothing.
+        // If several segments have a document, the largest wins: the rest have less to search, or nothing.
         decoded.sort_by_key(|segment| std::cmp::Reverse(segment.chunks.len()));
         let mut missing: BTreeMap<u64, LiveDocument> =
             live.into_iter().map(|document| (document.key, document)).collect();
@@ -222,7 +223,7 @@ impl Index {
     }
 
     fn lock(&self) -> MutexGuard<'_, Writer> {
-        // A panic while building a segment leaves the places of the last snapshot, which are right.
+        // A panic while building a segment leaves the locations of the last snapshot, which are correct.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -230,7 +231,7 @@ impl Index {
         self.latest.store(Arc::new(Snapshot::new(parts, self.dimension)));
     }
 
-    /// Puts a joined segment in the place of those it was made of. Some of its documents may be gone by now.
+    /// Replaces the segments of a group with the merged segment. Some of its documents may have been removed since.
     fn replace(&self, writer: &mut Writer, group: &[Arc<Part>], joined: Segment) {
         let serials: HashSet<u64> = group.iter().map(|part| part.serial).collect();
         let latest = self.latest.load_full();

@@ -1,32 +1,32 @@
-//! The two innermost loops: products of a query with many vectors, and differing bits of many sketches.
+//! SIMD kernels: dot products of a query with many vectors, and Hamming distances to many sketches.
 //!
-//! Each comes in a portable version, which is what the others are tested against, and in versions for processors that
-//! can do more at once. All give the same whole numbers, to the last bit.
+//! Each kernel has a portable version, which is the reference for tests, and versions for SIMD instruction sets. All
+//! return the same integers, bit for bit.
 
-/// Codes of a vector are padded to this many, with [`ZERO`].
+/// The codes of a vector are padded to a multiple of this, with [`ZERO`].
 pub(crate) const LANES: usize = 64;
-/// The code for nothing: codes are the numbers from -127 to 127, plus this.
+/// The code of zero: codes are the numbers from -127 to 127, plus this.
 pub(crate) const ZERO: u8 = 128;
-/// Largest number a query has. With it, sums over 4096 codes fit into 32 bits.
+/// Largest absolute component of a query. With it, sums over 4096 codes fit into 32 bits.
 pub(crate) const MOST: i16 = 2047;
-/// Sketches are stored eight together, word by word.
+/// Sketches are interleaved in groups of eight, word by word.
 pub(crate) const TOGETHER: usize = 8;
 
-/// Vectors asked of memory before they are needed.
+/// Prefetch distance in vectors.
 const AHEAD: usize = 6;
 
-/// A query as whole numbers, as long as padded vectors are.
+/// A quantized query, as long as a padded vector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Numbers {
     whole: Vec<i16>,
-    /// `whole` is 16 times this and `low`.
+    /// `whole` is 16 times this plus `low`.
     high: Vec<i8>,
     low: Vec<i8>,
-    /// What [`ZERO`] adds to each product.
+    /// The contribution of the offset [`ZERO`] to each product.
     shift: i32,
 }
 
-/// Which version runs here.
+/// The instruction set of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernel {
     Portable,
@@ -60,12 +60,12 @@ impl Numbers {
 // === impl Kernel ===
 
 impl Kernel {
-    /// The best for this processor.
+    /// The best kernel for this CPU.
     pub(crate) fn here() -> Kernel {
         Kernel::all().last().copied().unwrap_or(Kernel::Portable)
     }
 
-    /// All that run on this processor, the best one last.
+    /// All kernels that this CPU supports, the best one last.
     pub(crate) fn all() -> &'static [Kernel] {
         #[cfg(target_arch = "x86_64")]
         {
@@ -85,13 +85,13 @@ impl Kernel {
         &[Kernel::Portable]
     }
 
-    /// The product of the query with each of the vectors that lie behind each other in `codes`.
+    /// The dot product of the query with each of the contiguous vectors in `codes`.
     #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calling functions for a processor's features"))]
     pub(crate) fn products(self, codes: &[u8], query: &Numbers, out: &mut [i32]) {
         assert!(query.len() > 0 && codes.len() >= out.len() * query.len(), "as many vectors as products");
         match self {
             Kernel::Portable => products_portable(codes, query, out),
-            // SAFETY: only `all` makes these, and it has seen that the processor has the features.
+            // SAFETY: only `all` returns these variants, after detecting the CPU features.
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => unsafe { x86::products_avx2(codes, query, out) },
             // SAFETY: as above.
@@ -100,7 +100,7 @@ impl Kernel {
         }
     }
 
-    /// The same for vectors that lie here and there. Memory is slow to answer, so the next ones are asked for early.
+    /// Like `products`, for vectors at scattered positions. Prefetches the next ones to hide memory latency.
     pub(crate) fn products_at(self, codes: &[u8], query: &Numbers, places: &[u32], mut each: impl FnMut(usize, i32)) {
         let stride = query.len();
         let mut product = [0];
@@ -115,14 +115,14 @@ impl Kernel {
         }
     }
 
-    /// How many bits of each sketch differ from the query's. `out` is as long as there are places for sketches.
+    /// Hamming distance of each sketch to the query. `out` has one element per sketch slot.
     #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calling functions for a processor's features"))]
     pub(crate) fn differences(self, sketches: &[u64], query: &[u64], out: &mut [u16]) {
         assert!(!query.is_empty() && out.len().is_multiple_of(TOGETHER), "whole groups");
         assert!(sketches.len() >= out.len() * query.len(), "as many sketches as differences");
         match self {
             Kernel::Portable => differences_portable(sketches, query, out),
-            // SAFETY: only `all` makes these, and it has seen that the processor has the features.
+            // SAFETY: only `all` returns these variants, after detecting the CPU features.
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => unsafe { x86::differences_avx2(sketches, query, out) },
             // SAFETY: as above.
@@ -132,7 +132,7 @@ impl Kernel {
     }
 }
 
-/// Asks memory for a vector, where that can be done.
+/// Prefetches a vector if the platform supports it.
 fn fetch(codes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     x86::fetch(codes);
@@ -170,7 +170,7 @@ mod x86 {
 
     pub(super) fn fetch(codes: &[u8]) {
         for line in codes.chunks(LANES) {
-            // SAFETY: this reads nothing; it is a hint, for any address.
+            // SAFETY: a prefetch is only a hint and is valid for any address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
         }
     }
@@ -185,12 +185,12 @@ mod x86 {
         for (group, out) in sketches.chunks_exact(query.len() * TOGETHER).zip(out.chunks_exact_mut(TOGETHER)) {
             let mut sums = _mm512_setzero_si512();
             for (words, query) in group.chunks_exact(TOGETHER).zip(query) {
-                // SAFETY: eight words are the 64 bytes that are read; no alignment is asked for.
+                // SAFETY: reads 64 bytes, which are eight words; the load is unaligned.
                 let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
                 let differing = _mm512_xor_si512(words, _mm512_set1_epi64(*query as i64));
                 sums = _mm512_add_epi64(sums, _mm512_popcnt_epi64(differing));
             }
-            // SAFETY: eight numbers of two bytes are the 16 bytes that are written.
+            // SAFETY: writes 16 bytes, which are eight numbers of two bytes.
             unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), _mm512_cvtepi64_epi16(sums)) };
         }
     }
@@ -200,7 +200,7 @@ mod x86 {
         for (codes, out) in codes.chunks_exact(query.len()).zip(out) {
             let mut sums = _mm256_setzero_si256();
             for (codes, numbers) in codes.chunks_exact(16).zip(query.whole.chunks_exact(16)) {
-                // SAFETY: sixteen codes and sixteen numbers are the 16 and 32 bytes that are read.
+                // SAFETY: reads 16 and 32 bytes, which are sixteen codes and sixteen numbers.
                 let (codes, numbers) =
                     unsafe { (_mm_loadu_si128(codes.as_ptr().cast()), _mm256_loadu_si256(numbers.as_ptr().cast())) };
                 sums = _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_cvtepu8_epi16(codes), numbers));
@@ -225,7 +225,7 @@ mod x86 {
         }
     }
 
-    /// Several vectors at once, so that the query is read once for all of them.
+    /// Processes several vectors together, so that the query is loaded once for all of them.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
     fn products_of<const VECTORS: usize>(codes: &[u8], query: &Numbers) -> [i32; VECTORS] {
@@ -236,7 +236,7 @@ mod x86 {
             let (highs, lows) = (load(&query.high[at..at + LANES]), load(&query.low[at..at + LANES]));
             for vector in 0..VECTORS {
                 let from = vector * stride + at;
-                // The bytes are the same, whichever sign they are read with.
+                // Loading is the same for signed and unsigned bytes.
                 let codes = load(&codes[from..from + LANES]);
                 high[vector] = _mm512_dpbusd_epi32(high[vector], codes, highs);
                 low[vector] = _mm512_dpbusd_epi32(low[vector], codes, lows);
@@ -252,7 +252,7 @@ mod x86 {
     #[target_feature(enable = "avx512f")]
     fn load<T>(bytes: &[T]) -> __m512i {
         assert!(size_of_val(bytes) == LANES, "a whole register");
-        // SAFETY: 64 bytes are there, and those are what is read; no alignment is asked for.
+        // SAFETY: the slice has the 64 bytes that are read; the load is unaligned.
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
     }
 }
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// Bytes that end where they must not be read any further, and begin where no register would lie by itself.
+    /// The buffers end at a guard page and start unaligned.
     #[cfg(target_os = "linux")]
     #[test]
     fn no_kernel_reads_or_writes_beyond_its_slices() {

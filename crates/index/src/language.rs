@@ -1,21 +1,21 @@
-//! Languages whose words we can reduce to stems.
+//! Language detection and stemming.
 //!
-//! A chunk is stemmed in its own language, found by its letters. A query is too short to tell, so its words are
-//! stemmed in each language the index has.
+//! A chunk is stemmed in its own language, which is detected from its text. A query is too short for detection, so
+//! its words are stemmed in every language of the index.
 
 use frostem::{Algorithm, Stemmer};
 use std::borrow::Cow;
 use whatlang::{Lang, Script};
 
-/// A language with a stemmer. The number is written to files: new languages go to the end.
+/// A language with a stemmer. Its number is stored in files, so new languages must be appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Language(u8);
 
 pub(crate) const LANGUAGES: usize = TABLE.len();
 
-/// Less than this much of a text tells as much as the whole.
+/// Maximum number of bytes for detection: more text does not improve the result.
 const ENOUGH: usize = 600;
-/// Fewer letters than this are a name or a code, and no sign of a language.
+/// Texts with fewer letters are names or codes and have no detectable language.
 const FEWEST_LETTERS: usize = 20;
 
 const TABLE: [(Lang, Algorithm); 31] = [
@@ -57,20 +57,21 @@ const TABLE: [(Lang, Algorithm); 31] = [
 impl Language {
     pub(crate) const ENGLISH: Language = Language(0);
 
-    /// The language of a text, where it is plain and we have a stemmer for it.
+    /// The language of a text, if detection is reliable and there is a stemmer for it.
     pub(crate) fn of(text: &str) -> Option<Language> {
         let text = &text[..text.floor_char_boundary(ENOUGH)];
         if text.chars().filter(|letter| letter.is_alphabetic()).take(FEWEST_LETTERS).count() < FEWEST_LETTERS {
             return None;
         }
         let seen = whatlang::detect(text)?;
-        // Languages that share the Latin script are easily confused in short texts.
+        // Latin-script languages are easily confused in short texts.
         let is_certain = seen.script() != Script::Latin || seen.is_reliable();
         is_certain.then(|| Language::known(seen.lang())).flatten()
     }
 
-    /// What to take a text for whose language is not plain. Most lists, tables and headings in plain Latin letters hold
-    /// English words; with other letters a guess is better than none, because queries are stemmed in each language.
+    /// The assumed language of a text without reliable detection. Most lists, tables and headings in ASCII letters
+    /// contain English words. For other letters a guess is better than none, because queries are stemmed in every
+    /// language.
     pub(crate) fn fallback(text: &str) -> Option<Language> {
         let text = &text[..text.floor_char_boundary(ENOUGH)];
         if text.chars().filter(|letter| letter.is_alphabetic()).all(|letter| letter.is_ascii()) {
@@ -79,7 +80,7 @@ impl Language {
         Language::known(whatlang::detect_lang(text)?)
     }
 
-    /// Languages and their shares, the most frequent first, of how many chunks are in the language of each number.
+    /// Languages and their shares, the most frequent first, from the number of chunks per language number.
     pub(crate) fn shares(counted: impl Iterator<Item = (u8, u64)>) -> Vec<(Language, f32)> {
         let counted: Vec<(Language, u64)> = counted
             .filter(|(_, count)| *count > 0)

@@ -1,10 +1,10 @@
-//! Hybrid search over chunks of documents: words and vectors, filters, snapshots.
+//! Hybrid search over document chunks: full text and vectors, filters, snapshots.
 //!
-//! All of it is derived. The truth about documents lies with the owner, who tells the [`Index`] what changes and may
-//! keep its segments as files, to have them back after a start. There is no waiting, no file and no clock in here.
+//! The index is derived data. The owner has the source of truth: it passes changes to the [`Index`] and may save
+//! segments as files to load them after a restart. This crate has no blocking I/O, no files and no clock.
 //!
-//! An index is a list of immutable segments. A change adds a small one and marks what is gone; small ones are joined
-//! from time to time. Searches run on a [`Snapshot`], which stays as it is.
+//! An index is a list of immutable segments. A change adds a small segment and marks removed documents; small
+//! segments are merged from time to time. Searches run on a [`Snapshot`], which is immutable.
 
 pub mod apart;
 mod bitmap;

@@ -1,4 +1,4 @@
-//! A segment as a snapshot sees it: what of it is alive, and what filters see.
+//! A segment in a snapshot: its live documents and their filterable attributes.
 
 use crate::bitmap::Bitmap;
 use crate::filter::{Detail, Facets};
@@ -9,35 +9,35 @@ use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
-    /// Stays the same while documents of it are removed or described.
+    /// Stays the same when documents are removed or their attributes change.
     pub(crate) serial: u64,
     pub(crate) segment: Arc<Segment>,
     pub(crate) documents: Bitmap,
     pub(crate) chunks: Bitmap,
-    /// Chunks that were removed, in order.
+    /// Removed chunks, sorted.
     pub(crate) dead: Vec<u32>,
     pub(crate) details: Arc<Vec<Detail>>,
     pub(crate) sums: Sums,
-    /// Made by the first search that needs it.
+    /// Built lazily by the first filtered search.
     facets: OnceLock<Arc<Facets>>,
 }
 
-/// What is alive, counted.
+/// Statistics of the live documents.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Sums {
     pub(crate) documents: usize,
     pub(crate) chunks: usize,
     pub(crate) vectors: usize,
-    /// Of all chunks together, in halves of words.
+    /// Total length of all chunks, in halves of words.
     pub(crate) length: u64,
-    /// Chunks in each language.
+    /// Number of chunks per language.
     pub(crate) languages: [u32; LANGUAGES],
 }
 
 // === impl Part ===
 
 impl Part {
-    /// `details` has one for each document.
+    /// `details` has one element per document.
     pub(crate) fn new(serial: u64, segment: Arc<Segment>, details: Vec<Detail>) -> Part {
         let mut sums = Sums::default();
         for document in 0..segment.documents.len() {
@@ -55,12 +55,12 @@ impl Part {
         }
     }
 
-    /// Whether documents of it were removed, be it ones without chunks.
+    /// Whether any document was removed, including documents without chunks.
     pub(crate) fn is_partly_gone(&self) -> bool {
         self.sums.documents < self.segment.documents.len()
     }
 
-    /// Removes documents, given by their places.
+    /// Removes documents, given by position.
     pub(crate) fn remove(&mut self, documents: &[u32]) {
         for document in documents.iter().map(|document| *document as usize) {
             if self.documents.contains(document) {
@@ -74,7 +74,7 @@ impl Part {
         self.dead.sort_unstable();
     }
 
-    /// Changes what filters see of documents.
+    /// Changes the filterable attributes of documents.
     pub(crate) fn describe(&mut self, changes: Vec<(u32, Detail)>) {
         let mut details = self.details.to_vec();
         for (document, detail) in changes {
@@ -84,7 +84,7 @@ impl Part {
         self.facets = OnceLock::new();
     }
 
-    /// The chunks that may be found; none where all may.
+    /// The chunks that may be returned; `None` means all.
     pub(crate) fn allowed(&self, filter: Option<&Filter>) -> Option<Bitmap> {
         let Some(filter) = filter else {
             return (!self.dead.is_empty()).then(|| self.chunks.clone());
@@ -125,7 +125,7 @@ impl Sums {
         }
     }
 
-    /// Counts a document in (1) or out (-1).
+    /// Adds (1) or subtracts (-1) a document.
     fn add(&mut self, segment: &Segment, document: usize, sign: i64) {
         let count = |sum: &mut usize, by: usize| *sum = (*sum as i64 + sign * by as i64) as usize;
         let range = segment.range(document);

@@ -1,34 +1,35 @@
-//! Which chunks have a term, and how often: packed bits in blocks of 128.
+//! Bit-packed posting lists in blocks of 128.
 //!
-//! A list begins, where it has more than one block, with a header for each block: its last chunk, where its bits are,
-//! and the most that any of its chunks may count. Lists are read from front to back and may skip blocks.
+//! A list with more than one block starts with a header per block: its last chunk, the offset of its bits, and the
+//! highest count and shortest length of its chunks, which bound the score. Lists are read forwards and can skip
+//! blocks.
 
-/// Chunks in a block.
+/// Postings per block.
 pub(crate) const BLOCK: usize = 128;
 
-/// Zeros behind the last list, so that eight bytes can be read from anywhere.
+/// Zero bytes after the last list, so that eight bytes can be read at any position.
 pub(crate) const PADDING: usize = 8;
 
 const HEADER: usize = 11;
 
-/// A chunk that has a term. `count` is in halves: see [`crate::words`].
+/// A chunk that contains a term. `count` is in halves: see [`crate::words`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Posting {
     pub(crate) chunk: u32,
     pub(crate) count: u8,
 }
 
-/// A list as it lies in memory.
+/// An encoded list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List<'a> {
     bytes: &'a [u8],
     pub(crate) len: usize,
 }
 
-/// Reads a list, a block at a time.
+/// Iterates over a list, a block at a time.
 pub(crate) struct Cursor<'a> {
     list: List<'a>,
-    /// The block after the one that is decoded.
+    /// The block after the decoded one.
     next_block: usize,
     chunks: [u32; BLOCK],
     counts: [u32; BLOCK],
@@ -36,7 +37,7 @@ pub(crate) struct Cursor<'a> {
     at: usize,
 }
 
-/// What a block's header says.
+/// The header of a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header {
     pub(crate) last: u32,
@@ -45,7 +46,7 @@ pub(crate) struct Header {
     pub(crate) shortest: u16,
 }
 
-/// Appends a list. Postings are in the order of their chunks; `lengths` tells how long each chunk is.
+/// Appends a list. Postings are sorted by chunk; `lengths` has the length of each chunk.
 pub(crate) fn write(postings: &[Posting], lengths: &[u16], out: &mut Vec<u8>) {
     let blocks = postings.len().div_ceil(BLOCK);
     let start = out.len();
@@ -67,7 +68,7 @@ pub(crate) fn write(postings: &[Posting], lengths: &[u16], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends one block and tells the first chunk the next one may have.
+/// Appends one block and returns the lowest possible first chunk of the next one.
 fn write_block(block: &[Posting], first: u32, out: &mut Vec<u8>) -> u32 {
     let mut next = first;
     let gaps: Vec<u32> = block
@@ -125,7 +126,7 @@ impl Packer<'_> {
 // === impl List ===
 
 impl<'a> List<'a> {
-    /// `bytes` begin with the list and go on to the end of the padding.
+    /// `bytes` start with the list and extend to the end of the padding.
     pub(crate) fn new(bytes: &'a [u8], len: usize) -> List<'a> {
         List { bytes, len }
     }
@@ -134,7 +135,7 @@ impl<'a> List<'a> {
         self.len.div_ceil(BLOCK)
     }
 
-    /// The headers of a list that has more than one block.
+    /// Header of a block; `None` in a list with a single block.
     pub(crate) fn header(&self, block: usize) -> Option<Header> {
         if self.blocks() < 2 {
             return None;
@@ -149,7 +150,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Unpacks a block and tells how many chunks it has. `None` where the bytes end early.
+    /// Decodes a block and returns its number of chunks, or `None` if the bytes end early.
     fn unpack(&self, block: usize, chunks: &mut [u32; BLOCK], counts: &mut [u32; BLOCK]) -> Option<usize> {
         let filled = (self.len - block * BLOCK).min(BLOCK);
         let (offset, mut next) = match self.header(block) {
@@ -180,7 +181,7 @@ impl<'a> List<'a> {
         Some(filled)
     }
 
-    /// Whether the list can be read, is in order and stays below `chunks`; and where it ends.
+    /// Whether the list is decodable, sorted, below `chunks`, and consistent with its headers.
     pub(crate) fn check(&self, chunks: usize, lengths: &[u16]) -> bool {
         let mut cursor = Cursor::new(*self);
         let mut last: Option<u32> = None;
@@ -206,7 +207,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// Numbers of `width` bits each. The caller has seen that the bytes go far enough.
+/// Decodes numbers of `width` bits. The caller has checked the length of the bytes.
 fn read_bits(bytes: &[u8], from: usize, width: u8, out: &mut [u32]) {
     if width == 0 {
         return out.fill(0);
@@ -228,12 +229,12 @@ impl<'a> Cursor<'a> {
         Cursor { list, next_block: 0, chunks: [0; BLOCK], counts: [0; BLOCK], filled: 0, at: 0 }
     }
 
-    /// Moves to the first chunk that is not before `chunk`, and tells it.
+    /// Moves to the first chunk at or after `chunk` and returns it.
     pub(crate) fn seek(&mut self, chunk: u32) -> Option<u32> {
         if self.at >= self.filled || self.chunks[self.filled - 1] < chunk {
             let mut block = self.next_block;
             let blocks = self.list.blocks();
-            // Most steps are short; a long one halves its way.
+            // Galloping search, because most steps are short.
             let mut step = 1;
             let ends_before = |block: usize| self.list.header(block).is_some_and(|header| header.last < chunk);
             while block + step < blocks && ends_before(block + step - 1) {
@@ -258,12 +259,12 @@ impl<'a> Cursor<'a> {
         if self.at < self.filled { Some(self.chunks[self.at]) } else { None }
     }
 
-    /// How often the chunk has the term that `seek` found.
+    /// The count of the chunk that `seek` returned.
     pub(crate) fn count(&self) -> u32 {
         self.counts[self.at]
     }
 
-    /// Calls `each` with all chunks before `end` that were not read yet, and their counts.
+    /// Calls `each` for all unread chunks before `end`, with their counts.
     pub(crate) fn read_until(&mut self, end: u32, mut each: impl FnMut(u32, u32)) {
         loop {
             while self.at < self.filled {

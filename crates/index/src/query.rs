@@ -1,12 +1,12 @@
-//! What is asked, and what comes back.
+//! Query and hit types.
 
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
     pub text: &'a str,
-    /// The direction of the text. Without one, or with one of another length than the index has, words decide.
+    /// Embedding of the text. If it is missing or has the wrong dimension, only words are searched.
     pub vector: Option<&'a [f32]>,
     pub filter: Option<&'a Filter>,
-    /// How many hits are wanted at most.
+    /// Maximum number of hits.
     pub top: usize,
     pub mode: Mode,
 }
@@ -19,14 +19,14 @@ pub enum Mode {
     Vectors,
 }
 
-/// Which documents may be found. An empty filter allows all of them.
+/// Restricts the searched documents. An empty filter allows all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// For each key, any of the values. All keys have to be met; a key without values is met by nothing.
+    /// Each key must have one of its values. All keys must match; a key without values matches nothing.
     pub all: Vec<(String, Vec<String>)>,
-    /// Not added before this, in milliseconds since 1970.
+    /// Earliest date, inclusive, in milliseconds since the Unix epoch.
     pub added_from: Option<i64>,
-    /// Not added after this.
+    /// Latest date, inclusive.
     pub added_to: Option<i64>,
 }
 
@@ -34,10 +34,10 @@ pub struct Filter {
 pub struct Hit {
     pub chunk: u64,
     pub document: u64,
-    /// From 0 to 1. Hits come in this order.
+    /// From 0 to 1. Hits are sorted by it.
     pub relevance: f32,
     /// BM25.
     pub words: f32,
-    /// Cosine of the chunk's best window, 0 where there is none.
+    /// Cosine of the chunk's best window, 0 if it has no vector.
     pub similarity: f32,
 }

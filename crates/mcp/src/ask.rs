@@ -1,10 +1,10 @@
-//! A running tool asks the client: for a person's input, a model's answer, or its roots.
+//! Requests from a running tool to the client: elicitation, sampling and roots.
 //!
-//! One call for the tool, three ways on the wire. A legacy client gets a request on its stream. A modern client gets
-//! an `input_required` result and repeats the call with the answer; the handler then runs again from its start, and
-//! the same `ask` returns at once. A task waits in `input_required` until `tasks/update` brings the answer.
+//! The tool sees one call; the wire has three forms. A legacy client gets a request on its stream. A modern client gets
+//! an `input_required` result and repeats the call with the answer; the handler then runs again from the start, and the
+//! same `ask` returns immediately. A task waits in `input_required` until `tasks/update` delivers the answer.
 //!
-//! Because of the second way, a handler should ask before it acts: what stands before the question runs in every round.
+//! Because of the second form, a handler should ask before it acts: code before the question runs in every round.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,17 +21,17 @@ use crate::schema;
 use crate::tasks::RunningTask;
 use crate::version::{Era, Version};
 
-/// A question, as it goes to the client.
+/// A request to the client.
 #[derive(Debug, Clone)]
 pub struct Question {
     feature: ClientFeature,
     method: &'static str,
     params: Value,
-    /// What an accepted form must look like.
+    /// Schema for the content of an accepted form.
     form: Option<Arc<schema::Schema>>,
 }
 
-/// A person's answer to a form or a link.
+/// The user's answer to a form or a link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Elicited {
     pub action: ElicitAction,
@@ -48,11 +48,11 @@ pub enum ElicitAction {
     Cancel,
 }
 
-/// What the client's model said.
+/// The response of the client's model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
     pub role: crate::prompt::Role,
-    /// One content block, or several since 2025-11-25; kept as sent.
+    /// One content block, or several since 2025-11-25; unmodified.
     pub content: Value,
     #[serde(default)]
     pub model: String,
@@ -60,7 +60,7 @@ pub struct Sampled {
     pub stop_reason: Option<String>,
 }
 
-/// A folder the client works in.
+/// A directory the client works in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Root {
     pub uri: String,
@@ -68,7 +68,7 @@ pub struct Root {
     pub name: Option<String>,
 }
 
-/// Why there is no answer.
+/// Why the client gave no usable answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AskError {
     #[error("this client does not support {}", name(*feature))]
@@ -85,7 +85,7 @@ pub enum AskError {
     Unusable(String),
 }
 
-/// How the current request can ask.
+/// How the current request can reach the client.
 #[derive(Debug, Clone)]
 pub(crate) enum Asking {
     Wire,
@@ -94,24 +94,24 @@ pub(crate) enum Asking {
     Nowhere,
 }
 
-/// The answers of this and earlier rounds, and the questions still open (multi round-trip requests).
+/// Answers of this and earlier rounds, and the unanswered requests (multi round-trip requests).
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     answers: Map<String, Value>,
     open: Mutex<Map<String, Value>>,
-    /// Wakes the dispatcher when a question was put from a task of the handler's own.
+    /// Wakes the dispatcher when a task spawned by the handler asks something.
     pub(crate) asked: Notify,
 }
 
 impl Question {
-    /// A form for the person. `schema` is an object schema with primitive properties.
+    /// A form for the user. `schema` is an object schema with primitive properties.
     pub fn form(message: impl Into<String>, schema: Value) -> Question {
         let form = schema::compile(schema.clone()).ok().map(Arc::new);
         let params = json!({ "mode": "form", "message": message.into(), "requestedSchema": schema });
         Question { feature: ClientFeature::Elicitation, method: "elicitation/create", params, form }
     }
 
-    /// A page the person opens, for secrets that must not pass through the client.
+    /// A page for the user to open, for secrets that must not pass through the client.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Question {
         let params = json!({ "mode": "url", "message": message.into(), "url": url.into() });
         Question { feature: ClientFeature::ElicitationUrl, method: "elicitation/create", params, form: None }
@@ -124,7 +124,7 @@ impl Question {
         Question::sample_with(json!({ "messages": messages, "maxTokens": max_tokens }))
     }
 
-    /// `sampling/createMessage` with parameters of the caller's own making.
+    /// `sampling/createMessage` with custom parameters.
     pub fn sample_with(params: Value) -> Question {
         Question { feature: ClientFeature::Sampling, method: "sampling/createMessage", params, form: None }
     }
@@ -136,11 +136,11 @@ impl Question {
     fn request(&self, version: Version) -> Value {
         let era = version.era();
         let mut params = self.params.clone();
-        // 2025-11-25 alone wants an id for pages; we need none, so any will do.
+        // Only 2025-11-25 requires an id for URL elicitation. We never use it, so a random one is enough.
         if version == Version::V2025_11_25 && self.feature == ClientFeature::ElicitationUrl {
             params["elicitationId"] = crate::server::random_id().into();
         }
-        // `mode` is younger than forms; clients before 2025-11-25 know forms only and need no word for it.
+        // `mode` is newer than forms. Clients before 2025-11-25 support only forms and do not expect the member.
         if era == Era::Legacy
             && params.get("mode").is_some_and(|mode| mode == "form")
             && let Some(members) = params.as_object_mut()
@@ -150,7 +150,7 @@ impl Question {
         json!({ "method": self.method, "params": params })
     }
 
-    /// Whether the answer is of the right form for this question.
+    /// Checks that the answer has the right type and schema for this request.
     fn check(&self, answer: &Value) -> Result<(), String> {
         match self.feature {
             ClientFeature::Elicitation | ClientFeature::ElicitationUrl => {
@@ -173,7 +173,7 @@ impl Question {
 }
 
 impl Context {
-    /// Asks the person through a form.
+    /// Asks the user through a form.
     pub async fn elicit(&self, key: &str, message: impl Into<String>, schema: Value) -> Result<Elicited, AskError> {
         self.ask(key, Question::form(message, schema)).await.and_then(read)
     }
@@ -184,15 +184,15 @@ impl Context {
         self.ask(key, Question::sample(messages, max_tokens)).await.and_then(read)
     }
 
-    /// Asks for the folders the client works in.
+    /// Asks for the directories the client works in.
     pub async fn roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
         let mut answer = self.ask(key, Question::roots()).await?;
         read(answer.get_mut("roots").map(Value::take).unwrap_or_default())
     }
 
-    /// Puts a question and waits for its answer, in whichever way this client understands.
+    /// Sends a request and waits for the answer, in the form this client supports.
     ///
-    /// `key` names the question within the call; two questions of one call need different keys.
+    /// `key` identifies the request within the call; each request of a call needs its own key.
     pub async fn ask(&self, key: &str, question: Question) -> Result<Value, AskError> {
         let era = self.era();
         if !self.client().supports(question.feature) {
@@ -210,7 +210,7 @@ impl Context {
                 None => {
                     rounds.lock().insert(key.to_owned(), question.request(self.version()));
                     rounds.asked.notify_one();
-                    // Dispatch sees the open question, answers `input_required` and drops the handler.
+                    // The dispatcher sees the pending request, replies `input_required` and drops the handler.
                     std::future::pending().await
                 }
             },
@@ -225,7 +225,7 @@ impl Context {
 }
 
 impl Elicited {
-    /// The filled-in form, if the person accepted and it is of this type.
+    /// The submitted form, if the user accepted and it deserializes to this type.
     pub fn accepted<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
         match self.action {
             ElicitAction::Accept => self.content.as_ref().and_then(|content| T::deserialize(content).ok()),
@@ -245,7 +245,7 @@ impl ElicitAction {
 }
 
 impl Sampled {
-    /// The text of the answer; empty if the model gave something else.
+    /// The text of the answer; empty if the content is not text.
     pub fn text(&self) -> &str {
         let block = self.content.as_array().and_then(|blocks| blocks.first()).unwrap_or(&self.content);
         block["text"].as_str().unwrap_or_default()
@@ -253,13 +253,13 @@ impl Sampled {
 }
 
 impl Rounds {
-    /// `earlier` are the sealed answers of past rounds; `now` came with this request and wins.
+    /// `earlier` holds the sealed answers of past rounds; `now` came with this request and takes precedence.
     pub(crate) fn new(mut earlier: Map<String, Value>, now: Map<String, Value>) -> Rounds {
         earlier.extend(now);
         Rounds { answers: earlier, open: Mutex::default(), asked: Notify::new() }
     }
 
-    /// Questions no answer was there for, taken out; none if the handler does not wait for the client.
+    /// Takes the unanswered requests; `None` if the handler is not waiting for the client.
     pub(crate) fn take_open(&self) -> Option<Map<String, Value>> {
         let mut open = self.lock();
         (!open.is_empty()).then(|| std::mem::take(&mut *open))
@@ -275,7 +275,7 @@ impl Rounds {
 }
 
 impl ClientCapabilities {
-    /// Whether [`Context::ask`] would reach someone.
+    /// Whether the client can answer this request through [`Context::ask`].
     pub fn can_answer(&self, question: &Question) -> bool {
         self.supports(question.feature)
     }
@@ -284,7 +284,7 @@ impl ClientCapabilities {
 impl From<AskError> for ToolError {
     fn from(error: AskError) -> ToolError {
         match error {
-            // The modern era has a protocol error for it; older clients read it as the tool's failure.
+            // The modern era has a protocol error for this; older clients get a tool error.
             AskError::NotSupported { feature, era: Era::Modern } => ToolError::Protocol(feature.missing()),
             other => ToolError::new("AskError", other.to_string()),
         }

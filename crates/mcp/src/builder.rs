@@ -1,4 +1,4 @@
-//! Putting a server together: declarations as a plain list, checked at the end.
+//! Server builder: collects declarations and validates them in `build`.
 
 use crate::admission::Admission;
 use crate::audit::{AuditLog, AuditSink};
@@ -34,7 +34,7 @@ use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Puts a server together. Mistakes are kept until [`ServerBuilder::build`], so that declarations stay a plain list.
+/// Builds a server. Errors are stored until [`ServerBuilder::build`], so that declarations can be chained.
 #[derive(Default)]
 pub struct ServerBuilder {
     name: String,
@@ -60,7 +60,7 @@ pub struct ServerBuilder {
     inspection: Option<Inspection>,
 }
 
-/// News kept for a stream that is slow to read; past this the oldest are lost to it.
+/// Events buffered for a slow subscriber; when the buffer is full it loses the oldest.
 const EVENT_BACKLOG: usize = 256;
 
 impl ServerBuilder {
@@ -79,7 +79,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Takes what `#[mcp_tool]` and [`ToolBuilder::run`](crate::ToolBuilder::run) give.
+    /// Accepts the result of `#[mcp_tool]` and [`ToolBuilder::run`](crate::ToolBuilder::run).
     pub fn tool(mut self, tool: Result<Tool, RegistrationError>) -> Self {
         self.tools.push(tool);
         self
@@ -91,7 +91,7 @@ impl ServerBuilder {
         self
     }
 
-    /// How long a discovery stays fresh (300 s unless said otherwise).
+    /// How long a discovery result stays fresh (default 300 s).
     pub fn discovery_ttl(mut self, ttl: Duration) -> Self {
         self.discovery_ttl = Some(ttl);
         self
@@ -107,9 +107,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Lists resources that come and go after the fixed ones; they are read through the templates.
+    /// Lists dynamic resources after the fixed ones; clients read them through the templates.
     ///
-    /// When some come or go, clients hear of it by [`Event::ResourcesChanged`](crate::Event).
+    /// When the set changes, publish [`Event::ResourcesChanged`](crate::Event) to notify clients.
     pub fn resource_lister(mut self, lister: ResourceLister) -> Self {
         self.lister = Some(lister);
         self
@@ -120,13 +120,13 @@ impl ServerBuilder {
         self
     }
 
-    /// Suggests values for an argument of a prompt (by name) or of a resource template (by its text).
+    /// Suggests values for an argument of a prompt (by name) or of a resource template (by its template text).
     pub fn completion(mut self, of: impl Into<String>, argument: impl Into<String>, completer: Completer) -> Self {
         self.completers.insert((of.into(), argument.into()), completer);
         self
     }
 
-    /// Serves a method beyond the protocol's own that only reads.
+    /// Serves a custom, read-only method.
     pub fn method<F, Fut>(self, name: impl Into<String>, run: F) -> Self
     where
         F: Fn(Context, Params) -> Fut + Send + Sync + 'static,
@@ -135,8 +135,8 @@ impl ServerBuilder {
         self.add_method(name.into(), Effect::Reads, None, run)
     }
 
-    /// Serves a method beyond the protocol's own that does what a tool does: for callers who are trusted with its effect,
-    /// and whose token lets them use the tool.
+    /// Serves a custom method with the effect of a tool. The caller needs the trust level for that effect and a token
+    /// that grants the tool.
     pub fn gated_method<F, Fut>(self, name: impl Into<String>, tool: &str, effect: Effect, run: F) -> Self
     where
         F: Fn(Context, Params) -> Fut + Send + Sync + 'static,
@@ -159,20 +159,20 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a capability to those the server tells of, merged into its own.
+    /// Adds a capability to the advertised ones, merged into the server's.
     pub fn capability(mut self, name: impl Into<String>, value: Value) -> Self {
         self.capabilities.insert(name.into(), value);
         self
     }
 
-    /// Tells legacy clients `subscribe:false` and `listChanged:false` for resources and prompts, although both are
-    /// served: some published contracts want the flags so.
+    /// Advertises `subscribe:false` and `listChanged:false` for resources and prompts to legacy clients although both
+    /// are served: some published contracts require these values.
     pub fn quiet_flags(mut self) -> Self {
         self.quiet_flags = true;
         self
     }
 
-    /// Puts destructive calls of verified callers to the person at the client instead of refusing them.
+    /// Asks the user at the client to confirm destructive calls of verified callers instead of refusing them.
     pub fn ask_person(mut self, ask: bool) -> Self {
         self.ask_person = ask;
         self
@@ -183,39 +183,39 @@ impl ServerBuilder {
         self
     }
 
-    /// Shared by instances that stand behind one address, so that each can go on with a call another began, and takes up
-    /// the legacy session another opened. [`Server::share_state_key`] gives it later.
+    /// Shared by instances behind one address, so that each can continue a call that another instance began, and resume
+    /// its legacy sessions. [`Server::share_state_key`] sets it later.
     pub fn state_key(mut self, key: StateKey) -> Self {
         self.state_key = Some(key);
         self
     }
 
-    /// What `GET /health` says about the program's parts.
+    /// Component health reported by `GET /health`.
     pub fn health(mut self, check: impl Fn() -> Health + Send + Sync + 'static) -> Self {
         self.health = Some(Arc::new(check));
         self
     }
 
-    /// Where calls and events are kept beyond the last ones (M-98).
+    /// Persistent destination for calls and events beyond the in-memory ring (M-98).
     pub fn audit_sink(mut self, sink: Arc<dyn AuditSink>) -> Self {
         self.audit_sink = Some(sink);
         self
     }
 
-    /// What `inspect_server` tells beyond what the library knows, such as how many wait for what.
+    /// Additional members for `inspect_server`, such as queue lengths.
     pub fn inspection(mut self, look: impl Fn() -> Map<String, Value> + Send + Sync + 'static) -> Self {
         self.inspection = Some(Arc::new(look));
         self
     }
 
-    /// Checks everything declared and makes the server.
+    /// Validates all declarations and creates the server.
     pub fn build(mut self) -> Result<Server, RegistrationError> {
         self.limits = self.limits.usable();
         let mut registry = Registry::default();
         for tool in self.tools {
             registry = registry.with(tool?)?.0;
         }
-        // `completion/complete` is shared: its other form is for programs to serve.
+        // `completion/complete` is shared: programs may serve its generation form.
         let taken = |name: &&String| KNOWN.contains(&name.as_str()) && *name != "completion/complete";
         if let Some(name) = self.methods.keys().find(taken) {
             return Err(RegistrationError::Duplicate { kind: "method", name: name.clone() });

@@ -1,4 +1,4 @@
-//! What a client said about itself: what it can do, what it wants logged, where progress goes.
+//! Client-provided request metadata: capabilities, log level, progress token, trace context.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -14,12 +14,12 @@ use crate::progress::Reached;
 use crate::trace::Trace;
 use crate::version::{Era, Version};
 
-/// Capabilities as declared, kept whole: unknown ones are for extensions.
+/// Declared capabilities, unmodified: extensions may read unknown ones.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClientCapabilities(pub Map<String, Value>);
 
-/// The three things a server may ask of a client.
+/// Optional client features that a server may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClientFeature {
     Elicitation,
@@ -43,24 +43,24 @@ pub enum LogLevel {
     Emergency,
 }
 
-/// `_meta` of a request, with the members we act on taken out.
+/// `_meta` of a request, with the members we use already parsed.
 #[derive(Debug, Default)]
 pub(crate) struct RequestMeta {
-    /// The revision this request is in, if it says so: then it is modern.
+    /// The protocol version the request declares; present only in modern requests.
     pub version: Option<String>,
     pub capabilities: Option<Arc<ClientCapabilities>>,
     pub log_level: Option<LogLevel>,
     pub progress_token: Option<Id>,
-    /// The trace that this message names; it is nearer to the call than the headers around it.
+    /// The trace context of this message; takes precedence over the HTTP headers.
     pub trace: Option<Trace>,
-    /// What was told under that token, in the call and after it.
+    /// Last progress reported under that token, during the call and after it.
     pub reached: Reached,
-    /// Everything as sent; few handlers look at it.
+    /// The unparsed text; few handlers use it.
     text: Box<str>,
     all: OnceLock<Map<String, Value>>,
 }
 
-/// What most clients of the modern era declare with each request: nothing.
+/// Most modern clients declare no capabilities with each request.
 static NO_CAPABILITIES: LazyLock<Arc<ClientCapabilities>> = LazyLock::new(Arc::default);
 
 pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -80,7 +80,7 @@ impl ClientCapabilities {
     pub fn supports(&self, feature: ClientFeature) -> bool {
         let object = |name: &str| self.0.get(name).and_then(Value::as_object);
         match feature {
-            // An empty `elicitation` is the older way to say that forms are supported.
+            // An empty `elicitation` is the older form of declaring support for forms.
             ClientFeature::Elicitation => {
                 object("elicitation").is_some_and(|modes| modes.contains_key("form") || !modes.contains_key("url"))
             }
@@ -91,7 +91,7 @@ impl ClientCapabilities {
         }
     }
 
-    /// What a client declares that can do these things and says no more about them.
+    /// Capabilities that declare these features without further details.
     pub(crate) fn declaring(features: impl IntoIterator<Item = ClientFeature>) -> ClientCapabilities {
         let mut all = Map::new();
         for feature in features {
@@ -110,14 +110,14 @@ impl ClientCapabilities {
         ClientCapabilities(all)
     }
 
-    /// Refuses with the modern error that tells the client what to declare.
+    /// Fails with the modern error that names the capability to declare.
     pub fn require(&self, feature: ClientFeature) -> Result<(), Error> {
         if self.supports(feature) { Ok(()) } else { Err(feature.missing()) }
     }
 }
 
 impl ClientFeature {
-    /// New ones go to the end: ids of sessions name them by their place.
+    /// Append new features at the end: session ids encode them by index.
     pub(crate) const ALL: [ClientFeature; 5] = [
         ClientFeature::Elicitation,
         ClientFeature::ElicitationUrl,
@@ -139,7 +139,7 @@ impl ClientFeature {
 }
 
 impl LogLevel {
-    /// Each at the place of its number.
+    /// Indexed by severity number.
     pub(crate) const ALL: [LogLevel; 8] = [
         LogLevel::Debug,
         LogLevel::Info,
@@ -157,7 +157,7 @@ impl LogLevel {
 }
 
 impl RequestMeta {
-    /// Reads `_meta` out of a request's params.
+    /// Parses `_meta` from a request's params.
     pub(crate) fn of(params: &Params) -> Result<RequestMeta, Error> {
         #[derive(Deserialize)]
         struct JustMeta {
@@ -171,8 +171,8 @@ impl RequestMeta {
         }
     }
 
-    /// The same as [`RequestMeta::read`] for what nearly all clients send; none for anything else. Building a tree of
-    /// `_meta` to look at three of its members was a fifth of a modern call.
+    /// Fast path of [`RequestMeta::read`] for the usual members; `None` for anything else. Building a full tree of
+    /// `_meta` to read three members took a fifth of a modern call.
     fn quickly(meta: &str) -> Option<RequestMeta> {
         let names = [META_VERSION, META_CAPABILITIES, META_LOG_LEVEL, "progressToken", META_TRACE, META_TRACE_STATE];
         let [version, capabilities, log_level, progress_token, parent, state] = object::pick(meta, names)?;
@@ -195,22 +195,23 @@ impl RequestMeta {
         };
         let state = state.and_then(object::string);
         let trace = parent.and_then(object::string).and_then(|parent| Trace::read(&parent, state.as_deref()));
-        // Copied: it may be kept for as long as a task, and must not keep a large body with it.
+        // Copied: a task may keep it for its whole lifetime, and it must not keep a large body alive.
         let (text, all, reached) = (meta.into(), OnceLock::new(), Reached::default());
         Some(RequestMeta { version, capabilities, log_level, progress_token, trace, reached, text, all })
     }
 
-    /// Everything as sent.
+    /// All members as sent.
     pub(crate) fn all(&self) -> &Map<String, Value> {
         self.all.get_or_init(|| {
-            // Member by member, so that one that cannot be held (a number of any size is JSON) does not lose the others.
+            // Parse member by member, so that one that serde_json cannot represent (JSON numbers are unbounded) does
+            // not lose the rest.
             let members: IndexMap<String, &RawValue> = serde_json::from_str(&self.text).unwrap_or_default();
             let read = |(name, raw): (String, &RawValue)| Some((name, serde_json::from_str(raw.get()).ok()?));
             members.into_iter().filter_map(read).collect()
         })
     }
 
-    /// Takes `_meta` apart. Unreadable members are mistakes only in the era that defines them.
+    /// Parses all members. A malformed member is an error only in the era that defines it.
     fn read(all: Map<String, Value>) -> Result<RequestMeta, Error> {
         let version = match all.get(META_VERSION) {
             None => None,
@@ -243,12 +244,12 @@ impl RequestMeta {
         Ok(RequestMeta { version, capabilities, log_level, progress_token, trace, reached, text, all })
     }
 
-    /// The era this request claims, right or wrong.
+    /// The era this request declares, unvalidated.
     pub(crate) fn era(&self) -> Era {
         if self.version.is_some() { Era::Modern } else { Era::Legacy }
     }
 
-    /// The era this request says it is in, with what that era requires checked.
+    /// The declared modern version and capabilities, validated; `None` for a legacy request.
     pub(crate) fn modern(&self) -> Result<Option<(Version, &Arc<ClientCapabilities>)>, Error> {
         let Some(text) = &self.version else { return Ok(None) };
         let Some(capabilities) = &self.capabilities else {

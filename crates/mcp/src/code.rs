@@ -1,13 +1,13 @@
-//! Every error number on the wire, in one table.
+//! JSON-RPC error codes and their HTTP statuses, in one table.
 //!
-//! A [`Code`] is a condition. Which number and which HTTP status it becomes depends on the era and the style of the
-//! request, and is decided here and nowhere else (X-21, T-17, T-26).
+//! A [`Code`] is a condition. Its number and HTTP status depend on the era and style of the request; only this module
+//! maps them (X-21, T-17, T-26).
 
 use http::StatusCode;
 
 use crate::version::Era;
 
-/// What went wrong, in protocol terms.
+/// An error condition, in protocol terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
     Parse,
@@ -32,7 +32,7 @@ pub enum Code {
     UnsupportedVersion,
 }
 
-/// One row: the number legacy peers and REST callers see, then the HTTP status REST callers see.
+/// One row: the number for legacy peers and REST callers, then the HTTP status for REST callers.
 const fn row(code: Code) -> (i64, u16) {
     match code {
         Code::Parse => (-32700, 400),
@@ -82,15 +82,15 @@ impl Code {
         Code::UnsupportedVersion,
     ];
 
-    /// The number as legacy MCP and the REST style write it.
+    /// The number used by legacy MCP and the REST style.
     pub const fn legacy_number(self) -> i64 {
         row(self).0
     }
 
     /// The number for a peer of this era.
     ///
-    /// The modern revision closes -32000…-32019 to us, so our own conditions move to -31000…-31019 with their last
-    /// two digits kept; the receiver finds the old number in `data.legacyCode`.
+    /// The modern revision reserves -32000…-32019, so our own conditions move to -31000…-31019 with the same last two
+    /// digits; `data.legacyCode` carries the old number.
     pub const fn number(self, era: Era) -> i64 {
         let legacy = self.legacy_number();
         match era {
@@ -99,17 +99,17 @@ impl Code {
         }
     }
 
-    /// Finds the condition for a number either era may have sent.
+    /// Finds the condition for a number of either era.
     pub fn from_number(number: i64) -> Option<Code> {
         Code::ALL.into_iter().find(|code| code.legacy_number() == number || code.number(Era::Modern) == number)
     }
 
-    /// Status on `POST /mcp/<method>`, where the status is how a caller learns of the failure.
+    /// Status on `POST /mcp/<method>`, where the status reports the failure.
     pub fn rest_status(self) -> StatusCode {
         StatusCode::from_u16(row(self).1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Status on `POST /mcp`. Legacy: 200 with the error in the body, except for what happens before a message exists.
+    /// Status on `POST /mcp`. Legacy: 200 with the error in the body, except for failures before a message is parsed.
     pub fn json_rpc_status(self, era: Era) -> StatusCode {
         match (self, era) {
             (Code::Parse, _) => StatusCode::BAD_REQUEST,

@@ -4,22 +4,22 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Gives the values that could stand for what was typed so far, best first.
+/// Returns suggestions for the typed text, best first.
 #[derive(Clone)]
 pub struct Completer(Arc<Suggest>);
 
 type Suggest = dyn Fn(&str, &HashMap<String, String>) -> Vec<String> + Send + Sync;
 
-/// The protocol's bound on one reply.
+/// Maximum number of values per reply, set by the protocol.
 pub(crate) const MAX_VALUES: usize = 100;
 
 impl Completer {
-    /// `suggest` gets the text typed and the arguments already settled.
+    /// `suggest` gets the typed text and the arguments that already have a value.
     pub fn new(suggest: impl Fn(&str, &HashMap<String, String>) -> Vec<String> + Send + Sync + 'static) -> Completer {
         Completer(Arc::new(suggest))
     }
 
-    /// Those of a fixed list that begin with what was typed.
+    /// Suggests the values of a fixed list that start with the typed text.
     pub fn of(values: impl IntoIterator<Item = impl Into<String>>) -> Completer {
         let values: Vec<String> = values.into_iter().map(Into::into).collect();
         Completer::new(move |typed, _| values.iter().filter(|value| value.starts_with(typed)).cloned().collect())

@@ -1,18 +1,18 @@
-//! What tools, prompts and resources carry: text, pictures, sound, files.
+//! Content blocks of tools, prompts and resources: text, images, audio, files.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One item of a tool's result or of a prompt's message.
+/// One item of a tool result or a prompt message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
     Text(Text),
     Image(Blob),
     Audio(Blob),
-    /// A pointer to something readable with `resources/read`.
+    /// A link to a resource readable with `resources/read`.
     ResourceLink(Value),
-    /// The thing itself.
+    /// The embedded resource.
     Resource {
         resource: ResourceContents,
         #[serde(flatten)]
@@ -27,7 +27,7 @@ pub struct Text {
     pub extra: Extra,
 }
 
-/// Base64 data of a media type.
+/// Base64 data with a media type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Blob {
     pub data: String,
@@ -37,7 +37,7 @@ pub struct Blob {
     pub extra: Extra,
 }
 
-/// Members that any content may have, and those we do not know: kept as they came (M-11).
+/// Optional members of any content block (M-11).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Extra {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct Extra {
     pub meta: Option<Map<String, Value>>,
 }
 
-/// What reading a resource gives: text, or bytes in base64.
+/// Contents of a resource: text, or bytes in base64.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourceContents {
     pub uri: String,
@@ -79,7 +79,7 @@ impl Content {
         Content::Resource { resource, extra: Extra::default() }
     }
 
-    /// The text, if there is nothing else to it.
+    /// The text, if the block has no other members.
     pub(crate) fn as_plain_text(&self) -> Option<&str> {
         match self {
             Content::Text(Text { text, extra }) if *extra == Extra::default() => Some(text),
@@ -87,7 +87,7 @@ impl Content {
         }
     }
 
-    /// The text, if that is what it is.
+    /// The text, if this is a text block.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Content::Text(text) => Some(&text.text),

@@ -1,4 +1,4 @@
-//! What a running tool, prompt or resource may touch: who called, where progress goes, whether to stop.
+//! Request context for handlers: caller, progress, logging, cancellation, client requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::trace::{RequestId, Trace, Trail};
 use crate::trust::Caller;
 use crate::version::{Era, Version};
 
-/// The surroundings of one call. Cheap to clone.
+/// The context of one call. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     pub(crate) cancel: CancellationToken,
     pub(crate) asking: Asking,
     pub(crate) trail: Trail,
-    /// Time spent waiting for people, which no tool limit counts.
+    /// Time spent waiting for the client, which is not counted against the tool timeout.
     pub(crate) waited_ns: AtomicU64,
     pub(crate) questions_open: AtomicU64,
 }
@@ -55,7 +55,7 @@ impl Context {
         &self.0.caller
     }
 
-    /// The revision this request is in.
+    /// The protocol version of this request.
     pub fn version(&self) -> Version {
         self.0.version
     }
@@ -68,23 +68,22 @@ impl Context {
         self.0.style
     }
 
-    /// What the client said it can do.
+    /// The capabilities the client declared.
     pub fn client(&self) -> &ClientCapabilities {
         &self.0.client
     }
 
-    /// `_meta` of the request, whole.
+    /// The complete `_meta` of the request.
     pub fn meta(&self) -> &Map<String, Value> {
         self.0.meta.all()
     }
 
-    /// The id of the request, which its log lines carry.
+    /// The id of the request, recorded in its log lines.
     pub fn request_id(&self) -> &RequestId {
         &self.0.trail.id
     }
 
-    /// The trace the caller follows, if it told one. Work that is done within the call finds it with
-    /// [`Trace::current`] as well.
+    /// The caller's trace context, if it sent one. Code within the call can also use [`Trace::current`].
     pub fn trace(&self) -> Option<&Trace> {
         self.0.trail.trace.as_ref()
     }
@@ -93,24 +92,24 @@ impl Context {
         self.0.cancel.is_cancelled()
     }
 
-    /// Ends when the caller gives up; for work that a dropped future does not stop, such as a thread.
+    /// Completes when the caller cancels; for work that dropping the future does not stop, such as a thread.
     pub async fn cancelled(&self) {
         self.0.cancel.cancelled().await;
     }
 
-    /// Tells how far the work is, if the caller asked to know. Never waits; values must grow, others are not sent.
+    /// Reports progress if the caller requested it. Never blocks. Values must increase; smaller ones are not sent.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.0.meta.progress_token else { return };
         let step = Step { progress, total, message };
         self.0.meta.reached.tell(token, step, |notification| self.0.outlet.offer(notification));
     }
 
-    /// A way to tell progress when this call has been answered and its work goes on.
+    /// A handle for reporting progress after this call was answered, while its work continues.
     pub fn later(&self) -> Later {
         Later::new(self.0.session.clone(), self.era(), self.0.meta.clone())
     }
 
-    /// Sends a log message to the client, if it wants messages of this level. Never waits.
+    /// Sends a log message to the client, if its log level includes this one. Never blocks.
     pub fn log(&self, level: LogLevel, logger: Option<&str>, data: impl Into<Value>) {
         if self.0.log_level.is_none_or(|wanted| level < wanted) {
             return;
@@ -140,7 +139,7 @@ impl Context {
         self.0.questions_open.load(Ordering::Relaxed) > 0
     }
 
-    /// Sends a request of ours on the caller's stream and waits for the response.
+    /// Sends a request on the caller's stream and waits for the response.
     pub(crate) async fn ask_on_the_wire(&self, method: &str, params: &Value) -> Result<Value, AskError> {
         if !self.0.outlet.is_open() {
             return Err(AskError::NoWay);
@@ -167,7 +166,8 @@ impl Context {
     }
 }
 
-/// Counts the time of a question, and forgets the expected answer when the asker stops waiting, however it stops.
+/// Measures the wait for a client response, and removes the pending request on drop, including when the future is
+/// cancelled.
 struct Waiting<'a> {
     call: &'a Inner,
     id: &'a Id,

@@ -1,7 +1,7 @@
-//! Finding the tools of all modules (M-68).
+//! Tool discovery across modules (M-68).
 //!
-//! A module is a function that makes tools. One that fails, or panics, is recorded and skipped; the others are found
-//! all the same. A scan stays fresh for a while and can be forced.
+//! A module is a function that returns tools. A module that fails or panics is recorded and skipped; the scan
+//! continues. The result of a scan is cached for a TTL and can be forced.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use serde::Serialize;
 use crate::error::RegistrationError;
 use crate::tool::Tool;
 
-/// A part of the program that offers tools.
+/// A part of the program that provides tools.
 #[derive(Clone)]
 pub struct Module {
     pub name: String,
     pub(crate) load: Arc<dyn Fn() -> Result<Vec<Tool>, RegistrationError> + Send + Sync>,
 }
 
-/// What the last scan found, module by module.
+/// Result of the last scan, per module.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
     pub modules: Vec<Found>,
@@ -34,7 +34,7 @@ pub struct Found {
     pub error: Option<String>,
 }
 
-/// The last scan and when it was made.
+/// The last scan and its time.
 #[derive(Debug)]
 pub(crate) struct LastScan {
     pub(crate) at: Instant,
@@ -62,7 +62,7 @@ impl LastScan {
     }
 }
 
-/// Loads every module; `register` takes each tool and may refuse it.
+/// Loads every module; `register` takes each tool and may reject it.
 pub(crate) fn scan(modules: &[Module], mut register: impl FnMut(Tool) -> Result<(), RegistrationError>) -> Report {
     let modules = modules
         .iter()

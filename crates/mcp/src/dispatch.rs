@@ -1,8 +1,7 @@
-//! The one place where requests become answers.
+//! Request dispatch.
 //!
-//! Every transport hands its requests to [`Server::answer`]. It finds out which era a request is in, picks the method,
-//! and gives back what the peer should see. Tools are run from `methods::tools_call` alone, behind the schema check
-//! and the trust gate.
+//! Every transport passes its requests to [`Server::answer`], which determines the era, routes to the method and
+//! returns the reply. Tools run only from `methods::tools_call`, after the schema check and the trust check.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,7 +31,7 @@ use crate::transport::Bucket;
 use crate::trust::Caller;
 use crate::version::{Era, Opening, Version};
 
-/// A request's surroundings, as its transport knows them.
+/// Transport-level context of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Exchange {
     pub(crate) caller: Caller,
@@ -41,17 +40,17 @@ pub(crate) struct Exchange {
     pub(crate) opening: Opening,
     pub(crate) outlet: Outlet,
     pub(crate) cancel: CancellationToken,
-    /// The peer sends no more: streams that only wait for news end well, other work goes on.
+    /// Cancelled when the peer stops sending: event streams end normally, other work continues.
     pub(crate) closing: CancellationToken,
-    /// Who is at the other end, for what stays open longer than a token may be valid; none where connections see to it.
+    /// The connected caller, for streams that outlive a token's validity; `None` where the connection checks this.
     pub(crate) party: Option<Party>,
-    /// What this caller may still send; none where there is no limit.
+    /// The caller's rate limit bucket; `None` without a limit.
     pub(crate) bucket: Option<Arc<Bucket>>,
-    /// The id of this request, and the trace it is part of.
+    /// Request id and trace context.
     pub(crate) trail: Trail,
 }
 
-/// A request whose peer is known, on its way into a method.
+/// A request with resolved version and capabilities, ready for its method.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) server: Server,
@@ -75,7 +74,7 @@ impl Server {
         let Request { id, method, params, .. } = request;
         let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
         let timed = self.inner().metrics.begin(&method, exchange.caller.via);
-        // What the message says is nearer to the call than the headers around it.
+        // The trace context in the message takes precedence over the HTTP headers.
         if let Ok(RequestMeta { trace: Some(trace), .. }) = &meta {
             exchange.trail.trace = Some(trace.clone());
         }
@@ -86,7 +85,7 @@ impl Server {
         Answer { id, era, outcome, server: self.clone() }
     }
 
-    /// Serves a request, and tells the operator how that went.
+    /// Serves a request and logs its outcome.
     async fn answered_by(
         &self,
         id: &Id,
@@ -96,7 +95,7 @@ impl Server {
         exchange: Exchange,
         era: Era,
     ) -> Result<Reply, Error> {
-        // Handlers contain their own panics and can say more; this is for everything around them, such as a completer.
+        // Handlers catch their own panics with better messages; this covers the code around them, such as completers.
         let served = AssertUnwindSafe(self.serve(id.clone(), method, params, meta, exchange)).catch_unwind().await;
         let outcome = served.unwrap_or_else(|_| {
             Err(Error::internal("the request failed unexpectedly", format!("serving `{method}` panicked")))
@@ -148,14 +147,14 @@ impl Server {
         self.route(method, call)?.await
     }
 
-    /// Whether a method does work that has to be bounded. The others only look something up, or have a bound of their
-    /// own; a server that is full still answers a ping, shows what there is, and can be told to stop something.
+    /// Whether a method does work that needs an admission slot. The rest are lookups or have their own bound, so a full
+    /// server still answers pings and lists, and accepts cancellations.
     fn needs_a_place(&self, method: &str) -> bool {
         matches!(method, "tools/call" | "resources/read" | "prompts/get" | "completion/complete")
             || self.inner().methods.contains_key(method)
     }
 
-    /// The table of methods.
+    /// The method table.
     fn route(&self, method: &str, call: Call) -> Result<BoxFuture<'static, Result<Reply, Error>>, Error> {
         use methods::*;
         let ready = |reply: Result<Reply, Error>| -> BoxFuture<'static, _> { Box::pin(std::future::ready(reply)) };
@@ -181,7 +180,7 @@ impl Server {
             ("resources/subscribe", Era::Legacy) => ready(subscriptions::subscribe(&call)),
             ("resources/unsubscribe", Era::Legacy) => ready(subscriptions::unsubscribe(&call)),
             ("server/discover", Era::Modern) => ready(discover::discover(&call)),
-            // The probe of a client that does not know yet whom it talks to: tell it what a modern request needs.
+            // Probe of a client that does not know the server's era: report the requirements of a modern request.
             ("server/discover", Era::Legacy) => {
                 return Err(Error::invalid_params(format!("`params._meta` needs `{META_VERSION}`")));
             }
@@ -200,7 +199,7 @@ impl Server {
         })
     }
 
-    /// Takes a notification. Nothing is ever answered, whatever is wrong with it (M-09).
+    /// Handles a notification. Notifications never get a response, even when they are invalid (M-09).
     pub(crate) fn notified(&self, notification: &Notification, exchange: &Exchange) {
         match &*notification.method {
             "notifications/cancelled" => {
@@ -221,7 +220,7 @@ impl Server {
     }
 }
 
-/// Methods of the protocol, for suggestions.
+/// Protocol methods, for suggestions.
 pub(crate) const KNOWN: [&str; 19] = [
     "initialize",
     "ping",
@@ -244,7 +243,7 @@ pub(crate) const KNOWN: [&str; 19] = [
     "tasks/cancel",
 ];
 
-/// Boxed, so that requests which find a place at once do not carry it along.
+/// Boxed, to keep the future small for requests that get a slot immediately.
 fn wait_for_place(waiting: Waiting, cancel: &CancellationToken) -> BoxFuture<'_, Result<Slot, Error>> {
     Box::pin(async move {
         tokio::select! {
@@ -255,13 +254,13 @@ fn wait_for_place(waiting: Waiting, cancel: &CancellationToken) -> BoxFuture<'_,
 }
 
 impl Exchange {
-    /// What every log line of this request carries. Where nobody logs, it costs next to nothing.
+    /// The span with the fields of every log line of this request. Costs next to nothing when logging is disabled.
     fn span(&self, method: &str) -> Span {
         request_span(&self.trail, method, &self.caller)
     }
 }
 
-/// The span of one request; `method` may be anything a peer said.
+/// The span of one request; `method` is untrusted input.
 pub(crate) fn request_span(trail: &Trail, method: &str, caller: &Caller) -> Span {
     tracing::info_span!(
         "request",
@@ -270,13 +269,13 @@ pub(crate) fn request_span(trail: &Trail, method: &str, caller: &Caller) -> Span
         caller = &*caller.identity,
         via = caller.via.as_str(),
         trace_id = trail.trace.as_ref().map(|trace| tracing::field::display(trace.id())),
-        // For whoever collects spans; logs leave it out.
+        // For span exporters; log output omits it.
         traceparent = trail.trace.as_ref().map(|trace| tracing::field::display(trace.parent())),
     )
 }
 
 impl Call {
-    /// What a handler may touch, with the way this request can ask.
+    /// The handler's context, with the mode for requests to the client.
     pub(crate) fn context(&self, asking: Asking) -> Context {
         Context::new(context::Inner {
             server: self.server.clone(),
@@ -297,10 +296,10 @@ impl Call {
     }
 }
 
-/// No more of a peer's text is repeated.
+/// Maximum length of peer-supplied text repeated in errors and logs.
 const MOST: usize = 128;
 
-/// A peer's text in our error, bounded.
+/// Truncates peer-supplied text for an error message.
 pub(crate) fn clip(text: &str) -> String {
     if text.len() <= MOST {
         return text.to_owned();
@@ -308,7 +307,7 @@ pub(crate) fn clip(text: &str) -> String {
     format!("{}…", &text[..text.floor_char_boundary(MOST)])
 }
 
-/// The same without a copy, for a log.
+/// Truncates without a copy, for logs.
 fn clipped(text: &str) -> &str {
     &text[..text.floor_char_boundary(MOST)]
 }

@@ -1,4 +1,4 @@
-//! The library's errors: named situations (M-101…M-107) and the object they become on the wire.
+//! Error types (M-101…M-107) and the JSON-RPC error object.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::schema::Violation;
 use crate::trust::{Effect, TrustLevel};
 use crate::version::{Era, Version};
 
-/// Why a request could not be served. Domain failures of a tool are not here: those are results.
+/// Why a request failed. Domain failures of a tool are results, not errors of this type.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     #[error("{0}")]
@@ -46,7 +46,7 @@ pub enum Error {
     TaskNotFound { id: String },
     #[error("tool `{tool}` {} and needs trust `{needed}`, but this caller is `{trust}`; the operator can raise it with `--trust {needed}` or `trust` in the configuration", .effect.verb())]
     TrustDenied { tool: String, effect: Effect, trust: TrustLevel, needed: TrustLevel },
-    /// `what` is a tool or a collection, in backticks where it has a name.
+    /// `what` is a tool or a collection, in backticks if it has a name.
     #[error("this caller's token does not let it use {what}; the operator can make one that does")]
     NotGranted { what: String },
     #[error("the person at the client did not allow `{tool}`, which destroys data")]
@@ -59,7 +59,7 @@ pub enum Error {
     Authentication(String),
     #[error("{0}")]
     RateLimited(String),
-    /// The same where it is known when trying again can help. The message says why, and the wait is put behind it.
+    /// Rate limited with a known wait. The message gives the reason; the wait is appended to it.
     #[error("{message}; try again in {} ms", .retry_after.as_millis())]
     Busy { message: String, retry_after: Duration },
     #[error("{0}")]
@@ -68,21 +68,21 @@ pub enum Error {
     MissingClientCapability { required: &'static str, capabilities: Box<Value> },
     #[error("protocol version `{requested}` is not supported")]
     UnsupportedVersion { requested: String },
-    /// Detail for the operator only; outward it is `Internal error: …` in general words.
+    /// `inward` is for the operator only; the peer sees `Internal error: …` in general terms.
     #[error("Internal error: {outward}")]
     Internal { outward: String, inward: String },
-    /// A condition the library has no word for, raised by a tool or an added method.
+    /// A condition without a library variant, raised by a tool or a custom method.
     #[error("{message}")]
     Other {
         code: Code,
         message: String,
         error_type: &'static str,
-        /// Further members of `data`, such as `details`.
+        /// Additional members of `data`, such as `details`.
         data: Option<Box<Map<String, Value>>>,
     },
 }
 
-/// A tool, resource or prompt that cannot be registered as declared (M-107).
+/// A tool, resource or prompt that cannot be registered (M-107).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistrationError {
     #[error(
@@ -115,18 +115,18 @@ impl Error {
         Error::InvalidParams { message: message.into(), details: None }
     }
 
-    /// `inward` goes to the log; `outward` to the peer.
+    /// `inward` goes to the log, `outward` to the peer.
     pub fn internal(outward: impl Into<String>, inward: impl Into<String>) -> Error {
         Error::Internal { outward: outward.into(), inward: inward.into() }
     }
 
-    /// A refusal for now. The wait is rounded up to whole milliseconds, so that every form of it says the same.
+    /// A temporary refusal. The wait is rounded up to whole milliseconds, so that all its representations agree.
     pub(crate) fn busy(message: impl Into<String>, wait: Duration) -> Error {
         let milliseconds = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         Error::Busy { message: message.into(), retry_after: Duration::from_millis(milliseconds) }
     }
 
-    /// The wait as `Retry-After` can say it: in whole seconds, and never none.
+    /// The wait in the unit of `Retry-After`: whole seconds, at least 1.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         match self {
             Error::Busy { retry_after, .. } => {
@@ -164,7 +164,7 @@ impl Error {
         }
     }
 
-    /// `data.error_type`: a stable word a program can match on (E-15).
+    /// `data.error_type`: a stable identifier for programs to match on (E-15).
     pub fn error_type(&self) -> &'static str {
         match self {
             Error::Transport(_) => "TransportError",
@@ -196,8 +196,8 @@ impl Error {
         }
     }
 
-    /// Status on `POST /mcp`. What a program's own condition is called is in the body: a 401 there would make clients
-    /// believe that they were refused, and not whoever the program asked for them.
+    /// Status on `POST /mcp`. A custom condition is reported only in the body: a 401 status would make clients conclude
+    /// that this server rejected them, when an upstream of the program did.
     pub(crate) fn json_rpc_status(&self, era: Era) -> http::StatusCode {
         match self {
             Error::Other { .. } => http::StatusCode::OK,
@@ -205,7 +205,7 @@ impl Error {
         }
     }
 
-    /// Status on the REST style, where an unknown name is a 404 although its number is -32602.
+    /// Status in the REST style, where an unknown name is a 404 although its code is -32602.
     pub fn rest_status(&self) -> http::StatusCode {
         match self {
             Error::ToolNotFound { .. }
@@ -216,7 +216,7 @@ impl Error {
         }
     }
 
-    /// The object a peer of this era receives.
+    /// The error object for a peer of this era.
     pub fn to_object(&self, era: Era) -> ErrorObject {
         let code = self.code();
         let mut data = Map::new();

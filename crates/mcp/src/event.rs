@@ -1,4 +1,4 @@
-//! What happens in the server that a client may want to hear of.
+//! Server events that become notifications to clients.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -9,32 +9,31 @@ use serde_json::{Map, Value, json};
 use crate::client::META_SUBSCRIPTION;
 use crate::message::{self, Id};
 
-/// A change, told to every open stream that asked for its kind.
+/// A change, sent to every open stream that subscribed to its kind.
 #[derive(Debug, Clone)]
 pub enum Event {
     ToolsChanged,
     PromptsChanged,
     ResourcesChanged,
     ResourceUpdated(Arc<str>),
-    /// A task reached another state; the value is the task as `tasks/get` shows it.
+    /// A task changed state; the value is the task as `tasks/get` returns it.
     TaskChanged {
         id: Arc<str>,
-        /// The only caller who is told.
+        /// The only caller that receives it.
         owner: Arc<str>,
         task: Arc<Value>,
     },
-    /// A notification of the program's own, such as `notifications/models/list_changed` or the progress of an
-    /// asynchronous task under its own id. Modern streams carry it where it was asked for by `modelsListChanged`
-    /// and the like.
+    /// A custom notification, such as `notifications/models/list_changed` or the progress of an asynchronous task under
+    /// its id. Modern streams receive it if they subscribed with `modelsListChanged` and the like.
     Other {
         method: Arc<str>,
         params: Arc<Value>,
-        /// The only caller who is told; everyone, if there is none.
+        /// The only caller that receives it; all callers if `None`.
         owner: Option<Arc<str>>,
     },
 }
 
-/// What a `subscriptions/listen` asks for.
+/// The subscription filter of `subscriptions/listen`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Filter {
@@ -46,22 +45,22 @@ pub(crate) struct Filter {
     pub resources_list_changed: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_subscriptions: Vec<String>,
-    /// Tasks extension: the tasks whose changes are wanted.
+    /// Tasks extension: ids of the tasks to watch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub task_ids: Vec<String>,
-    /// Notifications of the program's own: `modelsListChanged` asks for `notifications/models/list_changed`.
+    /// Custom notifications: `modelsListChanged` subscribes to `notifications/models/list_changed`.
     #[serde(flatten, deserialize_with = "known_wishes")]
     pub others: BTreeMap<String, bool>,
 }
 
-/// Members that are no wish are passed over, and nobody needs many.
+/// Ignores members that are not `true`, and keeps at most 16 with names of at most 64 bytes.
 fn known_wishes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, bool>, D::Error> {
     let members = BTreeMap::<String, Value>::deserialize(deserializer)?;
     let wishes = members.into_iter().filter(|(name, value)| *value == Value::Bool(true) && name.len() <= 64);
     Ok(wishes.take(16).map(|(name, _)| (name, true)).collect())
 }
 
-/// How a listener asks for a notification: its name without `notifications/`, in one word.
+/// Filter member for a notification: its method without `notifications/`, in camelCase.
 fn wish(method: &str) -> String {
     let words = method.trim_start_matches("notifications/").split(['/', '_']).enumerate();
     let word = |(place, word): (usize, &str)| match word.split_at_checked(1).filter(|_| place > 0) {
@@ -97,7 +96,7 @@ impl Event {
         }
     }
 
-    /// The notification on a connection that opened with `initialize`, if it concerns that connection.
+    /// The notification for a legacy connection, if it concerns that connection.
     pub(crate) fn for_legacy(&self, subscribed: &HashSet<String>, caller: &str) -> Option<Vec<u8>> {
         match self {
             Event::ResourceUpdated(uri) if !subscribed.contains(&**uri) => None,
@@ -107,7 +106,7 @@ impl Event {
         }
     }
 
-    /// The notification on a `subscriptions/listen` stream, if the filter lets it through.
+    /// The notification for a `subscriptions/listen` stream, if the filter matches.
     pub(crate) fn for_listener(&self, filter: &Filter, subscription: &Id, caller: &str) -> Option<Vec<u8>> {
         let wanted = match self {
             Event::ToolsChanged => filter.tools_list_changed,

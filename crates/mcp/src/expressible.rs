@@ -1,14 +1,14 @@
-//! Refuses what JSON cannot say (M-105).
+//! Rejection of values that JSON cannot represent (M-105).
 //!
-//! serde_json writes NaN and the infinities as `null`, which silently turns a wrong number into a missing one. This
-//! walks a value first and names what does not fit.
+//! serde_json writes NaN and infinities as `null`, which silently turns a wrong number into a missing one. This
+//! serializer walks a value first and reports the offending part.
 
 use std::fmt;
 
 use serde::ser::{self, Serialize};
 use serde_json::Value;
 
-/// The value as JSON, or why it has none.
+/// The value as JSON, or the reason why it cannot be represented.
 pub(crate) fn to_json(value: &impl Serialize) -> Result<Value, String> {
     value.serialize(Walk).map_err(|refusal| refusal.0)?;
     serde_json::to_value(value).map_err(|error| error.to_string())
@@ -31,7 +31,7 @@ impl ser::Error for Refusal {
     }
 }
 
-/// Visits every part and produces nothing.
+/// Serializer that visits every part and produces no output.
 #[derive(Clone, Copy)]
 struct Walk;
 
@@ -176,7 +176,7 @@ impl ser::SerializeMap for Walk {
     type Ok = ();
     type Error = Refusal;
 
-    // Keys that are no strings are found by serde_json itself, which also knows which numbers may stand as keys.
+    // serde_json rejects non-string keys and decides which numbers are valid keys.
     fn serialize_key<T: ?Sized + Serialize>(&mut self, _: &T) -> Result<(), Refusal> {
         Ok(())
     }

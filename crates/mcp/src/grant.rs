@@ -1,26 +1,27 @@
-//! What the operator lets one caller use, beyond what trust says.
+//! Per-caller permissions: allow-lists of tools and collections, in addition to trust.
 
 use std::sync::Arc;
 
-/// Tools and collections a caller may use. Whoever has none may use all.
+/// Tools and collections a caller may use. The default permits all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grant {
     pub tools: Only,
-    /// Named parts of a program's data, such as knowledge bases. Its tools ask; the library has no names of its own.
+    /// Named parts of a program's data, such as knowledge bases. The program's tools check them; the library defines
+    /// none.
     pub collections: Only,
 }
 
-/// Everything, or what is on a list.
+/// Everything, or an allow-list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Only {
     #[default]
     All,
-    /// Names; one that ends with `*` stands for all that begin so.
+    /// Names; a trailing `*` matches any suffix.
     These(Arc<[String]>),
 }
 
 impl Only {
-    /// No names at all mean nothing, and not everything.
+    /// An empty list permits nothing, not everything.
     pub fn these(names: impl IntoIterator<Item = impl Into<String>>) -> Only {
         Only::These(names.into_iter().map(Into::into).collect())
     }

@@ -1,7 +1,7 @@
-//! Writes JSON strings at the speed of a copy.
+//! Fast JSON string writer.
 //!
-//! serde_json looks at every byte of a string by itself, nine instructions each; for large texts that was more than a
-//! third of a call (callgrind, 1 MB echo). Most texts have nothing to escape, which a vectorised pass can tell.
+//! serde_json inspects every byte of a string, nine instructions each; for large texts that was more than a third of a
+//! call (callgrind, 1 MB echo). Most texts need no escapes, which a vectorized pass can detect.
 
 /// Appends the text as a JSON string.
 pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
@@ -9,7 +9,7 @@ pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
         serde_json::to_writer(out, text).expect("a string can be written");
         return;
     }
-    // Room for what follows a text too: growing the buffer then would copy it again.
+    // Reserve room for the data after the text too: growing the buffer later would copy the text again.
     out.reserve(text.len() + 256);
     out.push(b'"');
     out.extend_from_slice(text.as_bytes());
@@ -17,11 +17,11 @@ pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
 }
 
 fn needs_escapes(bytes: &[u8]) -> bool {
-    // Without an early end inside a block, the compiler looks at many bytes at once.
+    // Without an early exit inside a block, the compiler vectorizes the loop.
     bytes.chunks(256).any(|block| block.iter().fold(false, |found, byte| found | special(*byte)))
 }
 
-/// What JSON does not allow to stand in a string as it is.
+/// Bytes that must be escaped in a JSON string.
 fn special(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }

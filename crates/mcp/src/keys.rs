@@ -1,7 +1,7 @@
-//! The keys behind what clients carry for us: one of our own, and one that we share with other instances.
+//! HMAC keys for client-held state: an instance key, and a key shared with other instances.
 //!
-//! The shared one may come late, since a program may have to ask a database for it. Until then everything works with
-//! our own, and is good here alone.
+//! The shared key may arrive late, since a program may load it from a database. Until then the instance key is used,
+//! and its state is valid only on this instance.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Keys {
         shared.as_deref().unwrap_or(&self.own).seal(caller, request, answers)
     }
 
-    /// Opens what was sealed with the shared key, or with our own before there was one.
+    /// Opens state sealed with the shared key, or with the instance key before the shared key was set.
     pub(crate) fn open(&self, sealed: &str, caller: &str, request: &str) -> Result<State, Error> {
         let own = || self.own.open(sealed, caller, request);
         match self.shared.load().as_deref() {

@@ -1,4 +1,4 @@
-//! Progress that is told after the answer: a call that only began the work is over long before it.
+//! Progress after the response, for calls that only start the work.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,11 +9,11 @@ use crate::progress::{Reached, Step};
 use crate::session::Session;
 use crate::version::Era;
 
-/// A way to tell the caller how far work is that outlives its call. Cheap to clone, and keeps no connection open.
+/// Reports progress of work that outlives its call. Cheap to clone, and keeps no connection open.
 ///
-/// What is told goes to the stream the caller has open: the line of stdio, a Unix socket or a WebSocket, or the event
-/// stream of its HTTP session. Where there is none, nothing is sent. Modern clients are told nothing: their revision
-/// ends progress with the answer, and shows tasks by `tasks/get` and `notifications/tasks`.
+/// Notifications go to the stream the caller has open: stdio, a Unix socket or a WebSocket, or the event stream of its
+/// HTTP session. Without a stream nothing is sent. Modern clients receive nothing: their revision ends progress with
+/// the response, and reports tasks through `tasks/get` and `notifications/tasks`.
 #[derive(Debug, Clone)]
 pub struct Later(Arc<Inner>);
 
@@ -22,7 +22,7 @@ struct Inner {
     session: Arc<Session>,
     era: Era,
     meta: Arc<RequestMeta>,
-    /// How far each task was told to be, for those told under their own id.
+    /// Last progress of each task that is reported under its task id.
     tasks: Mutex<HashMap<Box<str>, Arc<Reached>>>,
 }
 
@@ -31,10 +31,10 @@ impl Later {
         Later(Arc::new(Inner { session, era, meta, tasks: Mutex::default() }))
     }
 
-    /// Tells how far the work is, under the token the caller gave with its call, or else under the id of the task.
+    /// Reports progress under the progress token of the call, or else under the task id.
     ///
-    /// Never waits: a caller that reads slowly misses some. Values must grow, others are not sent. A caller that gave no
-    /// token and never opened with `initialize` is spared what it cannot expect.
+    /// Never blocks: a slow reader misses some notifications. Values must increase; smaller ones are not sent. A caller
+    /// that sent no token and never called `initialize` gets none, because it does not expect any.
     pub fn progress(&self, task: Option<&str>, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Inner { session, era, meta, .. } = &*self.0;
         if *era == Era::Modern {

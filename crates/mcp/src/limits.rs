@@ -1,74 +1,75 @@
-//! Every bound there is (invariant 11), with its default. Each is a setting.
+//! Server limits (invariant 11) with their defaults. Each is a setting.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How much a peer may send, hold or make us wait.
+/// Bounds on the data, concurrency and time a peer may use.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// One message, body or frame.
+    /// Maximum size of one message, body or frame.
     pub max_message_bytes: usize,
     /// Messages in one batch.
     pub max_batch: usize,
-    /// Nesting of JSON.
+    /// Maximum JSON nesting.
     pub max_json_depth: usize,
-    /// All headers of an HTTP request together.
+    /// Maximum total size of the headers of an HTTP request.
     pub max_header_bytes: usize,
-    /// Open connections over all HTTP listeners.
+    /// Maximum open connections over all HTTP listeners.
     pub max_connections: usize,
-    /// Open connections from one address, or one network of IPv6; none but those of this machine are counted. 0 for no bound.
+    /// Maximum open connections per IPv4 address or IPv6 network; loopback is exempt. 0 disables the limit.
     pub max_connections_per_address: usize,
-    /// Requests in flight on one connection; more are refused, not queued.
+    /// Requests in flight on one connection; further ones are rejected, not queued.
     pub max_in_flight: usize,
-    /// Requests worked on at once over all callers, also those whose client has gone.
+    /// Concurrently executing requests over all callers, including those of disconnected clients.
     pub max_running: usize,
-    /// The same of one caller.
+    /// Concurrently executing requests of one caller.
     pub max_running_per_caller: usize,
-    /// Requests that wait for a place, over all callers.
+    /// Requests queued for admission, over all callers.
     pub max_waiting: usize,
-    /// How long one may wait for a place; one that would wait longer is refused at once.
+    /// Maximum queue time; a request that would wait longer is rejected immediately.
     pub max_wait: Duration,
-    /// Bodies of HTTP requests and WebSocket messages that are received or worked on, all together.
+    /// Total memory for HTTP request bodies and WebSocket messages that are being received or processed.
     pub max_body_memory: usize,
-    /// Time a client has to send a request's head, and then its body; also for the first after connecting.
+    /// Time for a client to send a request's head, and then its body; also applies to the first request of a
+    /// connection.
     pub request_read_timeout: Duration,
-    /// A connection on which nothing is asked for this long is closed.
+    /// A connection without requests for this long is closed.
     pub idle_timeout: Duration,
-    /// A client that reads nothing for this long is dropped.
+    /// A client that reads nothing for this long is disconnected.
     pub write_timeout: Duration,
     /// Interval of keep-alive comments on event streams and pings on WebSockets.
     pub keep_alive: Duration,
-    /// How long a person, or a client's model, may take to answer a question of a tool.
+    /// How long the user or the client's model may take to answer a request of a tool.
     pub ask_timeout: Duration,
-    /// Legacy HTTP sessions remembered.
+    /// Maximum number of stored legacy HTTP sessions.
     pub max_sessions: usize,
-    /// A legacy HTTP session unused for this long is forgotten; one that instances share may be taken up again.
+    /// An idle legacy HTTP session is evicted after this time; a session shared by instances can be resumed.
     pub session_idle: Duration,
-    /// Entries on one page of a list.
+    /// Entries per page of a list.
     pub page_size: usize,
-    /// Messages waiting for a slow client on one stream.
+    /// Messages queued for a slow client on one stream.
     pub max_outgoing: usize,
-    /// Bytes of those messages together; a single larger message still passes, alone.
+    /// Total bytes of those messages; a single larger message is still queued, alone.
     pub max_outgoing_bytes: usize,
-    /// Tasks remembered.
+    /// Maximum number of stored tasks.
     pub max_tasks: usize,
-    /// How long an ended task can still be asked for.
+    /// How long a finished task can be queried.
     pub task_ttl: Duration,
-    /// Entries of the audit log.
+    /// Entries in the in-memory audit log.
     pub max_audit: usize,
-    /// Streams of `subscriptions/listen` open at once.
+    /// Maximum concurrent `subscriptions/listen` streams.
     pub max_listeners: usize,
     pub tool_timeout: Duration,
-    /// Time limits of single tools, by name; they win over what the tool itself declares.
+    /// Per-tool timeouts by name; they override the tool's declaration.
     pub tool_timeouts: BTreeMap<String, Duration>,
-    /// How long in-flight work may go on after a stop was asked for.
+    /// How long in-flight work may continue after a shutdown request.
     pub shutdown_grace: Duration,
 }
 
 impl Limits {
-    /// How long one tool or method may run: as configured for it, else as it asks for itself, else as all.
+    /// Timeout of a tool or method: the configured one, else the declared one, else the default.
     ///
-    /// `-` and `_` are the same here, because an environment variable cannot hold the former; an exact name wins.
+    /// `-` and `_` are equivalent here, because environment variable names cannot contain `-`; an exact match wins.
     pub fn timeout_of(&self, name: &str, its_own: Option<Duration>) -> Duration {
         let same = |other: &String| other.replace('-', "_").eq_ignore_ascii_case(&name.replace('-', "_"));
         let by_any_separator = || self.tool_timeouts.iter().find(|(other, _)| same(other)).map(|(_, limit)| limit);
@@ -76,7 +77,7 @@ impl Limits {
         configured.copied().or(its_own).unwrap_or(self.tool_timeout)
     }
 
-    /// Bounds of zero that would stop everything become one.
+    /// Raises zero limits that would block everything to one.
     pub(crate) fn usable(mut self) -> Limits {
         for bound in [&mut self.max_outgoing, &mut self.max_in_flight, &mut self.page_size, &mut self.max_batch] {
             *bound = (*bound).max(1);

@@ -1,4 +1,4 @@
-//! A small client over lines: how the command line talks to a server that already runs, over its Unix socket.
+//! Newline-delimited JSON-RPC client, used by the command line to call a running server over its Unix socket.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::error::ErrorObject;
 use crate::message::{self, Bounds, Id, Incoming, Message, Notification, Response};
 use crate::transport::{Line, Lines};
 
-/// One connection to a server. Calls may run side by side; dropping it hangs up.
+/// One connection to a server. Calls may run concurrently; dropping it closes the connection.
 pub struct LineClient {
     writer: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
     last_id: AtomicI64,
@@ -22,7 +22,7 @@ pub struct LineClient {
     reading: JoinHandle<()>,
 }
 
-/// Why a call has no result.
+/// Why a call failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CallError {
     #[error("{}", .0.message)]
@@ -31,17 +31,17 @@ pub enum CallError {
     Gone,
 }
 
-/// Calls without an answer yet; none once there will be no more answers.
+/// Pending calls; `None` once the connection is closed.
 #[derive(Debug)]
 struct Waiting(Mutex<Option<HashMap<Id, oneshot::Sender<Response>>>>);
 
-/// An answer may hold whole documents, but not the machine's memory.
+/// Bounds the memory of a response, which may contain whole documents.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
 const BOUNDS: Bounds = Bounds { bare_allowed: false, max_batch: 100, max_depth: 128 };
 
 impl LineClient {
-    /// Talks over these streams. `notified` gets the method and the params of everything the server tells by itself.
+    /// Uses these streams. `notified` gets the method and params of every notification.
     pub fn over<R, W>(reader: R, writer: W, notified: impl FnMut(&str, Value) + Send + 'static) -> LineClient
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -62,7 +62,7 @@ impl LineClient {
         let _forget = Forget { waiting: &self.waiting, id: &id };
         {
             let mut writer = self.writer.lock().await;
-            // A line is written whole or the connection is of no more use, so a caller that leaves now breaks it.
+            // A partially written line corrupts the connection, so a caller that is cancelled here breaks it.
             writer.write_all(&line).await.map_err(|_| CallError::Gone)?;
             writer.flush().await.map_err(|_| CallError::Gone)?;
         }
@@ -101,7 +101,7 @@ impl Waiting {
     }
 }
 
-/// A caller that stops waiting leaves nothing behind.
+/// Removes the pending call when the caller stops waiting.
 struct Forget<'a> {
     waiting: &'a Waiting,
     id: &'a Id,
@@ -115,7 +115,7 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// Hands out what comes until the server hangs up; then every call that waits is told.
+/// Dispatches incoming lines until the server closes the connection; then fails all pending calls.
 async fn read<R>(mut lines: Lines<R>, waiting: Arc<Waiting>, mut notified: impl FnMut(&str, Value) + Send)
 where
     R: AsyncRead + Unpin,
@@ -124,14 +124,14 @@ where
     'open: while more {
         more = lines.fill().await.unwrap_or(false);
         while let Some(line) = lines.take() {
-            // Whose answer it was cannot be known, so nobody is left waiting for it.
+            // The response cannot be attributed to a call, so fail all pending ones.
             let Line::Message(line) = line else { break 'open };
             match message::decode(line, BOUNDS) {
                 Incoming::One(Ok(Message::Response(response))) => waiting.answered(response),
                 Incoming::One(Ok(Message::Notification(Notification { method, params }))) => {
                     notified(&method, params.parse().unwrap_or_default());
                 }
-                // We offer nothing that a server could ask for, and send no batches.
+                // We offer no client features, and send no batches.
                 _ => tracing::debug!("a line of the server was passed over"),
             }
         }

@@ -1,4 +1,4 @@
-//! Calls from inside the program: the command line and tests go through the same dispatch as any client.
+//! In-process calls: the command line and tests use the same dispatch as any client.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::trust::{Caller, TrustLevel, Via};
 use crate::version::Opening;
 
 impl Server {
-    /// Sends one request and waits for its result, as a peer that never said its version.
+    /// Sends one request and waits for its result, as a peer that declared no protocol version.
     pub async fn request(&self, trust: TrustLevel, method: &str, params: &Value) -> Result<Value, Error> {
         let exchange = Exchange {
             caller: Caller::new(Via::Internal, "internal", trust),

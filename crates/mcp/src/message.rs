@@ -1,7 +1,7 @@
-//! JSON-RPC messages: decoding what arrives, encoding what leaves.
+//! JSON-RPC messages: decoding and encoding.
 //!
-//! Pure. Nothing is turned into a tree here: `params` stay the bytes the peer sent until a method asks for them in
-//! its own type, and ids keep their kind and every digit.
+//! No I/O, and no parsing into a tree: `params` stay the peer's bytes until a method parses them into its type, and ids
+//! keep their kind and every digit.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,18 +18,19 @@ use crate::object;
 /// A request id, echoed with the type and precision it came in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Id {
-    /// Wider than 64 bits, so that no integer a 64-bit peer can send is bent.
+    /// Wider than 64 bits, so that any integer of a 64-bit peer is represented exactly.
     Integer(i128),
     String(Box<str>),
 }
 
-/// A call that wants an answer.
+/// A call that expects a response.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub id: Id,
     pub method: Box<str>,
     pub params: Params,
-    /// The `jsonrpc` member was left out, which only spec 000's HTTP clients do. It picks the error style.
+    /// The `jsonrpc` member was missing, which only the HTTP clients of docs/spec 000 do. Selects the error
+    /// style.
     pub bare: bool,
 }
 
@@ -40,7 +41,7 @@ pub struct Notification {
     pub params: Params,
 }
 
-/// The peer's answer to a request of ours.
+/// The peer's response to a request of ours.
 #[derive(Debug, Clone)]
 pub struct Response {
     pub id: Option<Id>,
@@ -61,36 +62,36 @@ pub enum Incoming {
     Batch(Vec<Result<Message, Rejection>>),
 }
 
-/// A message that could not be understood, with the id it carried if that much was readable.
+/// A message that could not be decoded, with its id if that was readable.
 #[derive(Debug, Clone)]
 pub struct Rejection {
     pub id: Option<Id>,
     pub error: Error,
 }
 
-/// `params` as sent: absent, or an object's text. Cheap to clone.
+/// `params` as sent: absent, or the text of an object. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Params(Option<ByteString>);
 
-/// Where a message's text lives, and so what its params cost.
+/// Ownership of a message's text, which decides whether params are copied.
 #[derive(Debug, Clone, Copy)]
 enum Frame<'a> {
-    /// In a buffer that will be used again: params are copied out of it.
+    /// In a reused buffer: params are copied.
     Lent(&'a str),
-    /// In memory of its own: params are a part of it.
+    /// In its own allocation: params are a slice of it.
     Shared(&'a ByteString),
 }
 
-/// What a frame may hold.
+/// Limits of a frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// `jsonrpc` may be left out (HTTP only).
+    /// `jsonrpc` may be missing (HTTP only).
     pub bare_allowed: bool,
     pub max_batch: usize,
     pub max_depth: usize,
 }
 
-/// Reads one frame.
+/// Decodes one frame.
 pub fn decode(bytes: &[u8], bounds: Bounds) -> Incoming {
     match std::str::from_utf8(bytes) {
         Ok(text) => decode_frame(Frame::Lent(text), bounds),
@@ -98,7 +99,7 @@ pub fn decode(bytes: &[u8], bounds: Bounds) -> Incoming {
     }
 }
 
-/// Reads one frame that has memory of its own; nothing large is copied.
+/// Decodes one frame in its own allocation, without copying large parts.
 pub fn decode_shared(bytes: Bytes, bounds: Bounds) -> Incoming {
     match ByteString::try_from(bytes) {
         Ok(text) => decode_frame(Frame::Shared(&text), bounds),
@@ -142,7 +143,8 @@ fn decode_frame(frame: Frame<'_>, bounds: Bounds) -> Incoming {
 fn decode_one(frame: Frame<'_>, text: &str, bounds: Bounds) -> Result<Message, Rejection> {
     let envelope: Envelope<'_> = match serde_json::from_str(text) {
         Ok(envelope) => envelope,
-        // Valid JSON of the wrong shape (an array member that is no object, a doubled key) is a bad request, not bad JSON.
+        // Valid JSON of the wrong shape (a batch member that is not an object, a duplicate key) is an invalid request,
+        // not a parse error.
         Err(error) if error.is_data() => {
             return Err(Rejection::unread(Error::InvalidRequest(format!(
                 "not a JSON-RPC message: {}",
@@ -154,7 +156,8 @@ fn decode_one(frame: Frame<'_>, text: &str, bounds: Bounds) -> Result<Message, R
     let id = match envelope.id.map(|raw| (raw.get(), Id::parse(raw.get()))) {
         None => None,
         Some((_, Some(id))) => Some(id),
-        // An error response says so when it could not read the id it answers. Answering it would never end.
+        // An error response has a null id when its sender could not read the request's id. Replying to it would loop
+        // forever.
         Some(("null", None)) if envelope.method.is_none() => None,
         Some((_, None)) => {
             return Err(Rejection::unread(Error::InvalidRequest("`id` must be a string or an integer".into())));
@@ -172,7 +175,7 @@ fn decode_one(frame: Frame<'_>, text: &str, bounds: Bounds) -> Result<Message, R
             (Some(result), None) => Ok(Message::Response(Response { id, outcome: Ok(result.to_owned()) })),
             (None, Some(error)) => match serde_json::from_str::<ErrorObject>(error.get()) {
                 Ok(error) => Ok(Message::Response(Response { id, outcome: Err(error) })),
-                // A failure all the same; and an answer must not be answered.
+                // Still a failure, and a response must not be answered.
                 Err(_) => {
                     let (code, message) = (crate::code::Code::Internal.legacy_number(), error.get().to_owned());
                     Ok(Message::Response(Response { id, outcome: Err(ErrorObject { code, message, data: None }) }))
@@ -189,7 +192,7 @@ fn decode_one(frame: Frame<'_>, text: &str, bounds: Bounds) -> Result<Message, R
             let error = Error::invalid_params("`params` must be an object");
             return match id {
                 Some(_) => Err(reject(error)),
-                // A notification is never answered; handing it on with no params lets the receiver ignore it.
+                // A notification is never answered; pass it on without params so that the receiver ignores it.
                 None => Ok(Message::Notification(Notification { method: method.into(), params: Params(None) })),
             };
         }
@@ -202,7 +205,7 @@ fn decode_one(frame: Frame<'_>, text: &str, bounds: Bounds) -> Result<Message, R
     })
 }
 
-/// Writes a successful response.
+/// Encodes a successful response.
 pub fn encode_result(id: &Id, result: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut response = Vec::new();
     write_result(&mut response, id, result)?;
@@ -219,7 +222,7 @@ pub(crate) fn write_result(out: &mut Vec<u8>, id: &Id, result: &impl Serialize) 
     serde_json::to_writer(out, &Out { jsonrpc: "2.0", id, result })
 }
 
-/// Writes an error response; `None` when the request's id could not be read.
+/// Encodes an error response; the id is `None` when the request's id was unreadable.
 pub fn encode_error(id: Option<&Id>, error: &ErrorObject) -> Vec<u8> {
     #[derive(Serialize)]
     struct Out<'a> {
@@ -230,7 +233,7 @@ pub fn encode_error(id: Option<&Id>, error: &ErrorObject) -> Vec<u8> {
     serde_json::to_vec(&Out { jsonrpc: "2.0", id, error }).expect("an error object has string keys and finite numbers")
 }
 
-/// Writes a notification, or with an id a request of ours.
+/// Encodes a notification, or a request if it has an id.
 pub fn encode_call(id: Option<&Id>, method: &str, params: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Serialize)]
     struct Out<'a, P> {
@@ -243,7 +246,7 @@ pub fn encode_call(id: Option<&Id>, method: &str, params: &impl Serialize) -> Re
     serde_json::to_vec(&Out { jsonrpc: "2.0", id, method, params })
 }
 
-/// Members are taken as they are and judged one by one, so that a refusal can carry the id it was able to read.
+/// Members are kept raw and validated one by one, so that a rejection can carry the id.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct Envelope<'a> {
@@ -261,7 +264,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Tells a member that is `null` from one that is not there.
+/// Distinguishes a `null` member from a missing one.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -270,7 +273,7 @@ fn not_json(error: &serde_json::Error) -> Error {
     Error::Parse(format!("the message is not valid JSON: {}", reason(error)))
 }
 
-/// serde_json's text without the ` at line 1 column 7` tail repeated for one-line messages.
+/// serde_json's message without the ` at line 1 column 7` suffix, which is redundant for one-line messages.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {
@@ -279,16 +282,16 @@ fn reason(error: &serde_json::Error) -> String {
     }
 }
 
-/// Whether JSON is nested deeper than this; looked at before any parser recurses.
+/// Whether JSON is nested deeper than this; checked before any parser recurses.
 ///
-/// A text with few opening brackets cannot be nested deeply, whatever is a string and whatever is not; counting them is a
-/// vectorised pass of a few nanoseconds, which is all that ordinary messages pay (callgrind: 3,000 instructions a
-/// message less than looking at every byte).
+/// A text with few opening brackets cannot be nested deeply, wherever its strings are. Counting them is a vectorized
+/// pass of a few nanoseconds, which is all that ordinary messages need (callgrind: 3,000 fewer instructions per message
+/// than inspecting every byte).
 pub(crate) fn deeper_than(bytes: &[u8], limit: usize) -> bool {
     memchr::memchr2_iter(b'{', b'[', bytes).nth(limit).is_some() && nesting_exceeds(bytes, limit)
 }
 
-/// The plain way: counts brackets outside strings, byte by byte.
+/// Slow path: counts brackets outside strings, byte by byte.
 fn nesting_exceeds(bytes: &[u8], limit: usize) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for byte in bytes {
@@ -326,7 +329,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// A part of the text, for keeping.
+    /// An owned part of the text.
     fn part(self, part: &str) -> ByteString {
         match self {
             Frame::Lent(_) => part.into(),
@@ -374,7 +377,7 @@ impl Serialize for Id {
                 Ok(small) => serializer.serialize_i64(small),
                 Err(_) => match u64::try_from(*number) {
                     Ok(large) => serializer.serialize_u64(large),
-                    // Past 64 bits the digits are kept by writing them as they are.
+                    // Beyond 64 bits, write the digits verbatim.
                     Err(_) => RawValue::from_string(number.to_string())
                         .map_err(serde::ser::Error::custom)?
                         .serialize(serializer),
@@ -395,7 +398,7 @@ impl<'de> Deserialize<'de> for Id {
 // === impl Params ===
 
 impl Params {
-    /// Takes any serialisable object; used by transports that build requests themselves.
+    /// Serializes any object; for transports that build requests.
     pub fn from_value(value: &impl Serialize) -> Params {
         Params(serde_json::to_string(value).ok().filter(|text| text.starts_with('{')).map(ByteString::from))
     }
@@ -409,12 +412,12 @@ impl Params {
         self.0.as_deref().unwrap_or("{}")
     }
 
-    /// The texts of these members, found without reading the others; see [`object::pick`].
+    /// The texts of these members, located without parsing the rest; see [`object::pick`].
     pub(crate) fn pick<const N: usize>(&self, names: [&str; N]) -> Option<[Option<&str>; N]> {
         object::pick(self.get(), names)
     }
 
-    /// Reads the params in a method's own type.
+    /// Parses the params into a method's type.
     pub fn parse<'de, T: Deserialize<'de>>(&'de self) -> Result<T, Error> {
         serde_json::from_str(self.get()).map_err(|error| {
             Error::invalid_params(format!("`params` are not as this method needs them: {}", reason(&error)))
@@ -425,7 +428,7 @@ impl Params {
 // === impl Response ===
 
 impl Response {
-    /// Reads the result in the type the asker expects.
+    /// Parses the result into the expected type.
     pub fn parse<T: DeserializeOwned>(self) -> Result<T, ErrorObject> {
         let raw = self.outcome?;
         serde_json::from_str(raw.get()).map_err(|error| ErrorObject {

@@ -1,13 +1,13 @@
-//! Finds the members of a JSON object without reading what they hold.
+//! Locates members of a JSON object without parsing their values.
 //!
-//! A message is checked to be JSON once, when it is decoded. After that a method only wants to know where its members
-//! stand, and strings can be leapt over as fast as memory allows: a call with a megabyte of text was read three times
-//! by the parser before, once for each level around the text.
+//! A message is validated as JSON once, when it is decoded. After that a method only needs the positions of its
+//! members, and strings can be skipped at memory speed. The parser used to read a call with a megabyte of text three
+//! times, once for each level around the text.
 
 use std::borrow::Cow;
 
-/// The texts of the members with these names, in one pass. None when a name stands there twice, or when the text is
-/// not an object after all: whoever asked then parses it the plain way, which can say what is wrong.
+/// The texts of the members with these names, in one pass. `None` when a name is duplicated, or when the text is not an
+/// object: the caller then uses the full parser, which reports the error.
 pub(crate) fn pick<'a, const N: usize>(object: &'a str, names: [&str; N]) -> Option<[Option<&'a str>; N]> {
     let mut found = [None; N];
     let mut rest = Rest { text: object, at: 0 };
@@ -32,7 +32,7 @@ pub(crate) fn pick<'a, const N: usize>(object: &'a str, names: [&str; N]) -> Opt
     }
 }
 
-/// What a JSON string says; copied only where it has escapes.
+/// Decodes a JSON string; allocates only if it has escapes.
 pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
@@ -41,14 +41,14 @@ pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(json).ok().map(Cow::Owned)
 }
 
-/// What of the text was not passed yet.
+/// Cursor over the unread text.
 struct Rest<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Rest<'a> {
-    /// The next byte that is no white space.
+    /// The next non-whitespace byte.
     fn peek(&mut self) -> Option<u8> {
         loop {
             match self.text.as_bytes().get(self.at)? {
@@ -68,7 +68,7 @@ impl<'a> Rest<'a> {
         (self.next()? == wanted).then_some(())
     }
 
-    /// The text of the value that stands here.
+    /// The text of the value at the cursor.
     fn value(&mut self) -> Option<&'a str> {
         let first = self.peek()?;
         let start = self.at;
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// A JSON value as text, with white space where JSON allows it.
+    /// A JSON value as text, with whitespace where JSON allows it.
     fn json() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![
             Just("null".to_owned()),

@@ -1,4 +1,4 @@
-//! What a tool gives back: a result, a failure, or the rest of the work as a task.
+//! Tool outcomes: a result, a failure, or a background task.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::schema;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
     pub content: Vec<Content>,
-    /// The same object as the first text item, for peers at 2025-06-18 or later (M-05).
+    /// The same value as the first text item, for peers at 2025-06-18 or later (M-05).
     #[serde(rename = "structuredContent", default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     #[serde(rename = "isError", default)]
@@ -26,39 +26,41 @@ pub struct CallResult {
     pub meta: Option<Map<String, Value>>,
 }
 
-/// How a handler ended.
+/// The outcome of a handler.
 pub enum Outcome {
     Done(CallResult),
     Failed(ToolError),
-    /// The rest runs in the background as a task; only for tools with [`TaskSupport::Handoff`](crate::TaskSupport).
+    /// The work continues in the background as a task; only for tools with
+    /// [`TaskSupport::Handoff`](crate::TaskSupport).
     Background(Background),
-    /// The work goes on as a task that the handler has put into the server's [`TaskStore`](crate::TaskStore); only for
+    /// The work continues as a task that the handler stored in the server's [`TaskStore`](crate::TaskStore); only for
     /// tools with [`TaskSupport::Own`](crate::TaskSupport).
     Task {
         id: Arc<str>,
-        /// The answer for everyone who is not given the handle: clients that know no tasks, and callers who could not
-        /// look it up.
+        /// The result for callers that do not get the handle: clients without task support, and callers that could not
+        /// query the task.
         otherwise: CallResult,
     },
 }
 
-/// Work that goes on after the call was answered with a task handle.
+/// Work that continues after the call was answered with a task handle.
 pub type Background = Box<dyn FnOnce(Context) -> BoxFuture<'static, Outcome> + Send>;
 
-/// A tool's own failure, or a protocol error it wants the caller to see.
+/// A domain failure of the tool, or a protocol error.
 #[derive(Debug, Clone)]
 pub enum ToolError {
-    /// Becomes a result with `isError: true` in the tool family's dialect.
+    /// Becomes a result with `isError: true` in the dialect of the tool family.
     Domain { kind: String, message: String, details: Option<Box<Value>> },
     /// Becomes a JSON-RPC error.
     Protocol(Error),
 }
 
-/// A value returned as JSON: text for everyone, `structuredContent` and an output schema for those who know it.
+/// A value returned as JSON: text for all clients, plus `structuredContent` and an output schema for clients that
+/// support them.
 #[derive(Debug, Clone, Copy)]
 pub struct Json<T>(pub T);
 
-/// What a handler may return.
+/// Return types of handlers.
 pub trait IntoOutcome {
     /// Schema of the structured result, if the type has one.
     fn output_schema() -> Option<Value> {
@@ -68,7 +70,7 @@ pub trait IntoOutcome {
     fn into_outcome(self) -> Outcome;
 }
 
-/// Why a call failed, as the tool family's renderer sees it.
+/// A failed call, as input for the tool family's renderer.
 #[derive(Debug, Clone)]
 pub struct Failure<'a> {
     pub tool: &'a str,
@@ -77,28 +79,28 @@ pub struct Failure<'a> {
 
 #[derive(Debug, Clone)]
 pub enum Cause {
-    /// Refused by the library before or after the handler ran: schema, timeout, panic, serialisation.
+    /// Raised by the library before or after the handler ran: schema, timeout, panic, serialization.
     Library(Error),
     /// Returned by the handler.
     Tool { kind: String, message: String, details: Option<Box<Value>> },
 }
 
-/// How the request was put, which decides how failures are put.
+/// The form of the request, which determines the form of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// JSON-RPC 2.0 with its `jsonrpc` member.
     Standard,
-    /// Spec 000's own forms: a REST path, or a body without `jsonrpc`.
+    /// The forms of docs/spec 000: a REST path, or a body without `jsonrpc`.
     Plain,
 }
 
-/// Renders a family's failures (E-16): a result, or a JSON-RPC error.
+/// Renders failures of a tool family (E-16) as a result or a JSON-RPC error.
 pub type Dialect = fn(&Failure<'_>, Style) -> Result<CallResult, Error>;
 
-/// The dialect of tools that name no other: `{"error":{"type","message","details"}}` with `isError`.
+/// The default dialect: `{"error":{"type","message","details"}}` with `isError`.
 pub fn core_dialect(failure: &Failure<'_>, _style: Style) -> Result<CallResult, Error> {
     let error = match failure.cause {
-        // These say that the server could not do its part; a caller should not read them as the tool's answer.
+        // The server failed here, not the tool; callers should not read these as the tool's answer.
         Cause::Library(error @ (Error::Timeout { .. } | Error::Serialization { .. })) => return Err(error.clone()),
         Cause::Library(error) => {
             let details =
@@ -126,7 +128,7 @@ impl CallResult {
 }
 
 impl Outcome {
-    /// Hands the rest of the work over to a task.
+    /// Hands the rest of the work to a background task.
     pub fn background<F, Fut>(work: F) -> Outcome
     where
         F: FnOnce(Context) -> Fut + Send + 'static,
@@ -141,7 +143,7 @@ impl ToolError {
         ToolError::Domain { kind: kind.into(), message: message.into(), details: None }
     }
 
-    /// Adds what a program needs to act on the failure.
+    /// Adds machine-readable details of the failure.
     pub fn details(self, value: Value) -> ToolError {
         match self {
             ToolError::Domain { kind, message, .. } => {

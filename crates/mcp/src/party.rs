@@ -1,5 +1,4 @@
-//! A caller on a connection that stays open. The operator may change how it stands, so it is looked at anew for every
-//! request.
+//! Caller on a long-lived connection. Its trust is re-evaluated for every request, because the operator may change it.
 
 use std::sync::Arc;
 
@@ -8,20 +7,20 @@ use crate::standing::Standing;
 use crate::transport::Holder;
 use crate::trust::{Caller, TrustLevel, Via};
 
-/// Who is at the other end.
+/// The peer of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Party {
     pub(crate) via: Via,
     pub(crate) identity: Arc<str>,
     grant: Option<Arc<Grant>>,
-    /// Of the token it came with, if it came with one.
+    /// Trust state of its token, if it has one.
     own: Option<Standing>,
-    /// Of everybody who comes this way.
+    /// Trust state of all callers on this transport.
     others: Standing,
 }
 
 impl Party {
-    /// Somebody without a token.
+    /// A caller without a token.
     pub(crate) fn new(via: Via, identity: Arc<str>, others: Standing) -> Party {
         Party { via, identity, grant: None, own: None, others }
     }

@@ -71,7 +71,7 @@ async fn t22_arguments_may_be_missing_or_null() {
 }
 
 #[tokio::test]
-async fn t23_z4_params_may_be_wrapped_with_an_empty_method() {
+async fn t23_z04_params_may_be_wrapped_with_an_empty_method() {
     let port = listen().await;
     let echo = json!({ "name": "echo", "arguments": { "text": "hi" } });
     for body in [
@@ -84,7 +84,7 @@ async fn t23_z4_params_may_be_wrapped_with_an_empty_method() {
 }
 
 #[tokio::test]
-async fn t23_z4_where_no_params_are_needed_the_body_may_be_empty() {
+async fn t23_z04_where_no_params_are_needed_the_body_may_be_empty() {
     let port = listen().await;
     for body in ["", " \n", "{}", "null", r#"{"method":""}"#, r#"{"method":"","params":null}"#] {
         for method in ["ping", "tools/list", "initialize", "resources/list", "prompts/list"] {
@@ -137,7 +137,7 @@ async fn t25_every_method_has_a_path_the_programs_own_too() {
 }
 
 #[tokio::test]
-async fn t25_z4_lists_with_nothing_to_list_are_empty_not_missing() {
+async fn t25_z04_lists_with_nothing_to_list_are_empty_not_missing() {
     let server = Server::builder("bare", "0").build().expect("valid");
     let port = fixture::listen(&server, Options::default()).await;
     for (method, member) in [
@@ -201,7 +201,7 @@ async fn t26_a_draining_server_answers_503_while_it_finishes_what_it_began() {
 }
 
 #[tokio::test]
-async fn t26_z6_failures_of_a_tool_stay_200() {
+async fn t26_z06_failures_of_a_tool_stay_200() {
     let port = listen().await;
     for body in [r#"{"name":"fail"}"#, r#"{"name":"panic"}"#, r#"{"name":"add","arguments":{"a":"two"}}"#] {
         let reply = rest(port, "tools/call", body).await;

@@ -1,4 +1,4 @@
-//! The nearest labelled examples vote on a text.
+//! Method `embedding`: k-nearest-neighbour vote of the labelled examples.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The cheapest way that is sure decides: a rule that leaves no doubt, then the words, then the embedding model.
+//! Method `hybrid`: a cascade with early exit. A `certain` rule decides first, then the words, then the embedding
+//! model.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Makes the method that the settings ask for, or the best there is instead.
+//! Builds the configured classification method, or the best available fallback.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::classify::turns::Turn;
 use crate::config::classification as config;
 use crate::inference::Inference;
 
-/// What a method is made with.
+/// Dependencies of a method.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::classify) struct With<'a> {
     pub(in crate::classify) settings: &'a config::Classification,
     pub(in crate::classify) inference: &'a Inference,
-    /// What learning takes, where not everybody may learn at once.
+    /// Permit for training, where concurrent training is limited.
     pub(in crate::classify) turn: Option<&'a Turn>,
 }
 
-/// The best method there is, from the one asked for downwards: a folder's model, trained heads, rules. And why it
-/// is not the one asked for.
+/// The best available method, starting with the configured one: model from a folder, trained heads, rules. Also returns
+/// the reason for a fallback.
 pub(in crate::classify) async fn make(
     taxonomy: &Taxonomy,
     rules: &RuleSet,
@@ -55,7 +55,7 @@ pub(in crate::classify) async fn make(
             config::Method::Model if why.is_none() => Method::Model(Model(learned)),
             _ => Method::Hybrid(Hybrid(learned)),
         },
-        // One category: there is nothing to learn, and nothing is wrong.
+        // With a single category no training is needed, and this is not an error.
         Ok(None) => Method::Rules,
         Err(error) => {
             why.get_or_insert_with(|| format!("only rules are used: {error}"));

@@ -1,4 +1,4 @@
-//! The ways to classify, one file each. A further one is a file, a variant here, and nothing else (C-51).
+//! Classification methods, one file each. A new method needs a file and a variant of [`Method`] (C-51).
 
 mod embedding;
 mod hybrid;
@@ -21,34 +21,34 @@ use super::learned::Learned;
 use super::rules::RuleSet;
 use crate::inference;
 
-/// A way to classify, ready for use.
+/// A classification method, ready for use.
 #[derive(Debug)]
 pub enum Method {
     /// Patterns and words.
     Rules,
-    /// The nearest examples vote.
+    /// k-nearest-neighbour vote of the examples.
     Embedding(Embedding),
-    /// Trained heads decide alone.
+    /// Trained heads only.
     Model(Model),
-    /// A fine-tuned model from a folder decides alone.
+    /// Fine-tuned model from a folder only.
     Sequence(Sequence),
     /// Rules, then words, then the trained heads.
     Hybrid(Hybrid),
 }
 
-/// What was found out about a text, and by what.
+/// The classification of a text, and the source of the decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// One for each category, their sum is one.
+    /// One per category; they sum to one.
     pub probabilities: Vec<f32>,
-    /// From 0 to 1: the share of known texts that look less strange.
+    /// From 0 to 1: the share of training texts with a lower out-of-scope score.
     pub out_of_scope: f32,
-    /// The score behind it, to compare texts that are both very strange.
+    /// The raw out-of-scope score, for comparing texts that are both far out of scope.
     pub strangeness: f32,
     pub by: By,
 }
 
-/// What a verdict rests on.
+/// The source of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -61,18 +61,18 @@ pub enum By {
     Model,
 }
 
-/// How far a text came without a model.
+/// The result of classifying a text without a model.
 #[derive(Debug)]
 pub enum First {
     Settled(Verdict),
-    /// It needs the vector of this text, which is the given one or the same without its typing errors.
+    /// Needs the vector of this text: the corrected text, or the original if `None`.
     Embed(Option<String>),
-    /// It needs a model that reads the whole text.
+    /// Needs a model that processes the whole text.
     Read,
 }
 
 impl Method {
-    /// What can be said without waiting.
+    /// The part that needs no model call.
     pub fn first(&self, text: &str, rules: &RuleSet) -> First {
         match self {
             Method::Rules => First::Settled(Verdict::by(By::Rules, rules.classify(text))),
@@ -83,7 +83,7 @@ impl Method {
         }
     }
 
-    /// What can be said once the vector is there. `text` is the one that was embedded.
+    /// The verdict for a text and its vector. `text` is the text that was embedded.
     pub fn judge(
         &self,
         text: &str,
@@ -99,7 +99,7 @@ impl Method {
         }
     }
 
-    /// What a model says that reads the whole text.
+    /// The verdict of a model that processes the whole text.
     pub async fn read(&self, text: String, rules: &RuleSet) -> Result<Verdict, inference::Error> {
         match self {
             Method::Sequence(method) => method.read(text).await,
@@ -116,7 +116,7 @@ impl Method {
         }
     }
 
-    /// Its name and the model behind it, for `/health`.
+    /// The method's name and its model, for `/health`.
     pub fn describe(&self) -> String {
         match self {
             Method::Rules => "rules".into(),
@@ -134,7 +134,7 @@ impl Verdict {
         Verdict { probabilities, out_of_scope, strangeness, by }
     }
 
-    /// The most probable category; the first of them where several are.
+    /// The most probable category; the first one on a tie.
     pub fn class(&self) -> usize {
         heads::most_probable(&self.probabilities)
     }
@@ -152,7 +152,7 @@ impl Verdict {
         self.probabilities.iter().map(bits).sum::<f64>().max(0.0)
     }
 
-    /// The best few categories, best first.
+    /// The `most` best categories, best first.
     pub fn top(&self, most: usize) -> Vec<(usize, f32)> {
         let mut all: Vec<(usize, f32)> = self.probabilities.iter().copied().enumerate().collect();
         all.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));

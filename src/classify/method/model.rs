@@ -1,4 +1,4 @@
-//! Heads that were trained on the examples decide about every text, whatever rules say.
+//! Method `model`: heads trained on the examples classify every text; rules are ignored.
 
 use std::sync::Arc;
 

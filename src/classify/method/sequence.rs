@@ -1,4 +1,4 @@
-//! A fine-tuned sequence-classification model from a folder decides about every text.
+//! Method `model` with `model.path`: a fine-tuned sequence-classification model from a folder classifies every text.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Sequence {
     aside: Aside,
 }
 
-/// Why a folder's model cannot be used for a taxonomy.
+/// Why a folder's model does not fit a taxonomy.
 #[derive(Debug, thiserror::Error)]
 pub enum Mismatch {
     #[error("{0}")]
@@ -64,7 +64,7 @@ impl Sequence {
         for (category, probability) in self.category_of.iter().zip(scored) {
             probabilities[*category] = probability;
         }
-        // Such a model knows its labels and nothing of other texts.
+        // Such a model has no out-of-scope detection.
         Ok(Verdict { probabilities, out_of_scope: 0.0, strangeness: 0.0, by: By::Model })
     }
 }

@@ -1,4 +1,4 @@
-//! `classify_text`: the category of a text, and which model is recommended for it (C-20 to C-35).
+//! Tool `classify_text`: the category of a text and the recommended model (C-20 to C-35).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::classify::{Classification, Classified, Published, Verdict, reasons};
 const DESCRIPTION: &str = "Classifies a text: tells the number of its category (as listed by list_categories), how \
 sure that is, the recommended model, and whether that model should reason first.";
 
-/// How many categories `top` names.
+/// Number of categories in `top`.
 const TOP: usize = 3;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -135,7 +135,7 @@ pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationE
 }
 
 impl Output {
-    /// `text` is the clean one: what cannot be seen has no say in the advice either (C-32).
+    /// `text` is the normalized one, so invisible characters do not affect the recommendation either (C-32).
     pub fn of(text: &str, published: &Arc<Published>, verdict: &Verdict, with_probabilities: bool) -> Output {
         let taxonomy = &published.taxonomy;
         let (class, confidence) = (verdict.class(), verdict.confidence());
@@ -167,7 +167,7 @@ impl Output {
         }
     }
 
-    /// Adds what speaks for the verdict; nothing of it where the caller may not see it.
+    /// Adds the explanation of the verdict; leaves it empty if the caller may not see the examples.
     async fn explain(&mut self, classification: &Classification, classified: &Classified<'_>, seen: bool) {
         let (examples, rules) = match seen {
             true => (classification.nearest(classified).await, classification.fired(classified).await),
@@ -185,7 +185,7 @@ impl Output {
     }
 }
 
-/// The same number with as many digits as it has, not as many as a wider type would show: 0.92 and not 0.920000017.
+/// Widens a number without adding digits: 0.92, not 0.920000017.
 pub fn short(number: f32) -> f64 {
     number.to_string().parse().unwrap_or(f64::from(number))
 }

@@ -1,4 +1,4 @@
-//! `save_taxonomy`: another text in the place of the taxonomy's file, checked first and in use when it answers.
+//! Tool `save_taxonomy`: validates a text, replaces the taxonomy file and reloads it before it responds.
 
 use std::path::PathBuf;
 
@@ -12,12 +12,12 @@ use crate::classify::candidate::Finding;
 use crate::classify::desk::Desk;
 use crate::classify::kept::{NotReplaced, Replaced};
 
-// No word here has the stem that clients look for (Z-5).
+// The text avoids the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Replaces the file of the taxonomy with this text and has it used at once; what the file said \
 is kept beside it, with a number. The text is checked first: with mistakes, or where the file was changed since the version you \
 name, nothing is written. Answers when the new categories are in use.";
 
-/// Learning many examples takes longer than other tools may.
+/// Training on many examples takes longer than the default tool timeout.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ struct Input {
     version: Option<String>,
 }
 
-/// Why nothing was saved.
+/// Why the taxonomy was not saved.
 struct Refusal {
     reason: &'static str,
     error: String,

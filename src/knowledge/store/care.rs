@@ -1,26 +1,26 @@
-//! How a store is doing, and what it does for itself.
+//! Health, consistency checks and background maintenance of a store.
 
 use super::{Error, Store};
 
-/// How the store is.
+/// Health of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// The database answers, and is still the one it was.
+    /// The database answers and is still the one that was opened.
     pub connected: Result<(), Trouble>,
-    /// Files can be made in the folder of the storage; a sentence that says why not.
+    /// Files can be created in the storage folder; on failure, a sentence with the reason.
     pub accessible: Result<(), String>,
 }
 
-/// What is wrong with a database.
+/// A problem with a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
-    /// What it does or does not, such as "does not answer".
+    /// The problem, such as "does not answer".
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub next: String,
 }
 
-/// What a check has found.
+/// Result of a consistency check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     pub documents: u64,
@@ -28,7 +28,7 @@ pub struct Report {
     pub chunks: u64,
     pub vectors: u64,
     pub tasks: u64,
-    /// A sentence for each problem; the first hundred.
+    /// One sentence per problem; at most the first hundred.
     pub problems: Vec<String>,
 }
 
@@ -39,32 +39,32 @@ impl Report {
 }
 
 impl Store {
-    /// The name of this process among those that share the store. It lives as long as the store is open here.
+    /// Name of this process among all processes that share the store. It is valid as long as the store is open here.
     pub fn instance(&self) -> &str {
         each_now!(self, store => store.instance())
     }
 
-    /// How it is, measured now.
+    /// Measures the health now.
     pub async fn health(&self) -> Result<Health, Error> {
         each!(self, store => store.health().await)
     }
 
-    /// How it is, as far as can be told without waiting: where measuring takes long, as it was a moment ago.
+    /// Returns the health without waiting. Where a measurement takes long, this is the latest cached value.
     pub fn known_health(&self) -> Health {
         each_now!(self, store => store.known_health())
     }
 
-    /// How many bytes it takes, as far as can be told without waiting.
+    /// Returns the size in bytes without waiting.
     pub fn known_size(&self) -> u64 {
         each_now!(self, store => store.known_size())
     }
 
-    /// Reads everything and says what is wrong with it. Others may go on meanwhile.
+    /// Reads the whole store and reports problems. Other processes may use the store concurrently.
     pub async fn check(&self) -> Result<Report, Error> {
         each!(self, store => store.check().await)
     }
 
-    /// What a store has to do now and then for as long as it is open. Called every second or so.
+    /// Periodic maintenance. Call it about once a second while the store is open.
     pub async fn look_after(&self) -> Result<(), Error> {
         each!(self, store => store.look_after().await)
     }

@@ -1,4 +1,4 @@
-//! Documents: which there are, and how they come, change and go.
+//! Document operations: lookup, listing, insert, update and removal.
 
 use serde_json::{Map, Value};
 
@@ -6,15 +6,15 @@ use super::{Error, Listed, Listing, Store};
 use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, NewDocument, Put, Removed, Totals};
 use crate::knowledge::task::{TaskId, Work};
 
-/// What is gone.
+/// Result of clearing a base.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cleared {
     pub documents: u64,
     pub chunks: u64,
     pub vectors: u64,
-    /// By how much the files have become smaller.
+    /// Number of bytes by which the files shrank.
     pub freed_bytes: u64,
-    /// Those that waited or were running. Their processes find that they can write nothing.
+    /// Tasks that were queued or running. Their processes can no longer write anything for them.
     pub cancelled_tasks: Vec<TaskId>,
 }
 
@@ -23,7 +23,7 @@ impl Store {
         each!(self, store => store.document(base, id).await)
     }
 
-    /// The document that says the same, byte for byte. The first of them if there are several.
+    /// Returns the document with identical content (same SHA-256). Returns the first one if there are several.
     pub async fn document_by_content(&self, base: &BaseName, sha256: [u8; 32]) -> Result<Option<Document>, Error> {
         each!(self, store => store.document_by_content(base, sha256).await)
     }
@@ -32,21 +32,22 @@ impl Store {
         each!(self, store => store.document_by_path(base, path).await)
     }
 
-    /// A part of the list of documents. Tasks that wait, run or have failed are in it until their document is.
+    /// Returns one page of the document list. A queued, running or failed task is listed until its document exists.
     pub async fn documents(&self, base: &BaseName, listing: Listing) -> Result<Listed, Error> {
         each!(self, store => store.documents(base, listing).await)
     }
 
-    /// Writes a document, its pages, chunks and vectors, the change, and the end of its task in one transaction. One that
-    /// [replaces](NewDocument::replaces) another keeps that one's id and date; everything else is swapped.
+    /// Writes a document, its pages, chunks and vectors, the change record and the end of its task in one transaction.
+    /// A document that [replaces](NewDocument::replaces) another keeps the old ID and date; everything else is
+    /// replaced.
     ///
-    /// Where another document is in the way, nothing is written, and the task goes on.
+    /// If another document conflicts, nothing is written and the task continues.
     pub async fn put_document(&self, new: NewDocument, work: Work) -> Result<Put, Error> {
         each!(self, store => store.put_document(new, work).await)
     }
 
-    /// Changes what is said about a document, and where it stands if there is a path. None if there is no such document;
-    /// then the task goes on. A path that another document has is not taken from it.
+    /// Updates the metadata of a document, and its path if one is given. Returns None if the document does not exist;
+    /// the task then continues. A path that belongs to another document is not taken over.
     pub async fn describe_document(
         &self,
         base: &BaseName,
@@ -58,8 +59,9 @@ impl Store {
         each!(self, store => store.describe_document(base, id, metadata, path, work).await)
     }
 
-    /// Makes a document of a watched folder the user's, who has added the same: it does not go with the watched file. None if
-    /// there is no such document; then the task goes on. A path that another document has is not taken from it.
+    /// Turns a document of a watched folder into a user document because a user added the same file. It then survives
+    /// the removal of the watched file. Returns None if the document does not exist; the task then continues. A path
+    /// that belongs to another document is not taken over.
     pub async fn claim_document(
         &self,
         base: &BaseName,
@@ -70,13 +72,13 @@ impl Store {
         each!(self, store => store.claim_document(base, id, claim, work).await)
     }
 
-    /// Removes a document with everything that belongs to it, and gives its space back. None if there is none.
+    /// Removes a document with all its data and frees the space. Returns None if it does not exist.
     pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removed>, Error> {
         each!(self, store => store.remove_document(base, id).await)
     }
 
-    /// The same for one of a watched folder, if it still stands at a path: its file may have been found elsewhere meanwhile,
-    /// or a user may have added it.
+    /// Removes a document of a watched folder, but only if it is still at this path: the file may have been found
+    /// elsewhere in the meantime, or a user may have added the document.
     pub async fn remove_watched_document(
         &self,
         base: &BaseName,
@@ -86,28 +88,29 @@ impl Store {
         each!(self, store => store.remove_watched_document(base, id, path).await)
     }
 
-    /// Notes that a document is also that of the file at a path, or of an upload. A document that is gone has none.
+    /// Records that a file at a path, or an upload, has the same content as a document. Does nothing if the document
+    /// was removed.
     pub async fn note_copy(&self, id: DocumentId, path: Option<String>) -> Result<(), Error> {
         each!(self, store => store.note_copy(id, path).await)
     }
 
-    /// The other paths of a document, and none for an upload.
+    /// Returns the other paths of a document; None stands for an upload.
     pub async fn copies(&self, id: DocumentId) -> Result<Vec<Option<String>>, Error> {
         each!(self, store => store.copies(id).await)
     }
 
-    /// Removes all documents of a base and cancels its tasks, in one transaction, and gives the space back. Failed tasks
-    /// are no longer listed among its documents, and files of watched folders wait until they change.
+    /// Removes all documents of a base and cancels its tasks in one transaction, then frees the space. Failed tasks
+    /// are no longer listed among its documents, and files of watched folders are not added again until they change.
     pub async fn clear(&self, base: &BaseName) -> Result<Cleared, Error> {
         each!(self, store => store.clear(base).await)
     }
 
-    /// What a base holds in all.
+    /// Totals of a base.
     pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
         each!(self, store => store.totals(base).await)
     }
 
-    /// All bases that anything was ever written to, by name.
+    /// All bases that were ever written to, sorted by name.
     pub async fn bases(&self) -> Result<Vec<BaseName>, Error> {
         each!(self, store => store.bases().await)
     }

@@ -1,11 +1,11 @@
-//! How the store fails, in situations.
+//! Store errors.
 //!
-//! Whatever fails, the transaction it was in is rolled back: what was there before is there still.
+//! Every error rolls back its transaction, so the previous state is preserved.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the store did not do what it was asked.
+/// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no room left for the knowledge base; free some space on its disk, nothing was changed")]
@@ -18,13 +18,13 @@ pub enum Error {
         "the knowledge base was written by a newer version (schema {found}, this one knows {known}); update corbie"
     )]
     Newer { found: i64, known: i64 },
-    /// Another application's file.
+    /// The file belongs to another application.
     #[error("the file is no knowledge base of corbie; choose another one")]
     Foreign,
     #[error("another process keeps the knowledge base busy; try again in a moment")]
     Busy,
-    /// The database is another program, perhaps on another machine, and does not answer. Where that was asked to write, its
-    /// answer may be what was lost: whoever asks again may find it done.
+    /// The database server, possibly on another machine, does not answer. If the call was a write, the acknowledgement
+    /// may have been lost, so a retry may find the write already done.
     #[error(
         "the database of the knowledge base cannot be reached ({0}); check that it runs, and try again in a moment"
     )]
@@ -43,13 +43,13 @@ pub enum Error {
     Io { path: PathBuf, error: io::Error },
     #[error("the store has been closed; start again")]
     Closed,
-    /// A mistake of ours.
+    /// A bug in corbie.
     #[error("the store failed: {0}")]
     Internal(String),
 }
 
 impl Error {
-    /// A word that stays the same, for programs.
+    /// A stable identifier for programs.
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Full => "storage_full",
@@ -75,7 +75,7 @@ impl Error {
         self.passes() || matches!(self, Error::TooManyTasks { .. })
     }
 
-    /// Whether nothing is wrong but that the store cannot be had just now, so that waiting is all it takes.
+    /// Whether the store is only temporarily unavailable, so that waiting is enough.
     pub fn passes(&self) -> bool {
         matches!(self, Error::Busy | Error::Away(_))
     }
@@ -89,7 +89,7 @@ impl Error {
         }
     }
 
-    /// A value in a row that nobody has written so.
+    /// A column value that no version of corbie writes.
     pub(super) fn unreadable(what: &str) -> Error {
         Error::Corrupt(format!("`{what}` cannot be read"))
     }

@@ -1,11 +1,11 @@
-//! Which documents of a base are wanted, and what is told of them in a list.
+//! Query and result types of the document list.
 
 use serde_json::{Map, Value};
 
 use crate::knowledge::document::{DocumentId, Millis};
 use crate::knowledge::task::TaskId;
 
-/// Which part of a list is wanted.
+/// Query for one page of the document list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     pub only: Only,
@@ -15,10 +15,10 @@ pub struct Listing {
     pub order: Order,
 }
 
-/// Which documents are listed; what is left out is no condition.
+/// Filter for the document list; unset fields do not filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Only {
-    /// The name of its file or its title has this in it, in whatever case.
+    /// Case-insensitive substring of the file name or the title.
     pub named: Option<String>,
     pub format: Option<String>,
     pub status: Option<ProcessingStatus>,
@@ -39,15 +39,15 @@ pub enum Order {
     Descending,
 }
 
-/// A part of a list.
+/// One page of the document list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
     pub documents: Vec<ListedDocument>,
-    /// How many there are in all of those that are wanted.
+    /// Number of all documents that match the filter.
     pub total: u64,
 }
 
-/// A document, or a task that is to bring one.
+/// A document, or a task that will create one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedDocument {
     pub id: DocumentId,
@@ -60,16 +60,16 @@ pub struct ListedDocument {
     pub page_count: u32,
     pub chunk_count: u32,
     pub status: ProcessingStatus,
-    /// None where it is not known yet.
+    /// None until it is determined.
     pub method: Option<String>,
     pub metadata: Map<String, Value>,
-    /// Why it is partial, or why it failed.
+    /// The reason for a partial or failed status.
     pub warning: Option<String>,
-    /// The task that is to bring it.
+    /// The task that will create the document.
     pub task: Option<TaskId>,
 }
 
-/// Where a document stands.
+/// Processing status of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProcessingStatus {
     Pending,
@@ -86,19 +86,19 @@ impl Default for Listing {
 }
 
 impl Only {
-    /// What names have in them, in lower case.
+    /// The name filter in lower case.
     pub(super) fn part(&self) -> Option<String> {
         self.named.as_ref().map(|named| named.to_lowercase())
     }
 
-    /// Whether everything is listed.
+    /// Whether the filter matches every document.
     pub fn is_all(&self) -> bool {
         *self == Only::default()
     }
 }
 
 impl ProcessingStatus {
-    /// All of them, as a document goes through them.
+    /// All values, in processing order.
     pub const ALL: [ProcessingStatus; 5] = [
         ProcessingStatus::Pending,
         ProcessingStatus::Processing,
@@ -107,7 +107,7 @@ impl ProcessingStatus {
         ProcessingStatus::Failed,
     ];
 
-    /// The word for it on the wire.
+    /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             ProcessingStatus::Pending => "pending",

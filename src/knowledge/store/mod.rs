@@ -1,13 +1,13 @@
-//! Where a knowledge base is kept: documents, pages, chunks, vectors and tasks.
+//! Storage of knowledge bases: documents, pages, chunks, vectors and tasks.
 //!
-//! [`Store`] is what everything above asks; how it is kept is below it. What it promises holds for every kind: a document
-//! is there with all that belongs to it or not at all, a write that is answered stays, and one that fails has changed
-//! nothing. Several processes may have the same store open.
+//! [`Store`] is the interface for the rest of the program; the backends implement it. All backends give the same
+//! guarantees: a document exists with all its data or not at all, an acknowledged write is durable, and a failed write
+//! changes nothing. Several processes may have the same store open.
 //!
-//! What only files can do, such as being copied and mended, is asked of [`sqlite::Store`] itself.
+//! Operations that only files support, such as backup and repair, are methods of [`sqlite::Store`].
 
-/// Asks whichever store it is. What waits for a database is boxed: it is made of many futures, and everything that asks a
-/// store would have all of them in itself.
+/// Dispatches an async call to the backend. The PostgreSQL future is boxed: it consists of many nested futures, and
+/// every caller of a store would otherwise contain all of them.
 macro_rules! each {
     ($self:expr, $store:ident => $ask:expr) => {
         match $self {
@@ -17,7 +17,7 @@ macro_rules! each {
     };
 }
 
-/// The same for what is known without waiting.
+/// The same for calls that do not wait.
 macro_rules! each_now {
     ($self:expr, $store:ident => $ask:expr) => {
         match $self {
@@ -48,12 +48,12 @@ pub use passages::Wanted;
 pub use tasks::{KeptUpload, TaskList, Uploads, Whose};
 pub use watched::{Look, Place, Standing, Turn, Watched};
 
-/// A knowledge base's store. Cheap to clone; all clones are the same.
+/// The store of a knowledge base. Cheap to clone; all clones share the same state.
 #[derive(Debug, Clone)]
 pub enum Store {
-    /// In a file of this machine.
+    /// A SQLite file on this machine.
     Embedded(sqlite::Store),
-    /// In a database that several instances share.
+    /// A PostgreSQL database that several instances share.
     Shared(postgres::Store),
 }
 
@@ -70,7 +70,7 @@ impl From<postgres::Store> for Store {
 }
 
 impl Store {
-    /// Opens the store of a PostgreSQL database, and makes its tables where there are none.
+    /// Opens the store in a PostgreSQL database and creates its tables if they do not exist.
     pub async fn connect(url: &str, options: Options) -> Result<Store, Error> {
         let address = postgres::Address::parse(url).map_err(Error::Internal)?;
         Ok(postgres::Store::connect(&address, &[], options).await?.into())

@@ -1,23 +1,23 @@
-//! How much a store may take, and how long.
+//! Size limits and timeouts of a store.
 
 use std::time::Duration;
 
-/// How much a store may take, and how long.
+/// Size limits and timeouts of a store.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How long a write waits for another process.
     pub busy_timeout: Duration,
-    /// How many reads go on at once.
+    /// Number of concurrent reads.
     pub readers: usize,
-    /// How many writes may wait.
+    /// Maximum number of queued writes.
     pub queue: usize,
-    /// The largest the file may become, in bytes.
+    /// Maximum file size in bytes.
     pub max_bytes: Option<u64>,
-    /// How many tasks may be unfinished.
+    /// Maximum number of unfinished tasks.
     pub max_tasks: u64,
-    /// How many finished tasks are kept at most, however young they are.
+    /// Maximum number of finished tasks to retain, regardless of their age.
     pub max_finished: u64,
-    /// How many changes are remembered.
+    /// Maximum number of change records to retain.
     pub changes: u64,
 }
 

@@ -1,21 +1,21 @@
-//! What documents say: their pages, and the chunks they are found by.
+//! Document content: pages and chunks.
 
 use super::{Error, Store};
 use crate::knowledge::document::{BaseName, ChunkId, Document, DocumentId, FoundChunk, Page, PlacedChunk};
 
-/// Which pages are wanted.
+/// A range of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// The number of the first.
+    /// Number of the first page.
     pub from: u32,
     pub pages: u32,
-    /// After so many bytes no further page begins.
+    /// No further page starts after this many bytes.
     pub bytes: usize,
 }
 
 impl Store {
-    /// A document with some of its pages. Both are of the same moment, so one that is replaced meanwhile is never half of
-    /// each. None if there is no such document.
+    /// Returns a document and some of its pages from one snapshot, so a concurrent replacement never mixes two
+    /// versions. Returns None if the document does not exist.
     pub async fn text(
         &self,
         base: &BaseName,
@@ -25,7 +25,7 @@ impl Store {
         each!(self, store => store.text(base, id, wanted).await)
     }
 
-    /// The same, and the chunks that stand on these pages, in their order.
+    /// The same, and the chunks on these pages in document order.
     pub async fn text_and_chunks(
         &self,
         base: &BaseName,
@@ -35,12 +35,12 @@ impl Store {
         each!(self, store => store.text_and_chunks(base, id, wanted).await)
     }
 
-    /// Chunks by their keys, in that order, as they all were at one moment. Those that are gone are left out.
+    /// Returns chunks by key, in the order of the keys, from one snapshot. Removed chunks are omitted.
     pub async fn chunks(&self, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
         each!(self, store => store.chunks(keys).await)
     }
 
-    /// One by the id that callers know.
+    /// Returns a chunk by its public ID.
     pub async fn chunk(&self, id: ChunkId) -> Result<Option<FoundChunk>, Error> {
         each!(self, store => store.chunk(id).await)
     }

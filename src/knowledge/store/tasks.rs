@@ -1,4 +1,5 @@
-//! Tasks, and whose they are: a task belongs to the process that took it on, and when that has ended, to who adopts it.
+//! Tasks and their ownership. A task belongs to the process that accepted it; when that process ends, another process
+//! adopts it.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -8,25 +9,25 @@ use super::{Error, Store};
 use crate::knowledge::document::{BaseName, DocumentId, Millis};
 use crate::knowledge::task::{NewTask, Progress, Task, TaskEnd, TaskId, Unfinished};
 
-/// Which tasks are wanted.
+/// Query for a list of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskList {
-    /// The bases whose tasks are.
+    /// The bases to list tasks of.
     pub bases: Vec<BaseName>,
-    /// Only those that have not ended.
+    /// List only unfinished tasks.
     pub active: bool,
     pub limit: u32,
 }
 
-/// What became of a task that a process has.
+/// Ownership and state of a task, from the view of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// It has not ended, and is this process's.
+    /// Unfinished, and owned by this process.
     Ours,
-    /// It has not ended, and is somebody else's, or nobody's.
+    /// Unfinished, and owned by another process or by none.
     Others,
     Cancelled,
-    /// It was completed, or has failed.
+    /// Completed or failed.
     Ended,
 }
 
@@ -41,26 +42,26 @@ impl Whose {
     }
 }
 
-/// Paths of uploads, as their tasks have them.
+/// Upload paths that tasks reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uploads {
-    /// Those of tasks that are not finished.
+    /// Uploads of unfinished tasks.
     pub wanted: HashSet<String>,
-    /// Those of tasks that were completed or cancelled.
+    /// Uploads of completed or cancelled tasks.
     pub done: HashSet<String>,
 }
 
-/// A file that came with a request, kept for every instance.
+/// A file that came with a request, stored for all instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptUpload {
-    /// What it is known by.
+    /// Its key.
     pub folder: String,
     pub size: u64,
     pub age: Duration,
 }
 
 impl Store {
-    /// Takes on a task; this process is to do it.
+    /// Adds a task that this process will run.
     pub async fn add_task(&self, task: &NewTask) -> Result<(), Error> {
         each!(self, store => store.add_task(task).await)
     }
@@ -69,102 +70,102 @@ impl Store {
         each!(self, store => store.task(id).await)
     }
 
-    /// What became of tasks, asked for all of them at once. Those that are gone are left out.
+    /// Returns the ownership of several tasks with one query. Removed tasks are omitted.
     pub async fn whose_tasks(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Whose>, Error> {
         each!(self, store => store.whose_tasks(ids).await)
     }
 
-    /// The latest tasks, of one base or of all, the last one first.
+    /// The latest tasks of one base or of all, newest first.
     pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<Task>, Error> {
         each!(self, store => store.tasks(base, limit).await)
     }
 
-    /// Tasks, the last one first, with an empty `request` and without the files of their results.
+    /// Tasks, newest first, with an empty `request` and without the files of their results.
     pub async fn latest_tasks(&self, list: TaskList) -> Result<Vec<Task>, Error> {
         each!(self, store => store.latest_tasks(list).await)
     }
 
-    /// How many tasks are being worked on, by whatever process, and how many wait.
+    /// Number of running tasks (in any process) and of queued tasks.
     pub async fn unfinished_tasks(&self) -> Result<Unfinished, Error> {
         each!(self, store => store.unfinished_tasks().await)
     }
 
-    /// The last task that was to bring a document, if it is not forgotten; one that did, or was cancelled, is not meant.
+    /// The last task for a document, if it is still retained. Completed and cancelled tasks are not considered.
     pub async fn task_of_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Task>, Error> {
         each!(self, store => store.task_of_document(base, id).await)
     }
 
-    /// Cancels a task; where it has failed, its document is not listed any more.
+    /// Cancels a task. If it has failed, its document is no longer listed.
     pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
         each!(self, store => store.dismiss_task(id).await)
     }
 
-    /// Begins a task of this process. False if it is not there to be begun: cancelled, or with somebody else.
+    /// Starts a task of this process. Returns false if it cannot start: it was cancelled, or another process owns it.
     pub async fn start_task(&self, id: TaskId) -> Result<bool, Error> {
         each!(self, store => store.start_task(id).await)
     }
 
-    /// Tells how far a running task of this process is. Each call is a write; now and then is enough.
+    /// Records the progress of a running task of this process. Each call is a write, so callers should throttle it.
     pub async fn note_progress(&self, id: TaskId, progress: Progress) -> Result<bool, Error> {
         each!(self, store => store.note_progress(id, progress).await)
     }
 
-    /// Ends a task of this process; everybody may cancel one. False if it has ended already, is not there, or is with
-    /// somebody else.
+    /// Ends a task of this process; any process may cancel a task. Returns false if the task has already ended, does
+    /// not exist, or belongs to another process.
     pub async fn end_task(&self, end: TaskEnd) -> Result<bool, Error> {
         each!(self, store => store.end_task(end).await)
     }
 
-    /// Cancels a task, whoever runs it. False if it has ended already, or is not there.
+    /// Cancels a task in any process. Returns false if it has already ended or does not exist.
     pub async fn cancel_task(&self, id: TaskId) -> Result<bool, Error> {
         each!(self, store => store.cancel_task(id).await)
     }
 
-    /// Adopts the unfinished tasks of processes that have ended; they wait again, now for this process. In one transaction,
-    /// so that no two processes get the same one. The oldest first.
+    /// Adopts the unfinished tasks of dead processes and queues them for this process, oldest first. One transaction,
+    /// so no two processes adopt the same task.
     pub async fn orphaned_tasks(&self) -> Result<Vec<Task>, Error> {
         each!(self, store => store.orphaned_tasks().await)
     }
 
-    /// Hands the unfinished tasks of this process back, for others to adopt: it ends in order, so the task is not to blame
-    /// for not being done.
+    /// Releases the unfinished tasks of this process for adoption. This is an orderly shutdown, so it does not count
+    /// as a failed attempt of the task.
     pub async fn hand_back_tasks(&self) -> Result<u64, Error> {
         each!(self, store => store.hand_back_tasks().await)
     }
 
-    /// Forgets tasks that ended longer ago than `keep`, and at least an hour; younger ones only if there are too many. Tells
-    /// how many.
+    /// Deletes tasks that ended longer ago than `keep`, and at least an hour ago; younger ones only if there are too
+    /// many. Returns the number of deleted tasks.
     pub async fn prune_tasks(&self, now: Millis, keep: Duration) -> Result<u64, Error> {
         each!(self, store => store.prune_tasks(now, keep).await)
     }
 
-    /// The documents that an unfinished import has stored, and whether they took the place of others.
+    /// The documents that an unfinished import has stored, and whether each replaced an existing document.
     pub async fn imported(&self, task: TaskId) -> Result<HashMap<DocumentId, bool>, Error> {
         each!(self, store => store.imported(task).await)
     }
 
-    /// Keeps a file that came with a request where every instance finds it, by the name of its folder. Where nobody else
-    /// could, it stays where it is.
+    /// Stores an uploaded file under its folder name, where every instance can read it. In a store that is local to
+    /// one machine the file stays where it is.
     pub async fn keep_upload(&self, folder: &str, path: &Path) -> Result<(), Error> {
         each!(self, store => store.keep_upload(folder, path).await)
     }
 
-    /// Writes such a file to a path where there is none. False if none is kept.
+    /// Writes a stored upload to a path that does not exist yet. Returns false if there is no such upload.
     pub async fn bring_upload(&self, folder: &str, to: &Path) -> Result<bool, Error> {
         each!(self, store => store.bring_upload(folder, to).await)
     }
 
-    /// Forgets such a file. It may be gone already.
+    /// Deletes a stored upload. It may already be deleted.
     pub async fn drop_upload(&self, folder: &str) -> Result<(), Error> {
         each!(self, store => store.drop_upload(folder).await)
     }
 
-    /// All that are kept so.
+    /// Lists all stored uploads.
     pub async fn kept_uploads(&self) -> Result<Vec<KeptUpload>, Error> {
         each!(self, store => store.kept_uploads().await)
     }
 
-    /// The uploads that tasks name.
+    /// The uploads that tasks reference.
     pub async fn uploads(&self) -> Result<Uploads, Error> {
         each!(self, store => store.uploads().await)
     }

@@ -1,28 +1,28 @@
-//! What is remembered of the files of watched folders, over the end of the process.
+//! Persistent state of the files in watched folders.
 //!
-//! Several processes may follow the same folder, and users remove and clear meanwhile. So a row is changed only by who
-//! knows how it is now: see [`Turn`].
+//! Several processes may watch the same folder while users remove documents and clear bases. Rows are therefore
+//! changed by compare-and-swap: see [`Turn`].
 
 use super::{Error, Store};
 use crate::knowledge::document::{BaseName, DocumentId};
 use crate::knowledge::task::TaskId;
 
-/// A file of a watched folder, as it is remembered.
+/// The stored state of a file in a watched folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
-    /// Links followed, as documents have it.
+    /// Canonical path with symlinks resolved, as in documents.
     pub path: String,
     pub look: Look,
-    /// The device that its folder was on.
+    /// Device of its folder.
     pub device: u64,
-    /// Its inode when it was taken up; 0 where files have none.
+    /// Inode when the file was picked up; 0 on file systems without inodes.
     pub inode: u64,
-    /// When anything about it had last changed then, in nanoseconds since 1970. Nobody can set that, so a copy differs.
+    /// ctime when the file was picked up, in nanoseconds since 1970. Programs cannot set the ctime, so a copy differs.
     pub changed: Option<i64>,
     pub standing: Standing,
 }
 
-/// How a file looked: any other time or size means that it has changed, an older time too.
+/// Modification time and size. Any difference means that the file has changed, even an older time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// Nanoseconds since 1970.
@@ -30,25 +30,26 @@ pub struct Look {
     pub size: u64,
 }
 
-/// How far a file has come as it looked.
+/// Ingest state of a file version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// To be added.
     Waiting,
     /// Being added.
     Going(TaskId),
-    /// Nothing is done before it changes. Its document, unless it has none: it cannot be read, or the user removed it.
+    /// No action until the file changes. Contains its document, or None if the file cannot be read or the user removed
+    /// the document.
     Settled(Option<DocumentId>),
 }
 
-/// A change of a row, made if the row is still as it was `before`.
+/// A row update that applies only if the row still equals `before`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     pub before: Option<Watched>,
     pub after: Watched,
 }
 
-/// Which folder it is, whatever its name.
+/// Identity of a folder, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub device: u64,
@@ -56,33 +57,33 @@ pub struct Place {
 }
 
 impl Store {
-    /// The files of watched folders that are remembered for a base.
+    /// The stored files of watched folders of a base.
     pub async fn watched(&self, base: &BaseName) -> Result<Vec<Watched>, Error> {
         each!(self, store => store.watched(base).await)
     }
 
-    /// Documents of watched folders whose files nobody remembers, as after a repair or from an older version: as files that
-    /// are settled. How those looked is not known, nor the device, which is 0.
+    /// Documents of watched folders without a stored file row, as after a repair or from an older version. They are
+    /// returned as settled files. Their size and time are unknown, and so is the device, which is 0.
     pub async fn unremembered(&self, base: &BaseName) -> Result<Vec<Watched>, Error> {
         each!(self, store => store.unremembered(base).await)
     }
 
-    /// Changes rows. Tells which: the others were changed by somebody else, and are left so.
+    /// Updates rows and returns which updates applied. The rest were changed concurrently and are left unchanged.
     pub async fn turn_watched(&self, base: &BaseName, turns: Vec<Turn>) -> Result<Vec<bool>, Error> {
         each!(self, store => store.turn_watched(base, turns).await)
     }
 
-    /// Forgets files that are gone.
+    /// Removes the rows of deleted files.
     pub async fn forget_watched(&self, base: &BaseName, paths: Vec<String>) -> Result<(), Error> {
         each!(self, store => store.forget_watched(base, paths).await)
     }
 
-    /// Has tasks that failed listed no more among the documents: their files are tried again, by other tasks.
+    /// Hides failed tasks from the document list because other tasks retry their files.
     pub async fn forget_attempts(&self, tasks: Vec<TaskId>) -> Result<(), Error> {
         each!(self, store => store.forget_attempts(tasks).await)
     }
 
-    /// Which folder a path was, when it last had files in it.
+    /// Identity of the folder at a path when it last contained files.
     pub async fn watched_folder(&self, path: &str) -> Result<Option<Place>, Error> {
         each!(self, store => store.watched_folder(path).await)
     }

@@ -1,4 +1,4 @@
-//! A saved segment that somebody has changed, checksum and all.
+//! Fuzz target: a saved segment with altered content and a valid checksum.
 #![no_main]
 
 #[path = "../promises.rs"]

@@ -1,4 +1,4 @@
-//! Whatever is asked of a store, it answers as the index does.
+//! Parity tests: search over an external store returns the same hits as the index.
 
 use super::*;
 use crate::bitmap::Bitmap;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 const DIMENSION: usize = 8;
 
-/// Words of several languages, some in several forms. Enough of them make a language plain.
+/// Words in several languages, some in several inflections. Each text is long enough for language detection.
 const TEXTS: [&str; 6] = [
     "the managers approved all invoices after their meetings in the large house and paid the invoice of the manager \
      because it was approved before the meeting with many important questions about payments and houses",
@@ -26,7 +26,7 @@ const TEXTS: [&str; 6] = [
     "RFC-9110 v1.2 parse_http_header 3,000 me@example.com 🚀 X-17 foo-bar-baz 1912 ISO 8601 🚀 7",
 ];
 
-/// Numbers that only depend on a seed.
+/// Pseudo-random numbers from a seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -45,7 +45,7 @@ impl Numbers {
         (0..count).map(word).collect::<Vec<_>>().join(" ")
     }
 
-    /// One that few documents have, and that is near others.
+    /// A word that occurs in few documents and is similar to other rare words.
     fn rare_word(&mut self) -> String {
         let syllables = ["ba", "bo", "da", "do", "va", "vo"];
         (0..3).map(|_| syllables[self.below(syllables.len())]).collect()
@@ -76,7 +76,7 @@ impl Numbers {
         Document { key, added: self.below(10) as i64, facets, chunks }
     }
 
-    /// Words of any languages, some of them misspelt.
+    /// Words in a mix of languages, some of them misspelt.
     fn question(&mut self) -> String {
         let text = self.below(TEXTS.len());
         let count = 1 + self.below(7);
@@ -108,12 +108,12 @@ impl Numbers {
     }
 }
 
-/// What a database would hold, and the index of the same documents.
+/// The content of a database, and an index of the same documents.
 struct Base {
     lists: BTreeMap<String, Vec<Vec<u8>>>,
     documents: Vec<Document>,
     removed: BTreeSet<u64>,
-    /// Whether words are known that only removed documents have, as in a segment that is not tidied.
+    /// Whether terms that occur only in removed documents are still known, as in a segment before a merge.
     remembers: bool,
     sums: Sums,
     index: Index,
@@ -153,7 +153,7 @@ impl Base {
         base
     }
 
-    /// Brings lists together, as a store does from time to time.
+    /// Merges posting lists, as a store does from time to time.
     fn join(&mut self, numbers: &mut Numbers) {
         let (remembers, live) = (self.remembers, self.live(None));
         for lists in self.lists.values_mut() {
@@ -164,7 +164,7 @@ impl Base {
         }
     }
 
-    /// Chunks that are there and that a filter allows.
+    /// Keys of live chunks that the filter allows.
     fn live(&self, filter: Option<&Filter>) -> foldhash::HashSet<u64> {
         let allows = |document: &&Document| {
             filter.is_none_or(|filter| {
@@ -177,7 +177,7 @@ impl Base {
         live.filter(allows).flat_map(|document| &document.chunks).map(|chunk| chunk.key).collect()
     }
 
-    /// A filter may be known before words are weighed, or only what it says of those that are asked about.
+    /// With `is_late`, the filter is applied after scoring, to the best chunks only.
     fn search(&self, query: &Query, is_late: bool) -> Vec<Hit> {
         let (live, allowed) = (self.live(None), self.live(query.filter));
         let count = |term: &str| {
@@ -218,7 +218,7 @@ impl Base {
     }
 }
 
-/// What the vectors of the index say, which stand for those of the store: only the rest is compared.
+/// Vector search results of the index, used in place of the store's. The tests compare everything else.
 #[derive(Default)]
 struct OwnVectors {
     nearest: Vec<Near>,
@@ -253,7 +253,7 @@ impl OwnVectors {
     }
 }
 
-/// Asks a base some questions, and tells how many hits there were.
+/// Runs random queries against one base and returns the number of hits.
 fn compare(seed: u64, documents: usize, questions: usize) -> usize {
     let mut numbers = Numbers(seed);
     let base = Base::new(&mut numbers, documents);

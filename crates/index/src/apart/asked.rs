@@ -1,4 +1,4 @@
-//! A question on its way: its words, and the lists that it wants.
+//! A query over external posting lists: its terms, and the lists it needs.
 
 use super::{Close, Misspelt, Sums};
 use crate::query::Mode;
@@ -6,7 +6,7 @@ use crate::spelling::{nearest, unknown};
 use crate::terms::{self, Term};
 use std::collections::BTreeSet;
 
-/// The words of a question, in the forms that they are looked for.
+/// The terms of a query, in all forms to look up.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub(super) mode: Mode,
@@ -16,7 +16,7 @@ pub struct Asked {
 // === impl Asked ===
 
 impl Asked {
-    /// `sums` are those of the whole base: its languages decide how words are reduced.
+    /// `sums` are the statistics of the whole corpus: its languages decide how words are stemmed.
     pub fn new(text: &str, mode: Mode, sums: &Sums) -> Asked {
         let terms = match mode {
             Mode::Vectors => Vec::new(),
@@ -25,21 +25,22 @@ impl Asked {
         Asked { mode, terms }
     }
 
-    /// All forms to look up, distinct and in order.
+    /// All forms to look up, distinct and sorted.
     pub fn forms(&self) -> Vec<&str> {
         let forms: BTreeSet<&str> = self.terms.iter().flat_map(|term| &term.forms).map(String::as_str).collect();
         forms.into_iter().collect()
     }
 
-    /// The words that may be misspelt, as none of their forms is known, in all their forms. Known is a form that any live
-    /// chunk of the base has, whatever the filter: a word that only other documents have is spelt well.
+    /// All forms of the words that may be misspelt because none of their forms is known. A form is known if any live
+    /// chunk of the corpus has it, regardless of the filter: a word that only filtered-out documents contain is spelt
+    /// correctly.
     pub fn unknown(&self, is_known: impl Fn(&str) -> bool) -> Vec<Misspelt> {
         let words = unknown(&self.terms, is_known).into_iter();
         words.flat_map(|word| self.terms[word].forms.iter().map(move |form| Misspelt::new(form, word))).collect()
     }
 
-    /// Lets misspelt words stand for those that were probably meant. `near` has terms of a [step](super::nearest_first), or
-    /// of several, and how many live chunks have each.
+    /// Replaces misspelt words with the most likely corrections. `near` has the terms of one
+    /// [step](super::nearest_first) or of several, each with the number of live chunks that have it.
     pub fn mend(&mut self, near: &[(Close, u64)]) {
         let words: BTreeSet<usize> = near.iter().map(|(close, _)| close.word).collect();
         for word in words {
@@ -50,7 +51,7 @@ impl Asked {
         }
     }
 
-    /// Whether the word stands for others already that a term may be meant by.
+    /// Whether the misspelt word of this term has been corrected already.
     pub fn is_mended(&self, close: &Close) -> bool {
         self.terms.get(close.word).is_some_and(|term| term.is_guess)
     }

@@ -1,21 +1,22 @@
-//! Which chunks have a term, as bytes that a store keeps.
+//! Encoding of posting lists for external storage.
 //!
-//! For each chunk, by key: how far its key is from the one that could have come next; its length and, in the lowest three
-//! bits, its count; and the count itself, where it is more than seven and the bits are 0. Numbers take seven bits a byte,
-//! the lowest first, and go on where the eighth is set. Three bytes a chunk are usual.
+//! For each chunk, sorted by key: the gap between its key and the lowest possible next key; its length, shifted left
+//! by three bits, with its count in these bits; and the count itself as one byte if it exceeds seven, in which case
+//! the bits are 0. Numbers are little-endian base-128 varints: seven bits per byte, and a set eighth bit means that
+//! another byte follows. A chunk typically takes three bytes.
 
-/// A chunk that has a term.
+/// A chunk that contains a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Posting {
-    /// Of the chunk.
+    /// Key of the chunk.
     pub key: u64,
-    /// How often, in halves of words, at least 1.
+    /// Frequency of the term in halves of words, at least 1.
     pub count: u8,
-    /// Of the chunk, in halves of words.
+    /// Length of the chunk in halves of words.
     pub length: u16,
 }
 
-/// The bytes are no list. The store reads the words of the documents again.
+/// The bytes are not a valid posting list. The store has to analyze its documents again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the list of a word is damaged; the words of the documents have to be read again")]
 pub struct Damage;
@@ -23,7 +24,7 @@ pub struct Damage;
 const COUNT_BITS: u32 = 3;
 const MOST_IN_BITS: u8 = (1 << COUNT_BITS) - 1;
 
-/// A list of chunks. Keys rise; where they do not, they are put in order, and the first of equal ones is kept.
+/// Encodes a posting list. Unsorted postings are sorted by key, and the first of several equal keys wins.
 pub fn encode(postings: &[Posting]) -> Vec<u8> {
     if !postings.is_sorted_by(|one, next| one.key < next.key) {
         let mut sorted = postings.to_vec();
@@ -46,7 +47,8 @@ pub fn encode(postings: &[Posting]) -> Vec<u8> {
     out
 }
 
-/// Calls `with` for each chunk of a list, by key. Bytes may be anything: what is read before the damage is no use.
+/// Calls `with` for each posting, sorted by key. Accepts arbitrary bytes. After an error, discard the postings
+/// received so far.
 pub fn each(list: &[u8], mut with: impl FnMut(Posting)) -> Result<(), Damage> {
     let mut reader = Reader::new(list);
     while let Some(posting) = reader.next()? {
@@ -55,7 +57,7 @@ pub fn each(list: &[u8], mut with: impl FnMut(Posting)) -> Result<(), Damage> {
     Ok(())
 }
 
-/// Whether a list has any chunk of some. Reads no further than to the first.
+/// Whether a list has any chunk that fulfils the predicate. Stops at the first.
 pub fn has_any(list: &[u8], is_one: impl Fn(u64) -> bool) -> Result<bool, Damage> {
     let mut reader = Reader::new(list);
     while let Some(posting) = reader.next()? {
@@ -66,7 +68,8 @@ pub fn has_any(list: &[u8], is_one: impl Fn(u64) -> bool) -> Result<bool, Damage
     Ok(false)
 }
 
-/// One list of several, in the order of keys, without those that are not kept. Of equal keys the first is kept.
+/// Merges several lists into one, sorted by key, with only the chunks that `keep` accepts. The first of several equal
+/// keys wins.
 pub fn join(lists: &[&[u8]], keep: impl Fn(u64) -> bool) -> Result<Vec<u8>, Damage> {
     let mut postings = Vec::new();
     for list in lists {
@@ -76,7 +79,7 @@ pub fn join(lists: &[&[u8]], keep: impl Fn(u64) -> bool) -> Result<Vec<u8>, Dama
             }
         })?;
     }
-    // Each list is a run that has its order, and this joins runs.
+    // Each list is a sorted run, and the stable sort merges runs.
     postings.sort_by_key(|posting| posting.key);
     postings.dedup_by_key(|posting| posting.key);
     Ok(encode(&postings))
@@ -92,7 +95,7 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
 
 struct Reader<'a> {
     rest: &'a [u8],
-    /// The lowest key that may come; none behind the highest there is.
+    /// The lowest possible next key; `None` after `u64::MAX`.
     next: Option<u64>,
 }
 
@@ -143,7 +146,7 @@ impl<'a> Reader<'a> {
         for shift in (0..u64::BITS).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has one bit left to give.
+            // The tenth byte has only one valid bit.
             if bits << shift >> shift != bits {
                 return Err(Damage);
             }

@@ -1,12 +1,12 @@
-//! Which terms of a base are worth comparing with a word that nobody has written.
+//! Fuzzy lookup: selects the terms of a corpus that may be corrections of an unknown word.
 
 use std::collections::BTreeMap;
 
 use crate::spelling::{is_word, most_wrong};
 
-/// A form of a word that may be misspelt. Terms are near that have at most `most_wrong` letters wrong, missing, too many
-/// or exchanged with their neighbours. All of these have a length between `least_length` and `most_length`, and at most
-/// `most_differing` of their [`signs`] are others:
+/// A form of a word that may be misspelt. A term is near if at most `most_wrong` letters are substituted, missing,
+/// extra or transposed. All such terms have a length between `least_length` and `most_length`, and at most
+/// `most_differing` of their [`signs`] bits differ:
 ///
 /// ```sql
 /// char_length(term) between least_length and most_length
@@ -22,20 +22,20 @@ pub struct Misspelt {
     /// In characters.
     pub most_length: u32,
     pub most_wrong: u32,
-    /// Place of the word in the question: a word may have several forms.
+    /// Position of the word in the query. A word may have several forms.
     pub(super) word: usize,
 }
 
-/// A term that may be meant by a misspelt word.
+/// A term that may be the correction of a misspelt word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Close {
     pub term: String,
     pub(super) word: usize,
 }
 
-/// Of terms that may be near, those that are, in steps: the first step has those of which the fewest letters are wrong.
-/// Whoever brings lists step by step, and only for words that no step before has [mended](super::Asked::is_mended), brings
-/// few. A term comes once for each word.
+/// The candidate terms within the edit distance, grouped in steps of rising distance. To fetch few lists, fetch them
+/// step by step, and only for words that no earlier step has [corrected](super::Asked::is_mended). A term occurs once
+/// per word.
 pub fn nearest_first<'a>(unknown: &[Misspelt], terms: impl Iterator<Item = &'a str>) -> Vec<Vec<Close>> {
     let mut wrong: BTreeMap<(usize, &str), u32> = BTreeMap::new();
     for term in terms {
@@ -53,8 +53,8 @@ pub fn nearest_first<'a>(unknown: &[Misspelt], terms: impl Iterator<Item = &'a s
     steps.into_values().collect()
 }
 
-/// Which letters a term has, in sixty-four kinds, a bit for each. 0 for terms that no misspelt word stands for, such as
-/// numbers and short words: a store need not look through these.
+/// Character signature of a term: each character sets one of 64 bits. It is 0 for terms that are never corrections,
+/// such as numbers and short words, so that a store can skip them.
 pub fn signs(term: &str) -> i64 {
     if is_word(term) { kinds(term) } else { 0 }
 }
@@ -71,7 +71,7 @@ impl Misspelt {
         Misspelt {
             form: form.to_owned(),
             signs: kinds(form),
-            // A letter that is another takes one sign away and brings one.
+            // A substituted letter clears one bit and sets another.
             most_differing: 2 * most_wrong,
             least_length: length.saturating_sub(most_wrong),
             most_length: length + most_wrong,
@@ -80,13 +80,13 @@ impl Misspelt {
         }
     }
 
-    /// Whether a term is worth to be brought, for stores that look through their terms themselves. Which terms are near
-    /// is seen later.
+    /// Cheap prefilter by length and signature, for stores that scan their terms themselves. [`nearest_first`]
+    /// computes the edit distance.
     pub fn may_be(&self, term: &str) -> bool {
         self.may_have(signs(term)) && (self.least_length..=self.most_length).contains(&(term.chars().count() as u32))
     }
 
-    /// How many letters of a term are wrong, if those are not too many.
+    /// Edit distance of a term, or `None` if it is too large.
     fn wrong_letters(&self, term: &str) -> Option<u32> {
         let wrong = self.may_be(term).then(|| strsim::osa_distance(&self.form, term) as u32);
         wrong.filter(|wrong| *wrong <= self.most_wrong)
@@ -104,7 +104,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Nothing near is passed over for its length or letters.
+        /// The prefilter by length and signature drops no near term.
         #[test]
         fn every_word_is_brought_that_is_near(typed in "[a-dßж東]{5,10}", other in "[a-dßж東1]{3,12}") {
             let known = std::iter::once((other.as_bytes(), 1));

@@ -1,21 +1,22 @@
-//! The same search for a store that keeps lists, sums and vectors elsewhere, such as in a database.
+//! Search over external posting lists, statistics and vectors, such as those in a database.
 //!
-//! Nothing is read or waited for in here. The owner stores what [`words`] reads from a document, brings what a question
-//! asks for, and gets what the index would have answered for the same documents:
+//! This module does no I/O. The owner stores the output of [`words`] for each document, fetches the data that a query
+//! requests, and gets the same answer as from an index of the same documents:
 //!
-//! 1. [`Asked::new`] makes words of the question. The owner brings the lists of [`Asked::forms`].
-//! 2. [`Asked::unknown`] tells which words may be misspelt. The owner brings terms that may be near ([`Misspelt`] says
-//!    how to choose them), [`nearest_first`] tells which of them are, and the owner brings the lists of the nearest;
-//!    [`Asked::mend`] takes those that any chunk has.
-//! 3. [`Asked::weigh`] scores the chunks. Where it is not known yet which of them a filter allows, the owner asks about
-//!    the best, and [`Weighed::keep`] leaves out the others.
-//! 4. The owner brings the [`depth`] nearest chunks by vectors; [`Weighed::candidates`] tells which chunks are looked at
-//!    closely. The owner brings the cosines that are missing.
-//! 5. [`Weighed::hits`] puts them in order.
+//! 1. [`Asked::new`] analyzes the query text. The owner fetches the lists of [`Asked::forms`].
+//! 2. [`Asked::unknown`] returns the words that may be misspelt. The owner fetches terms that may be near ([`Misspelt`]
+//!    describes the filter), [`nearest_first`] selects and orders them, and the owner fetches the lists of the nearest.
+//!    [`Asked::mend`] accepts terms that occur in any live chunk.
+//! 3. [`Asked::weigh`] scores the chunks. If the filter is not evaluated yet, the owner evaluates it for the best chunks,
+//!    and [`Weighed::keep`] drops the rest.
+//! 4. The owner fetches the [`depth`] nearest chunks by vector. [`Weighed::candidates`] selects the chunks to rerank, and
+//!    the owner fetches the missing cosines.
+//! 5. [`Weighed::hits`] ranks them.
 //!
-//! Terms, weights, ranks and relevance are those of the index. Two things differ. Lists have the length of each chunk
-//! beside its count, as there is no place to look it up. And words of removed documents are unknown at once, whereas a
-//! segment holds them until it is tidied: misspelt words stand for what they would in an index that is tidy.
+//! Terms, weights, ranks and relevance are identical to the index. There are two differences. Lists store the length
+//! of each chunk next to its count, because there is no array of lengths. And terms of removed documents become
+//! unknown immediately, whereas a segment has them until it is merged: misspelt words get the same corrections as in
+//! a fully merged index.
 
 #[cfg(test)]
 mod agrees;
@@ -34,15 +35,16 @@ pub use read::{Read, words};
 pub use sums::Sums;
 pub use weighed::{Candidate, Hit, Near, Weighed};
 
-/// Changes when the same text would give other terms, lengths or lists. Stored beside them.
+/// Version of the analysis. Stored with the lists; it changes when the same text would give other terms, lengths or
+/// lists.
 pub const VERSION: i32 = 1;
 
-/// How many chunks each search looks for, where `top` are wanted.
+/// Number of chunks that each search returns for `top` hits.
 pub fn depth(top: usize) -> usize {
     crate::fuse::depth(top)
 }
 
-/// How many chunks are looked at closely at most, where `top` are wanted.
+/// Maximum number of candidates to rerank for `top` hits.
 pub fn pool(top: usize) -> usize {
     crate::fuse::pool(top)
 }

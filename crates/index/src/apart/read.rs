@@ -1,19 +1,19 @@
-//! The words of one document, for a store that keeps them.
+//! Text analysis of one document for external storage.
 
 use super::{Posting, Sums};
 use crate::change::Document;
 use crate::postings::Cursor;
 use crate::words::Builder;
 
-/// What a store keeps of a document's words.
+/// The terms and statistics of a document, as a store saves them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Read {
     pub sums: Sums,
-    /// In the order of the terms, as bytes; lists by key.
+    /// Terms sorted by their bytes, postings sorted by key.
     pub terms: Vec<(String, Vec<Posting>)>,
 }
 
-/// The words of one document's chunks, by the same rules as a segment's.
+/// Analyzes the chunks of a document by the same rules as a segment.
 pub fn words(document: &Document) -> Read {
     let mut builder = Builder::default();
     builder.read(document);
@@ -29,7 +29,7 @@ pub fn words(document: &Document) -> Read {
             let at = chunk as usize;
             postings.push(Posting { key: document.chunks[at].key, count: count as u8, length: words.lengths[at] });
         });
-        // Keys need not rise in reading order.
+        // Keys need not be in reading order.
         postings.sort_unstable_by_key(|posting: &Posting| posting.key);
         (term, postings)
     };

@@ -1,28 +1,28 @@
-//! What chunks score, from the lists of all words.
+//! BM25 scoring over external posting lists.
 //!
-//! Lists are read side by side, a window of keys at a time, so that the sums stay in the nearest cache. What a word counts
-//! that counts least is added first, as in the index: chunks with the same words score the same to the last bit.
+//! Lists are read in parallel, a window of keys at a time, so that the sums stay in the L1 cache. Words with the
+//! lowest weight are added first, as in the index: chunks with the same words have bit-identical scores.
 
 use crate::weight::Weights;
 
-/// Keys that are scored at once: their sums are 32 KiB. A multiple of 64.
+/// Keys per window: their sums are 32 KiB. A multiple of 64.
 const WINDOW: usize = 4096;
 
-/// A chunk that has words of the question.
+/// A chunk that contains words of the query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scored {
     pub(super) key: u64,
     pub(super) score: f32,
-    /// Which words it has, a bit for each.
+    /// Bit mask of the matched words.
     pub(super) matched: u32,
 }
 
-/// The lists of a form, read.
+/// The decoded lists of one form.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
-    /// How many live chunks have it.
+    /// Number of live chunks that have the form.
     pub(super) having: usize,
-    /// Chunks that may be found, by key, and what they count.
+    /// Allowed chunks, sorted by key, with their saturated term frequency.
     pub(super) counts: Vec<(u64, f32)>,
 }
 
@@ -35,11 +35,11 @@ struct Reader<'a> {
 struct Window {
     sums: Vec<f32>,
     matched: Vec<u32>,
-    /// Which places were added to, a bit for each.
+    /// Bit mask of the slots with a value.
     touched: Vec<u64>,
 }
 
-/// All chunks that have any of the words, by key. `lists` has those of each word's forms.
+/// All chunks that have any of the words, sorted by key. `lists` has the lists of each word's forms.
 pub(super) fn score(weights: &Weights, lists: &[Vec<&Counted>]) -> Vec<Scored> {
     let words = lists.iter().enumerate();
     let readers = words.flat_map(|(word, lists)| {
@@ -66,7 +66,7 @@ pub(super) fn score(weights: &Weights, lists: &[Vec<&Counted>]) -> Vec<Scored> {
 // === impl Counted ===
 
 impl Counted {
-    /// Lists of a form may lie between each other.
+    /// The key ranges of a form's lists may overlap.
     pub(super) fn sort(&mut self) {
         if !self.counts.is_sorted_by_key(|(key, _)| *key) {
             self.counts.sort_by_key(|(key, _)| *key);
@@ -77,7 +77,7 @@ impl Counted {
 // === impl Window ===
 
 impl Window {
-    /// Takes from a list what lies in the window.
+    /// Consumes the entries of a list that fall into the window.
     fn add(&mut self, reader: &mut Reader, from: u64) {
         let mut read = 0;
         for (key, count) in reader.rest {
@@ -118,7 +118,7 @@ mod tests {
         prop_oneof![0_u64..100, 0_u64..20_000, any::<u64>(), u64::MAX - 5000..]
     }
 
-    /// By whole numbers: among many draws from a range of floats, proptest's own sampler trips over its rounding.
+    /// Uses integers, because proptest's float sampler fails on its own rounding after many draws.
     fn weight() -> impl Strategy<Value = f32> {
         (100_u16..2000).prop_map(|thousandths| f32::from(thousandths) / 1000.0)
     }

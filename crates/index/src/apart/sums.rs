@@ -1,15 +1,15 @@
-//! What is counted over all chunks of a base.
+//! Corpus statistics for BM25 and language selection.
 
 use crate::language::Language;
 use std::collections::BTreeMap;
 
-/// Sums over a base or a document, without what was removed.
+/// Statistics of a corpus or a document, without removed documents.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sums {
     pub chunks: u64,
-    /// Of all chunks together, in halves of words.
+    /// Total length of all chunks, in halves of words.
     pub length: u64,
-    /// Number of a language (255: none) and how many chunks are in it.
+    /// Language number (255: none) and its number of chunks.
     pub languages: Vec<(u8, u64)>,
 }
 
@@ -29,7 +29,7 @@ impl Sums {
     }
 }
 
-/// A store may have a row for each document: rows of the same language are one.
+/// Adds up rows of the same language: a store may have one row per document.
 fn by_number(languages: &[(u8, u64)]) -> BTreeMap<u8, u64> {
     let mut sums = BTreeMap::new();
     languages.iter().for_each(|(number, chunks)| *sums.entry(*number).or_default() += chunks);

@@ -1,4 +1,4 @@
-//! A question whose lists are there: chunks that have its words, with what they score.
+//! A scored query: the chunks that match its words, with their BM25 scores.
 
 use super::score::{Counted, Scored, score};
 use super::{Asked, Damage, Sums, each};
@@ -10,7 +10,7 @@ use crate::weight::{Norm, Weight, Weights};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-/// A chunk that vectors found.
+/// A result of the vector search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Near {
     pub key: u64,
@@ -18,44 +18,44 @@ pub struct Near {
     pub similarity: f32,
 }
 
-/// A chunk to be looked at closely.
+/// A chunk to rerank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     pub key: u64,
-    /// None where vectors have not found it: it may have some all the same.
+    /// `None` if the vector search did not return it; the chunk may have vectors nevertheless.
     pub similarity: Option<f32>,
     found: candidate::Candidate<u64>,
 }
 
-/// What [`crate::Hit`] is, but for the document.
+/// Like [`crate::Hit`], without the document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     pub chunk: u64,
-    /// From 0 to 1. Hits come in this order.
+    /// From 0 to 1. Hits are sorted by it.
     pub relevance: f32,
     /// BM25.
     pub words: f32,
-    /// Cosine of the chunk's best window, 0 where there is none.
+    /// Cosine of the chunk's best window, 0 if it has no vector.
     pub similarity: f32,
 }
 
-/// A question whose words are weighed.
+/// A query with weighted terms and scored chunks.
 #[derive(Debug, Clone)]
 pub struct Weighed {
     weights: Weights,
     common: Evidence,
     top: usize,
-    /// All chunks that have any of the words and may be found, by key.
+    /// All allowed chunks that have any of the words, sorted by key.
     scored: Vec<Scored>,
 }
 
 // === impl Asked ===
 
 impl Asked {
-    /// Scores the lists of all [forms](Asked::forms). A chunk comes once in all lists of a form. `is_live` tells whether a
-    /// chunk is still there: all that are count for how rare a word is. `is_allowed` tells whether the filter lets it be
-    /// found, and is asked for live ones. `sums` are those of the whole base, and `searched` is how many chunks are live
-    /// and allowed.
+    /// Scores the lists of all [forms](Asked::forms). A chunk occurs once in all lists of a form. `is_live` returns
+    /// whether a chunk still exists: all live chunks count for the document frequency. `is_allowed` evaluates the
+    /// filter and is only called for live chunks. `sums` are the statistics of the whole corpus, and `searched` is
+    /// the number of chunks that are live and allowed.
     pub fn weigh<B: AsRef<[u8]>, S: BuildHasher>(
         self,
         lists: &HashMap<String, Vec<B>, S>,
@@ -104,9 +104,9 @@ impl Asked {
 // === impl Weighed ===
 
 impl Weighed {
-    /// Chunks to be looked at closely, most promising first. `by_vector` has the [`depth`](super::depth) nearest of those
-    /// that are live and allowed, nearest first, equal ones by key, each chunk once. The cosines of candidates that have
-    /// none are to be brought for [`Weighed::hits`], if these chunks have vectors and the question has one.
+    /// Chunks to rerank, the most promising first. `by_vector` has the [`depth`](super::depth) nearest live and
+    /// allowed chunks, nearest first, ties by key, each chunk once. For [`Weighed::hits`] the owner fetches the
+    /// cosines of candidates without a similarity, if the chunks have vectors and the query has one.
     pub fn candidates(&self, by_vector: &[Near]) -> Vec<Candidate> {
         if self.top == 0 {
             return Vec::new();
@@ -119,7 +119,7 @@ impl Weighed {
         candidates.map(|found| Candidate { key: found.key, similarity: found.evidence.similarity, found }).collect()
     }
 
-    /// The hits in order. `similarities` has the cosines that were missing, of the best window of each chunk.
+    /// The ranked hits. `similarities` has the missing cosines, of the best window of each chunk.
     pub fn hits<S: BuildHasher>(self, candidates: Vec<Candidate>, similarities: &HashMap<u64, f32, S>) -> Vec<Hit> {
         let complete = |Candidate { key, similarity, mut found }: Candidate| {
             if self.common.mode != Mode::Words {
@@ -148,19 +148,19 @@ impl Weighed {
         Evidence { words: scored.score, share: self.weights.share(scored.matched), ..self.common }
     }
 
-    /// The best by words, best first: as many as are asked for, or all there are.
+    /// The best chunks by BM25, best first: at most `most`.
     pub fn best(&self, most: usize) -> Vec<u64> {
         self.best_scored(most).into_iter().map(|scored| scored.key).collect()
     }
 
-    /// Leaves out chunks that may not be found, where that was not known when they were weighed. Enough is known once the
-    /// [`depth`](super::depth) [best](Weighed::best) that may be found are: whatever comes after these may be left out, but
-    /// for what vectors have found.
+    /// Drops chunks that the filter does not allow, if it was not evaluated before scoring. It is enough to evaluate
+    /// the filter until the [`depth`](super::depth) [best](Weighed::best) allowed chunks are known: everything after
+    /// them can be dropped, except the results of the vector search.
     pub fn keep(&mut self, is_allowed: impl Fn(u64) -> bool) {
         self.scored.retain(|scored| is_allowed(scored.key));
     }
 
-    /// The best by words, best first; equal ones in the order of their keys.
+    /// The best chunks by BM25, best first; ties by key.
     fn best_scored(&self, depth: usize) -> Vec<Scored> {
         let mut top = Top::new(depth.min(self.scored.len()), 0.0);
         for (chunk, Scored { score, matched, .. }) in (0..).zip(&self.scored) {

@@ -1,21 +1,22 @@
-//! What two stores are compared by.
+//! Checksums for comparing two stores.
 //!
-//! Everything is compared to the last byte but vectors: a file keeps them as codes and a database as halves, so that their
-//! directions are. A zero in a text is what PostgreSQL knows no way to keep, and is the same as its replacement.
+//! Everything except vectors is compared byte by byte. SQLite stores vectors as quantized codes and PostgreSQL as half
+//! precision, so vectors are compared by direction. PostgreSQL cannot store a NUL character in text, so NUL and its
+//! replacement character are equal.
 
 use sha2::{Digest, Sha256};
 
 use super::{EndedTask, Whole};
 use crate::knowledge::store::{Place, Standing, Watched};
 
-/// What anything comes to.
+/// Checksum of a record.
 pub(super) type Sum = [u8; 32];
 
-/// What writing a vector in another form may cost, there and back.
+/// Minimum cosine similarity after a vector was converted to another format and back.
 const ALIKE: f64 = 0.999;
 
 impl Whole {
-    /// Of all but its key, and of vectors how many there are and how long.
+    /// Covers everything except the key. Of vectors, it covers their number and length.
     pub(super) fn sum(&self) -> Sum {
         let mut sum = Summing::default();
         let document = &self.document;
@@ -61,7 +62,8 @@ impl Whole {
         sum.end()
     }
 
-    /// Whether every vector shows where that of the other does. Both have as many, and as long ones.
+    /// Whether each vector has the same direction as its counterpart. Both documents have the same number of vectors
+    /// with the same lengths.
     pub(super) fn shows_where(&self, other: &Whole) -> bool {
         let vectors = |whole: &Whole| -> Vec<Vec<f32>> {
             whole.chunks.iter().flat_map(|whole| whole.chunk.vectors.iter().cloned()).collect()
@@ -95,7 +97,7 @@ impl EndedTask {
     }
 }
 
-/// Of a file of a watched folder, as it is remembered.
+/// Checksum of the stored state of a watched file.
 pub(super) fn of_watched(watched: &Watched) -> Sum {
     let mut sum = Summing::default();
     sum.text(&watched.path);
@@ -112,7 +114,7 @@ pub(super) fn of_watched(watched: &Watched) -> Sum {
     sum.end()
 }
 
-/// Of which folder it was.
+/// Checksum of a folder identity.
 pub(super) fn of_place(place: Place) -> Sum {
     let mut sum = Summing::default();
     sum.number(place.device.cast_signed());
@@ -120,14 +122,14 @@ pub(super) fn of_place(place: Place) -> Sum {
     sum.end()
 }
 
-/// Of many things in their order, as people compare it.
+/// Checksum of a sequence of checksums, as hex.
 pub(super) fn of_all<'a>(sums: impl Iterator<Item = &'a Sum>) -> String {
     let mut all = Sha256::new();
     sums.for_each(|sum| all.update(sum));
     all.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Each value with its kind and its length, so that no two things read the same.
+/// Hashes each value with its type and length, so that different sequences never hash the same bytes.
 #[derive(Default)]
 struct Summing(Sha256);
 
@@ -169,7 +171,7 @@ impl Summing {
     }
 }
 
-/// One that shows nowhere shows where another does that shows nowhere.
+/// Two zero vectors count as equal.
 fn cosine(a: &[f32], b: &[f32]) -> f64 {
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
     match (dot(a, a), dot(b, b)) {

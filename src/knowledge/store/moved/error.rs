@@ -1,4 +1,4 @@
-//! Why a move does not begin, or does not go on. What was moved by then stays, and the same move goes on from there.
+//! Errors of a migration. Data that was already moved stays, and running the same migration again resumes there.
 
 use crate::knowledge::store;
 use crate::knowledge::task::Unfinished;
@@ -30,7 +30,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A word that stays the same, for programs.
+    /// A stable identifier for programs.
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Same => "same_storage",

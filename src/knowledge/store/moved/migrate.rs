@@ -1,7 +1,7 @@
-//! The move itself.
+//! Migration of a store into another store.
 //!
-//! One document is one transaction, and is read back after it. One that is there already is compared and passed over, so
-//! that a move that was ended in the middle, in whatever way, goes on with the next start.
+//! Each document is one transaction and is read back afterwards. A document that already exists in the target is
+//! compared and skipped, so an interrupted migration resumes when it is started again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -14,62 +14,62 @@ use super::{Base, Error, Whole};
 use crate::knowledge::document::DocumentId;
 use crate::knowledge::store::{Report, Store, Turn};
 
-/// How long others are waited for. One that was killed counts as living for a while.
+/// How long to wait for other instances to stop. A killed instance counts as alive for a while.
 const OTHERS: Duration = Duration::from_secs(15);
-/// So many tasks or files of watched folders are written at once.
+/// Number of tasks or watched files per write.
 const AT_ONCE: usize = 500;
-/// So many problems are told.
+/// Maximum number of reported problems.
 const MOST_TOLD: usize = 100;
 
-/// How far a move is.
+/// Progress of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Waiting for others to end, and reading what is to be moved.
+    /// Waiting for other instances to stop, and checking the source.
     Checking,
     Documents {
         done: u64,
         of: u64,
     },
-    /// Tasks, and what is remembered of watched folders.
+    /// Tasks and the state of watched folders.
     Rest,
     Comparing,
-    /// Making what searching wants.
+    /// Building the search indexes.
     Indexing,
 }
 
-/// What was moved.
+/// Result of a migration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Documents that were written.
+    /// Number of documents written.
     pub written: u64,
-    /// Documents that were there already, and are the same.
+    /// Number of documents that already existed with the same content.
     pub passed_over: u64,
     pub from: Side,
     pub to: Side,
-    /// A sentence for each thing that is not the same on both sides.
+    /// One sentence per difference between source and target.
     pub problems: Vec<String>,
-    /// It was asked to end before it was done: nothing is known of the sides.
+    /// The migration was cancelled before it finished; `from` and `to` are not filled in.
     pub stopped: bool,
 }
 
-/// What stands in a store.
+/// Contents of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Side {
     pub documents: u64,
     pub pages: u64,
     pub chunks: u64,
     pub vectors: u64,
-    /// Those that have ended.
+    /// Number of finished tasks.
     pub tasks: u64,
-    /// Files of watched folders.
+    /// Number of watched files.
     pub watched: u64,
-    /// Over everything but vectors, which are compared by their directions.
+    /// Covers everything except vectors, which are compared by direction.
     pub sha256: String,
 }
 
-/// Moves everything, and compares. Neither store may be in use by anybody else.
+/// Moves everything and compares the result. Neither store may be in use by another process.
 ///
-/// What it is asked to end by is looked at between two documents.
+/// Cancellation is checked between two documents.
 pub async fn migrate(
     from: &Store,
     to: &Store,
@@ -117,25 +117,25 @@ pub async fn migrate(
     moved.problem(changed(from, &before).await?);
     tell(Step::Indexing);
     if let Err(error) = to.make_indexes().await {
-        // All is moved and compared; the first start makes what is missing.
+        // All data is moved and verified; the next start builds the missing index.
         tracing::warn!(%error, "an index over vectors could not be made yet");
     }
     Ok(moved)
 }
 
-/// What is there before anything is moved.
+/// State of both stores before the migration.
 struct Before {
     report: Report,
-    /// When each base had last changed.
+    /// The bases, with the time of their last change.
     bases: Vec<Base>,
-    /// All documents to move, in their order.
+    /// All documents to move, in order.
     documents: Vec<DocumentId>,
-    /// Those that are there already.
+    /// Documents that already exist in the target.
     there: HashSet<DocumentId>,
     rest_there: Rest,
 }
 
-/// Looks whether a move may begin.
+/// Checks whether the migration may start.
 async fn begin(from: &Store, to: &Store) -> Result<Before, Error> {
     if from.history() == to.history() {
         return Err(Error::Same);
@@ -165,7 +165,7 @@ async fn begin(from: &Store, to: &Store) -> Result<Before, Error> {
     Ok(Before { report, bases, documents, there, rest_there })
 }
 
-/// What somebody has done meanwhile to what was moved: it may not have been moved.
+/// Detects changes to the source during the migration; such changes may not have been moved.
 async fn changed(from: &Store, before: &Before) -> Result<Option<String>, Error> {
     let hosts = from.others().await?;
     if !hosts.is_empty() {
@@ -180,7 +180,7 @@ async fn changed(from: &Store, before: &Before) -> Result<Option<String>, Error>
     Ok((!is_same).then(|| sentence.to_owned()))
 }
 
-/// Waits until nobody else has a store open.
+/// Waits until no other process has the store open.
 async fn alone(side: &'static str, store: &Store) -> Result<(), Error> {
     let until = Instant::now() + OTHERS;
     loop {
@@ -195,7 +195,7 @@ async fn alone(side: &'static str, store: &Store) -> Result<(), Error> {
     }
 }
 
-/// In what way a document is not the same, if it is not.
+/// The difference between two versions of a document, if any.
 fn difference(whole: &Whole, there: Option<&Whole>) -> Option<String> {
     let name = &whole.document.filename;
     match there {
@@ -206,7 +206,7 @@ fn difference(whole: &Whole, there: Option<&Whole>) -> Option<String> {
     }
 }
 
-/// Writes what is no document and not there yet.
+/// Copies missing records other than documents.
 async fn bring_rest(from: &Store, to: &Store, there: &Rest) -> Result<(), Error> {
     for base in from.told_bases().await? {
         let watched = from.watched(&base.name).await?;
@@ -230,7 +230,7 @@ async fn bring_rest(from: &Store, to: &Store, there: &Rest) -> Result<(), Error>
     }
 }
 
-/// What stands in a store beside documents: what it is, and what it comes to.
+/// Checksums of all records other than documents, by name.
 struct Rest(BTreeMap<String, Sum>);
 
 const TASK: &str = "the task";
@@ -238,7 +238,7 @@ const WATCHED: &str = "the watched file";
 const FOLDER: &str = "the watched folder";
 
 fn watched_key(base: &impl std::fmt::Display, path: &str) -> String {
-    // As every store can keep it.
+    // In the form that every backend can store.
     format!("{WATCHED} {base} {}", path.replace('\0', "\u{fffd}"))
 }
 
@@ -262,7 +262,7 @@ impl Rest {
         }
     }
 
-    /// Something that the other does not have so.
+    /// The first record that the other store lacks or has with another checksum.
     fn beyond(&self, other: &Rest) -> Option<&str> {
         self.0.iter().find(|(name, sum)| other.0.get(*name) != Some(*sum)).map(|(name, _)| name.as_str())
     }
@@ -293,7 +293,7 @@ impl Moved {
         }
     }
 
-    /// Adds what the sides differ in as a whole.
+    /// Adds the differences between the totals of the two stores.
     fn compare(&mut self, documents: &[DocumentId], there: &[DocumentId]) {
         let (from, to) = (self.from.clone(), self.to.clone());
         let counts = [

@@ -1,7 +1,7 @@
-//! Moves all that one store has into another, of the same kind or not.
+//! Migrates all data from one store into another, of the same or of another backend.
 //!
-//! What callers hold on to stays: ids of documents, chunks and tasks, and times. Keys are each store's own. Texts that were
-//! written as JSON are moved as they are, so that no number in them is read and written anew.
+//! IDs of documents, chunks and tasks and all timestamps are preserved. Internal keys are assigned by each store. JSON
+//! columns are copied as text, so no number in them is parsed and reformatted.
 
 mod digest;
 mod error;
@@ -14,27 +14,27 @@ use crate::knowledge::task::{TaskId, TaskKind};
 pub use error::Error;
 pub use migrate::{Moved, Side, Step, migrate};
 
-/// A document with all that belongs to it.
+/// A document with all its data.
 #[derive(Debug, Clone)]
 pub(super) struct Whole {
     pub(super) document: Document,
-    /// What its users say about it, as it is written.
+    /// User metadata as stored JSON.
     pub(super) metadata: String,
-    /// Where else the same was found, by path; an upload has none, which is ''.
+    /// Paths of files with the same content; '' stands for an upload.
     pub(super) copies: Vec<String>,
-    /// In their order, as the chunks.
+    /// In order, as are the chunks.
     pub(super) pages: Vec<Page>,
     pub(super) chunks: Vec<WholeChunk>,
 }
 
-/// A chunk, and what callers know it by.
+/// A chunk with its public ID.
 #[derive(Debug, Clone)]
 pub(super) struct WholeChunk {
     pub(super) id: ChunkId,
     pub(super) chunk: NewChunk,
 }
 
-/// A document to write, and what it brings along that a new one is given.
+/// A document to insert, with the values that a new document would otherwise be assigned.
 #[derive(Debug)]
 pub(super) struct Brought {
     pub(super) new: NewDocument,
@@ -45,7 +45,7 @@ pub(super) struct Brought {
     pub(super) updated: Millis,
 }
 
-/// A base, and when anything about it last changed.
+/// A base and the time of its last change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Base {
     pub(super) name: BaseName,
@@ -53,7 +53,7 @@ pub(super) struct Base {
     pub(super) updated: Millis,
 }
 
-/// A task that has ended, as it is written.
+/// A finished task as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EndedTask {
     pub(super) key: i64,
@@ -77,11 +77,11 @@ pub(super) struct EndedTask {
     pub(super) error_message: Option<String>,
 }
 
-/// A folder with watched files, and which one it was.
+/// Path and identity of a folder with watched files.
 pub(super) type Folder = (String, Place);
 
 impl Whole {
-    /// What is to be written so that the same is there.
+    /// Converts the document into the form to insert.
     pub(super) fn brought(self) -> Brought {
         let Whole { document, metadata, copies, pages, chunks } = self;
         let (ids, chunks) = chunks.into_iter().map(|whole| (whole.id, whole.chunk)).unzip();
@@ -114,14 +114,14 @@ impl Whole {
     }
 }
 
-/// What a move asks of either store.
+/// Backend operations that a migration needs.
 impl Store {
-    /// Which store it is, wherever it lies.
+    /// Identifies the store, independent of its location.
     fn history(&self) -> &str {
         each_now!(self, store => store.history())
     }
 
-    /// Machines on which others have it open. A file is ours alone while we have it open for a move.
+    /// Hosts on which other processes have the store open. A SQLite file is opened exclusively for a migration.
     async fn others(&self) -> Result<Vec<String>, super::Error> {
         match self {
             Store::Embedded(_) => Ok(Vec::new()),
@@ -129,7 +129,7 @@ impl Store {
         }
     }
 
-    /// All documents, in the order in which they came.
+    /// All documents in insertion order.
     async fn document_ids(&self) -> Result<Vec<DocumentId>, super::Error> {
         each!(self, store => store.document_ids().await)
     }
@@ -138,7 +138,7 @@ impl Store {
         each!(self, store => store.whole(id).await)
     }
 
-    /// Writes a document that is not there yet, in one transaction.
+    /// Inserts a document that does not exist yet, in one transaction.
     async fn bring(&self, whole: Whole) -> Result<(), super::Error> {
         each!(self, store => store.bring(whole.brought()).await)
     }
@@ -147,22 +147,23 @@ impl Store {
         each!(self, store => store.told_bases().await)
     }
 
-    /// Has a base be there, with these times. May be done twice, and is done last: documents have their own.
+    /// Creates a base or updates it with these timestamps. Idempotent. Called last, because inserting documents also
+    /// sets timestamps.
     async fn bring_base(&self, base: Base) -> Result<(), super::Error> {
         each!(self, store => store.bring_base(base).await)
     }
 
-    /// Tasks that have ended, those first that were taken on first, after one with this key.
+    /// Finished tasks with a key greater than `after`, in the order in which they were added.
     async fn ended_tasks(&self, after: i64, most: u32) -> Result<Vec<EndedTask>, super::Error> {
         each!(self, store => store.ended_tasks(after, most).await)
     }
 
-    /// Writes those that are not there, in one transaction.
+    /// Inserts the tasks that do not exist yet, in one transaction.
     async fn bring_tasks(&self, tasks: Vec<EndedTask>) -> Result<(), super::Error> {
         each!(self, store => store.bring_tasks(tasks).await)
     }
 
-    /// Makes what searching wants and is best made once all is there.
+    /// Builds search indexes that are best built after all data is loaded.
     async fn make_indexes(&self) -> Result<(), super::Error> {
         match self {
             Store::Embedded(_) => Ok(()),

@@ -1,6 +1,6 @@
-//! Where the database is, and how it is spoken to.
+//! Database address and connection setup.
 //!
-//! An address is written as PostgreSQL's own programs read it. What has a password in it is never shown.
+//! Addresses use the libpq URL syntax. The password is never displayed.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,30 +18,30 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::failure;
 use crate::knowledge::store::Error;
 
-/// The address of a database. Shows where it is, and not who may go there.
+/// Address of a database. It displays the host and database, but not the user or password.
 #[derive(Clone)]
 pub struct Address {
     config: Config,
-    /// Certificates of those who are believed about others, in the place of those that everybody believes.
+    /// CA certificates to trust instead of the default roots.
     roots: Option<PathBuf>,
 }
 
-/// How long a connection may take to come about, and how long one may be waited for.
+/// Timeouts for establishing a connection, and for waiting for one from the pool.
 const CONNECT: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_secs(10);
-/// When a peer is given up that does not answer, however quietly it went.
+/// Keep-alive and TCP user timeout, after which a silent peer is considered dead.
 const SILENT: Duration = Duration::from_secs(15);
 
-/// What every connection is told. Statements that may take longer say so themselves. The server notices within seconds that a
-/// machine is lost, and gives free what that one had locked: its tasks are taken over by others. A search goes through the
-/// indexes of four partitions, which look at 40 candidates each to begin with, and at more where more are wanted.
+/// Settings of every connection. Statements that may take longer override the timeout. The server detects a lost
+/// client machine within seconds and releases its locks, so that other instances can adopt its tasks. A search scans
+/// the HNSW indexes of four partitions, each starting with 40 candidates and continuing if more are needed.
 const SETTINGS: &str = "SET search_path = corbie, public; SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '10s'; SET client_min_messages = warning; \
      SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 2; SET tcp_user_timeout = 8000; \
      SET hnsw.ef_search = 40; SET hnsw.iterative_scan = strict_order; SET jit = off; SET plan_cache_mode = force_custom_plan";
 
 impl Address {
-    /// Reads `postgres://user:password@host:5432/database?sslmode=require&sslrootcert=/path`.
+    /// Parses `postgres://user:password@host:5432/database?sslmode=require&sslrootcert=/path`.
     pub fn parse(text: &str) -> Result<Address, String> {
         let (text, roots, mode) = own_parameters(text);
         let wrong = |why: String| {
@@ -50,12 +50,12 @@ impl Address {
         if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
             return Err(wrong("it begins with something else".to_owned()));
         }
-        // The driver's words may repeat what stands in the address.
+        // The driver's message may repeat parts of the address, including the password.
         let mut config: Config = text.parse().map_err(|_| wrong("it cannot be read".to_owned()))?;
         if config.get_dbname().is_none() {
             return Err(wrong("it names no database".to_owned()));
         }
-        // An address in numbers is where is spoken to, whatever the name says.
+        // `hostaddr` overrides the host name.
         let is_near = !config.get_hosts().is_empty()
             && config.get_hosts().iter().all(is_near)
             && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback);
@@ -70,7 +70,7 @@ impl Address {
         Ok(Address { config, roots })
     }
 
-    /// Connections to it, made when they are needed.
+    /// Creates a connection pool. Connections are opened on demand.
     pub(super) fn pool(&self, most: usize) -> Result<Pool, Error> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = match self.config.get_ssl_mode() {
@@ -79,7 +79,8 @@ impl Address {
         };
         let told = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
             Box::pin(async move {
-                // Nobody else bounds this: a pooler may let us in and then have nobody for us.
+                // The driver has no timeout for this step: a pooler may accept the connection and have no server
+                // connection for it.
                 let told = tokio::time::timeout(CONNECT, client.batch_execute(SETTINGS)).await;
                 told.map_err(|_| HookError::message("it does not answer"))?.map_err(HookError::Backend)
             })
@@ -93,7 +94,7 @@ impl Address {
             .map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// A connection of its own, beside the pool: for what waits all the time. Its driver runs until the client is dropped.
+    /// Opens a dedicated connection outside the pool, for LISTEN. Its driver task runs until the client is dropped.
     pub(super) async fn alone(&self) -> Result<(tokio_postgres::Client, Said), Error> {
         let (sender, said) = tokio::sync::mpsc::channel(1024);
         let client = match self.config.get_ssl_mode() {
@@ -132,11 +133,11 @@ impl Address {
     }
 }
 
-/// What was said on a channel that is listened to.
+/// Notifications of the channels that the connection listens on.
 pub(super) type Said = tokio::sync::mpsc::Receiver<tokio_postgres::Notification>;
 
-/// Drives a connection, and hands on what is said on its channels. What nobody takes in time is dropped: whoever listens
-/// also looks from time to time.
+/// Drives a connection and forwards its notifications. A notification that does not fit into the channel is dropped;
+/// the receiver also polls.
 async fn listen<S, T>(
     mut connection: tokio_postgres::Connection<S, T>,
     said: tokio::sync::mpsc::Sender<tokio_postgres::Notification>,
@@ -151,7 +152,7 @@ async fn listen<S, T>(
     }
 }
 
-/// Takes out what the driver does not know.
+/// Extracts the parameters that the driver does not support.
 fn own_parameters(text: &str) -> (String, Option<PathBuf>, Option<String>) {
     let Some((before, query)) = text.split_once('?') else { return (text.to_owned(), None, None) };
     let (mut roots, mut mode, mut rest) = (None, None, Vec::new());
@@ -167,7 +168,7 @@ fn own_parameters(text: &str) -> (String, Option<PathBuf>, Option<String>) {
     (rest, roots, mode)
 }
 
-/// Nobody else hears what is said to a host on this machine.
+/// Whether the host is on this machine, so that traffic does not cross a network.
 fn is_near(host: &Host) -> bool {
     match host {
         #[cfg(unix)]

@@ -1,8 +1,8 @@
-//! Asking once more when a connection was lost.
+//! Idempotent retry after a lost connection.
 //!
-//! Whoever loses the connection in the middle of a commit does not know whether it was made. The callers of a store take an
-//! error for "nothing was changed". So every write of documents and tasks is asked for again, until the database tells;
-//! each can be made twice, or knows its own traces.
+//! If the connection is lost during a commit, the outcome is unknown. Callers of a store interpret an error as
+//! "nothing was changed". Every write of documents and tasks is therefore retried until the database reports an
+//! outcome. Each write is idempotent or detects its own earlier attempt.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,16 @@ use super::Store;
 use super::session::{Given, Session};
 use crate::knowledge::store::Error;
 
-/// How long a database is waited for that may have done what it was asked. One that is started anew is back by then.
+/// How long to retry an in-doubt write. A restarted database is back by then.
 const DOUBT: Duration = Duration::from_secs(60);
-/// How long to wait before the next attempt.
+/// Delay before the next attempt.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Store {
-    /// The rows of a single statement that reads, or that may be made twice. A connection may have died in the pool, so
-    /// another one is tried.
+    /// Runs a single statement that is read-only or idempotent, and returns its rows. A pooled connection may be dead,
+    /// so the statement is retried once on another connection.
     pub(super) async fn ask(&self, sql: &str, given: Given<'_>) -> Result<Vec<Row>, Error> {
-        // The first connection is let go before another is waited for.
+        // The first connection is released before another one is acquired.
         let asked = self.plain().await?.rows(sql, given).await;
         match asked {
             Err(Error::Away(_)) => self.plain().await?.rows(sql, given).await,
@@ -29,9 +29,10 @@ impl Store {
         }
     }
 
-    /// Writes until it is known to be written, or not to be. The attempt is told whether one before it may have done it.
+    /// Retries a write until its outcome is known. The flag passed to `attempt` is true if an earlier attempt may have
+    /// committed.
     ///
-    /// A database that is not there to begin with has done nothing; nobody waits for that.
+    /// If the database is unavailable from the start, nothing was written, and the call fails without a retry.
     pub(super) async fn write_surely<T, F>(&self, mut attempt: impl FnMut(Session, bool) -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
@@ -46,7 +47,7 @@ impl Store {
                 Ok(session) => attempt(session, true).await,
                 Err(error) => Err(error),
             };
-            // Whoever is told that it is busy asks anew, and does not know what was asked before.
+            // The caller retries after `Busy` without knowing that an earlier attempt may have committed.
             if !matches!(done, Err(Error::Away(_) | Error::Busy)) {
                 break;
             }

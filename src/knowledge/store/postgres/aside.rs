@@ -1,5 +1,4 @@
-//! What keeps the processor busy, on threads of its own. Whoever waits for the database, or has to say in time that this
-//! instance lives, does not wait for it.
+//! Runs CPU-bound work on blocking threads, so that database I/O and heartbeats are not delayed.
 
 use crate::knowledge::store::Error;
 

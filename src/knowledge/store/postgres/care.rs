@@ -1,6 +1,6 @@
-//! What the store does for itself: joining what many writes have left in pieces.
+//! Background compaction: merges the small pieces that many writes leave behind.
 //!
-//! Every instance does it; what one is at, the others pass over.
+//! Every instance runs it and skips the rows that another instance has locked.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use super::{Shared, Store};
 use crate::knowledge::store::{Error, Health, Report};
 
-/// Between two looks at whether there is anything to join.
+/// Interval between two checks for pieces to merge.
 const LOOK: Duration = Duration::from_millis(500);
-/// Joins that follow each other without a pause.
+/// Maximum number of merges without a pause.
 const MOST: usize = 64;
-/// Looks between two of what takes longer.
+/// Number of polls between two runs of the slower tasks.
 const SELDOM: u64 = 20;
 
-/// Joins for as long as the store is open.
+/// Runs compaction as long as the store is open.
 pub(super) async fn run(store: Weak<Shared>) {
     for look in 1_u64.. {
         tokio::time::sleep(LOOK).await;
@@ -27,7 +27,7 @@ pub(super) async fn run(store: Weak<Shared>) {
 }
 
 impl Store {
-    /// One that fails keeps none of the others from being done.
+    /// Runs all steps, even if one of them fails.
     async fn join(&self, look: u64) -> Result<(), Error> {
         let joined = self.join_many().await;
         let cleaned = self.clean_postings().await;
@@ -55,7 +55,7 @@ impl Store {
         Ok(())
     }
 
-    /// It looks after itself.
+    /// No-op: background tasks do the maintenance.
     pub async fn look_after(&self) -> Result<(), Error> {
         Ok(())
     }
@@ -70,12 +70,12 @@ impl Store {
         Ok(super::pulse::health(trouble.as_deref()))
     }
 
-    /// How it was a moment ago.
+    /// Health as of the last heartbeat.
     pub fn known_health(&self) -> Health {
         self.0.pulse.health()
     }
 
-    /// Whether it was away a moment ago, and all who follow it, too.
+    /// Whether the primary and all replicas were unavailable at the last check.
     pub(in crate::knowledge) fn is_out_of_reach(&self) -> bool {
         self.known_health().connected.is_err() && !self.0.replicas.is_any_fit()
     }
@@ -84,7 +84,7 @@ impl Store {
         self.0.pulse.bytes()
     }
 
-    /// Compares what hangs together.
+    /// Checks the consistency of the tables.
     pub async fn check(&self) -> Result<Report, Error> {
         super::check::check(self).await
     }

@@ -1,9 +1,9 @@
-//! Looks whether everything hangs together.
+//! Consistency check.
 
 use super::{Store, rows};
 use crate::knowledge::store::{Error, Report};
 
-/// What must be so, and how to count where it is not.
+/// Invariants, each with a query that counts violations.
 const RULES: [(&str, &str); 6] = [
     (
         "documents with another number of chunks than they say",

@@ -1,4 +1,4 @@
-//! Chunks that were found, with what their readers want to know.
+//! Loads chunks by key or ID, with the fields that search results need.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::{KEYS, Store, rows};
 use crate::knowledge::document::{ChunkId, DocumentId, FoundChunk};
 use crate::knowledge::store::Error;
 
-/// The columns of [`read`], and where they are.
+/// Columns in the order that [`read`] expects.
 const FOUND: &str = "c.writing, c.ordinal, c.id, c.text, c.page_first, c.page_last, c.path, c.tokens, d.key, d.id, b.name, d.filename, \
      d.title, d.format, d.date_added, d.metadata, c.stretches FROM chunks AS c JOIN documents AS d ON d.writing = c.writing \
      JOIN bases AS b ON b.key = d.base";
@@ -26,7 +26,7 @@ impl Store {
     }
 }
 
-/// Chunks by their keys, in that order. One statement sees all of them as they were at one moment.
+/// Returns chunks by key, in the order of the keys. A single statement reads them from one snapshot.
 pub(super) async fn of(session: &Session, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
     if keys.is_empty() {
         return Ok(Vec::new());
@@ -43,12 +43,12 @@ pub(super) async fn of(session: &Session, keys: &[u64]) -> Result<Vec<FoundChunk
     Ok(found)
 }
 
-/// The number of its writing, and its place there.
+/// Splits a key into content version and ordinal.
 pub(super) fn parts(key: u64) -> (i64, i32) {
     ((key >> KEYS) as i64, (key & ((1 << KEYS) - 1)) as i32)
 }
 
-/// The key of a chunk at a place of a writing.
+/// The key of the chunk with this ordinal in a content version.
 pub(super) fn key(writing: i64, ordinal: i32) -> u64 {
     (writing as u64) << KEYS | ordinal as u64
 }

@@ -1,4 +1,4 @@
-//! Empties a base.
+//! Clears a base.
 
 use std::sync::Mutex;
 
@@ -8,11 +8,11 @@ use crate::knowledge::document::BaseName;
 use crate::knowledge::store::{Cleared, Error};
 use crate::locked::locked;
 
-/// So many documents are removed at once.
+/// Number of documents removed per statement.
 const AT_ONCE: usize = 1000;
 
 impl Store {
-    /// The server gives the space back when it cleans up, so nothing is told to be freed.
+    /// Reports no freed bytes, because the server frees the space later, during VACUUM.
     pub async fn clear(&self, base: &BaseName) -> Result<Cleared, Error> {
         let (now, first) = (rows::now(), &Mutex::new(None));
         let cleared = self.write_surely(|session, _| attempt(session, base, now, first)).await?;
@@ -21,8 +21,8 @@ impl Store {
     }
 }
 
-/// What the first attempt would clear is told where a later one finds nothing left: then it was that one's answer that was
-/// lost.
+/// If a retry finds nothing left to clear, it returns the result of the first attempt: that attempt committed and only
+/// its acknowledgement was lost.
 async fn attempt(
     session: Session,
     base: &BaseName,
@@ -40,9 +40,9 @@ async fn attempt(
     Ok(if is_left { cleared } else { told })
 }
 
-/// Tasks first, as all who write: what is being written for one is waited for and removed, and nothing is written after.
-/// Then batches, so that nobody begins to join what is about to go, and documents in the order of their rows, so that two
-/// who clear do not wait for each other; last what follows of them.
+/// Tasks come first, as in every writer: the transaction waits for a task's current write and removes its document,
+/// and later writes fail. Then it locks the batches, so that no merge starts on data about to be removed, and the
+/// documents in key order, so that two concurrent clears do not deadlock. Derived data comes last.
 async fn clear(session: &Session, base: i64, now: i64) -> Result<Cleared, Error> {
     let cancelled_tasks = task_end::cancel_all(session, base, now).await?;
     let mut cleared = Cleared { cancelled_tasks, ..Cleared::default() };

@@ -1,13 +1,13 @@
-//! Takes away what documents say: pages, chunks, vectors, and their share of the sums of their base.
+//! Deletes document content: pages, chunks, vectors, and their share of the corpus statistics.
 //!
-//! The words of a writing stay in their lists, where they stand among those of others; it is marked as dead, and they go
-//! when lists are joined.
+//! The postings of a content version stay in their lists, which also contain other versions. The version is marked
+//! dead (a tombstone), and a merge drops its postings.
 
 use super::rows;
 use super::session::Session;
 use crate::knowledge::store::Error;
 
-/// What was taken away.
+/// Number of deleted rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Gone {
     pub(super) documents: u64,
@@ -15,15 +15,15 @@ pub(super) struct Gone {
     pub(super) vectors: u64,
 }
 
-/// So many are summed up in a row.
+/// Number of documents per statistics row.
 const SUMMED: usize = 1000;
-/// The rows of so many are deleted by one statement, so that none takes long.
+/// Number of versions per DELETE, so that no statement takes long.
 const AT_ONCE: usize = 100;
 
-/// What writings of a base say, taken away.
+/// Deletes the content of these versions of a base.
 ///
-/// The rows of their documents are locked by this transaction, and still say what they said: the sums are reckoned from
-/// them. They are to be deleted, or to get another writing, after this.
+/// The caller has locked their document rows and has not changed them yet: the statistics are computed from them.
+/// Afterwards the caller deletes these rows or assigns them a new version.
 pub(super) async fn remove(session: &Session, base: i64, writings: &[i64], now: i64) -> Result<Gone, Error> {
     let mut gone = Gone::default();
     for some in writings.chunks(SUMMED) {
@@ -39,7 +39,7 @@ pub(super) async fn remove(session: &Session, base: i64, writings: &[i64], now: 
     Ok(gone)
 }
 
-/// Adds a row to the sums that takes away what these documents brought.
+/// Adds a negative statistics row for these documents.
 async fn subtract(session: &Session, base: i64, writings: &[i64], now: i64) -> Result<Gone, Error> {
     let sql = "WITH gone AS MATERIALIZED (SELECT chunk_count, vector_count, size_bytes, length, languages FROM documents \
                WHERE base = $1 AND writing = ANY($2)), \

@@ -1,4 +1,4 @@
-//! Many rows at once, in PostgreSQL's binary form.
+//! Bulk insert with COPY in binary format.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use super::failure;
 use super::session::Session;
 use crate::knowledge::store::Error;
 
-/// So many rows go in one statement, so that none takes long, however many there are. A vector takes much longer than a row
-/// of text: it finds its neighbours in an index that may not be in memory.
+/// Rows per COPY statement, so that none takes long. A vector takes much longer than a text row: the insert searches
+/// its neighbours in an HNSW index that may not be in memory.
 const PIECE: usize = 1000;
 const VECTORS: usize = 100;
-/// The longest that one may take.
+/// Timeout of one COPY statement.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A row to write.
+/// A row to insert.
 pub(super) type Line<'a> = Vec<Box<dyn ToSql + Sync + Send + 'a>>;
 
-/// Writes rows to some columns of a table, of these types.
+/// Inserts rows into the given typed columns of a table.
 pub(super) async fn rows(
     session: &Session,
     table: &str,

@@ -1,4 +1,4 @@
-//! What became of prompts, whichever instance they came to.
+//! Log of routing decisions, shared by all instances.
 
 use tokio_postgres::Row;
 
@@ -6,17 +6,18 @@ use super::{Store, rows};
 use crate::knowledge::decisions::{Decision, Whose};
 use crate::knowledge::store::Error;
 
-/// So many are forgotten by one statement, so that none takes long.
+/// Number of rows per DELETE, so that no statement takes long.
 const AT_ONCE: u32 = 10_000;
 
 impl Store {
-    /// A number that no other process has, for the upper bits of ids. Two millions have to start before it comes again.
+    /// Returns a number that is unique to this process, for the upper bits of IDs. It repeats only after two million
+    /// process starts.
     pub async fn decider(&self) -> Result<u32, Error> {
         let given = self.ask("SELECT nextval('decider')::int", &[]).await?;
         given.first().map_or_else(|| Err(Error::unreadable("decider")), |row| rows::small(row, 0))
     }
 
-    /// Keeps decisions. Those that are kept already stay as they are.
+    /// Stores decisions. Existing decisions are not changed.
     pub async fn keep_decisions(&self, decisions: &[Decision]) -> Result<(), Error> {
         let ids: Vec<i64> = decisions.iter().map(|decision| rows::signed(decision.id)).collect();
         let times: Vec<i64> = decisions.iter().map(|decision| rows::signed(decision.at_ms)).collect();
@@ -28,7 +29,7 @@ impl Store {
         Ok(())
     }
 
-    /// The newest, newest first.
+    /// The latest decisions, newest first.
     pub async fn newest_decisions(&self, whose: Whose<'_>, most: usize) -> Result<Vec<Decision>, Error> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let found = match whose {
@@ -45,7 +46,7 @@ impl Store {
         found.iter().map(decision).collect()
     }
 
-    /// One of them.
+    /// Returns one decision.
     pub async fn decision(&self, id: u64, whose: Whose<'_>) -> Result<Option<Decision>, Error> {
         let id = rows::signed(id);
         let found = match whose {
@@ -58,7 +59,7 @@ impl Store {
         found.first().map(decision).transpose()
     }
 
-    /// Forgets the oldest of more than so many. What another instance forgets in this moment is left to it.
+    /// Deletes the oldest decisions beyond the limit. Rows that another instance is deleting are skipped.
     pub async fn forget_decisions(&self, most: usize) -> Result<(), Error> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let sql = format!(
@@ -81,7 +82,8 @@ fn decision(row: &Row) -> Result<Decision, Error> {
     })
 }
 
-/// Whose it is, as a column can tell: PostgreSQL knows no zeros, and to write another letter could name somebody else.
+/// The caller as the column can store it. PostgreSQL text cannot contain NUL, and replacing the character could
+/// produce the name of another caller.
 fn owner(caller: Option<&str>) -> Option<&str> {
     caller.filter(|caller| !caller.contains('\0'))
 }

@@ -1,4 +1,4 @@
-//! One document: what is known of it, what is said about it, and its end.
+//! Lookup, metadata update and removal of single documents.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -96,7 +96,8 @@ impl Store {
         .await
     }
 
-    /// Whether the task that a write ends has ended at that very moment: by an attempt whose answer was lost.
+    /// Whether the task that this write ends already ended at this timestamp, by an attempt with a lost
+    /// acknowledgement.
     async fn has_ended(&self, session: &Session, work: &Work, now: i64) -> Result<bool, Error> {
         match work {
             Work::Ends(end) => task_end::has_ended(session, end, now).await,
@@ -104,8 +105,8 @@ impl Store {
         }
     }
 
-    /// Writes what is said about a document now. Its chunks are found by the name of their file, so under another name they
-    /// are other chunks.
+    /// Updates the description of a document. The file name is part of the indexed text, so a new name requires new
+    /// chunk keys.
     async fn say(
         &self,
         session: Session,
@@ -160,7 +161,8 @@ impl Store {
     }
 }
 
-/// What the first attempt found is told where a later one finds nothing: then it was that one's answer that was lost.
+/// If a retry does not find the document, it returns the result of the first attempt: that attempt committed and only
+/// its acknowledgement was lost.
 async fn remove(
     session: Session,
     base: &BaseName,
@@ -193,7 +195,7 @@ async fn remove(
     Ok(Some(removed))
 }
 
-/// A document as it is.
+/// Returns the document in its current state.
 async fn shown(session: Session, base: &BaseName, id: DocumentId) -> Result<Option<Document>, Error> {
     let at = At::find(&session, base, id, None).await?;
     session.leave().await?;
@@ -205,14 +207,14 @@ async fn left(session: Session) -> Result<Option<Document>, Error> {
     Ok(None)
 }
 
-/// A document that nobody else changes until this transaction ends.
+/// A document row locked until the end of the transaction.
 struct At {
     base: i64,
     document: Document,
     writing: i64,
 }
 
-/// What is said about a document.
+/// New description of a document.
 struct Said<'a> {
     metadata: &'a Map<String, Value>,
     origin: Origin,
@@ -221,7 +223,7 @@ struct Said<'a> {
 }
 
 impl At {
-    /// Finds it, and has others wait who write it, or to the path that it may get.
+    /// Finds and locks the document, and locks the new path, if any.
     async fn find(session: &Session, name: &BaseName, id: DocumentId, path: Option<&str>) -> Result<Option<At>, Error> {
         let Some(base) = rows::base(session, name).await? else { return Ok(None) };
         if path.is_some() {
@@ -237,7 +239,7 @@ impl At {
         Ok(Some(At { base, document, writing }))
     }
 
-    /// A path, unless another document of the base has it.
+    /// Returns the path unless another document of the base has it.
     async fn free<'p>(&self, session: &Session, path: Option<&'p str>) -> Result<Option<&'p str>, Error> {
         let Some(path) = path else { return Ok(None) };
         let taken = taken::at_path(session, self.base, path, rows::signed(self.document.key)).await?;

@@ -1,7 +1,7 @@
-//! What may have been done by writes whose answers were lost, and stayed lost for longer than anybody waits.
+//! In-doubt task writes: the acknowledgement was lost for longer than the retry timeout.
 //!
-//! A task whose row is this instance's, while nobody here knows it, would wait for ever: nobody takes over the tasks of an
-//! instance that lives. So what is in doubt is kept in mind until the database tells.
+//! If a task row belongs to this instance but the instance does not know it, the task would wait forever, because no
+//! other instance adopts tasks of a live instance. In-doubt tasks are therefore tracked until their state is known.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -16,24 +16,24 @@ use crate::locked::locked;
 
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
-    /// Tasks that may have begun, and when.
+    /// Tasks that may have started, with the start time.
     begun: Mutex<HashMap<TaskId, Millis>>,
-    /// Tasks that may have been taken on, or taken over.
+    /// Tasks that this instance may have added or adopted.
     taken: Mutex<HashMap<Uuid, Instant>>,
 }
 
-/// More are not kept in mind: whoever is told that the database is away asks for no more.
+/// Maximum number of entries per map. Callers stop sending writes when the database is unavailable.
 const MOST: usize = 10_000;
-/// How long tasks are looked for that may be ours.
+/// How long to check whether an in-doubt task is ours.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 impl Doubt {
-    /// When a task may have begun.
+    /// Start time of a task that may have started.
     pub(super) fn begun(&self, id: TaskId) -> Option<Millis> {
         locked(&self.begun).get(&id).copied()
     }
 
-    /// Keeps in mind that a task may have begun, or forgets it where that is known.
+    /// Records that a task may have started, or removes the entry if the outcome is known.
     pub(super) fn note_begun<T>(&self, id: TaskId, at: Millis, told: &Result<T, Error>) {
         let mut begun = locked(&self.begun);
         match is_lost(told) && begun.len() < MOST {
@@ -46,7 +46,7 @@ impl Doubt {
         locked(&self.taken).keys().copied().collect()
     }
 
-    /// Keeps in mind that a task may have been taken on.
+    /// Records that this instance may have acquired a task.
     pub(super) fn note_taken(&self, id: Uuid) {
         let mut taken = locked(&self.taken);
         if taken.len() < MOST {
@@ -54,8 +54,8 @@ impl Doubt {
         }
     }
 
-    /// Forgets those that were given back as ours; the others of those that were asked for may be somebody's who has not
-    /// come to his end yet.
+    /// Removes the tasks that are now known to be ours. The other requested tasks stay in doubt, because their
+    /// transactions may still be running.
     pub(super) fn settle(&self, asked: &[Uuid], known: &[Task]) {
         let mut taken = locked(&self.taken);
         for id in asked {
@@ -66,12 +66,12 @@ impl Doubt {
         for task in known {
             taken.remove(&task.id.0);
         }
-        // By then everything that was sent has come to its end, and what is not there was never written.
+        // By then every transaction has ended, so a task that is not there was never written.
         taken.retain(|_, since| since.elapsed() < FORGOTTEN);
     }
 }
 
-/// Whether nobody knows what became of a write.
+/// Whether the outcome of a write is unknown.
 fn is_lost<T>(told: &Result<T, Error>) -> bool {
     matches!(told, Err(Error::Away(_) | Error::Busy))
 }

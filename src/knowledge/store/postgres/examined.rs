@@ -1,4 +1,4 @@
-//! What an operator should know of a database, for `corbie doctor`. Nothing is changed, and nothing is made.
+//! Read-only database diagnostics for `corbie doctor`.
 
 use super::address::Address;
 use super::session::Session;
@@ -6,48 +6,48 @@ use super::{hnsw, instance, schema};
 use crate::knowledge::store::Error;
 use crate::knowledge::store::postgres::rows;
 
-/// What was found.
+/// Diagnostics of a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Examined {
-    /// Of PostgreSQL and of pgvector, where that is installed.
+    /// Versions of PostgreSQL and of pgvector, if it is installed.
     pub server: String,
     pub extension: Option<String>,
-    /// The newest pgvector that the server could install.
+    /// The latest pgvector version that the server can install.
     pub available: Option<String>,
-    /// Why the program does not start on it: one of these is too old, or of another kind.
+    /// Why corbie cannot use the database: one of these versions is too old or of the wrong kind.
     pub unsuited: Option<String>,
-    /// Of the tables, where there are any.
+    /// Schema version, if the tables exist.
     pub version: Option<i32>,
-    /// Whether somebody is making an index over vectors at this moment.
+    /// Whether a vector index is being built now.
     pub is_indexing: bool,
-    /// Indexes that were not made to their end, and that no search uses.
+    /// Invalid indexes: their build was interrupted, and searches do not use them.
     pub invalid: Vec<String>,
-    /// Models whose vectors have no index.
+    /// Models with vectors that have no index.
     pub unindexed: Vec<String>,
-    /// Tables with many rows that are gone, and how many of a hundred they are.
+    /// Tables with many dead rows, and the percentage of dead rows.
     pub bloated: Vec<(String, u64)>,
     pub lists: Lists,
-    /// Batches of lists that wait to be joined.
+    /// Batches of posting lists that wait to be merged.
     pub batches: u64,
     pub instances: u64,
-    /// Whether it follows another, and by how many seconds it lags behind.
+    /// Replication lag in seconds, if the server is a replica.
     pub lag: Option<u64>,
 }
 
-/// What the lists of words take, in bytes, and about how much of that they fill.
+/// Size of the posting lists in bytes, and an estimate of the bytes in use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lists {
     pub taken: u64,
     pub filled: u64,
 }
 
-/// Tables with fewer rows that are gone are left alone.
+/// Minimum number of dead rows for a table to be reported.
 const FEW: i64 = 10_000;
-/// About what a list takes beside its postings, with its entries in two indexes, and what a posting takes.
+/// Approximate bytes per posting list, including its entries in two indexes, and per posting.
 const LIST: &str = "150";
 const POSTING: &str = "4";
 
-/// Looks at a database.
+/// Runs the diagnostics.
 pub async fn examine(address: &Address) -> Result<Examined, Error> {
     let pool = address.pool(2)?;
     let session = Session::reading(&pool).await?;

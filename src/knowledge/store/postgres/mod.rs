@@ -1,12 +1,12 @@
-//! A knowledge base in a PostgreSQL database, which several instances of the program share.
+//! PostgreSQL store that several instances of the program share.
 //!
-//! The database is the only truth, and all that is searched lies in it too: words as lists (`postings`), vectors as
-//! pgvector keeps them. An instance keeps nothing that another could make wrong.
+//! The database is the single source of truth and also holds the search indexes: an inverted index in `postings`, and
+//! vectors in pgvector. An instance caches nothing that another instance could invalidate.
 //!
-//! What is promised of each thing that may be asked stands where it is asked, in `store/`.
+//! The contract of each operation is documented in `store/`.
 //!
-//! Every write is one transaction, answered when it is committed. Locks are taken in this order, so that no two writers wait
-//! for each other: the task, what a document says and where it stands (advisory, sorted), the document, what is derived.
+//! Every write is one transaction and is acknowledged after the commit. To prevent deadlocks, locks are taken in this
+//! order: the task, the content and path of a document (advisory, sorted), the document row, derived data.
 
 mod address;
 mod again;
@@ -83,7 +83,7 @@ use tokio::sync::watch;
 use super::{Error, Options};
 use crate::supervised::{Name, supervised};
 
-/// A knowledge base's store. Cheap to clone; all clones are the same.
+/// The store of a knowledge base. Cheap to clone; all clones share the same state.
 #[derive(Debug, Clone)]
 pub struct Store(Arc<Shared>);
 
@@ -101,14 +101,14 @@ struct Shared {
     doubt: Doubt,
 }
 
-/// Bits of a chunk's key that say where it stands in its document; those above are the number of its writing.
+/// Low bits of a chunk key that hold its ordinal in the document; the bits above hold the content version (`writing`).
 const KEYS: u32 = 20;
 
-/// Connections to each database.
+/// Connections per database.
 const CONNECTIONS: usize = 10;
 
 impl Store {
-    /// Opens the store of a database, and makes its tables where there are none.
+    /// Opens the store in a database and creates its tables if they do not exist.
     pub async fn connect(address: &Address, replicas: &[Address], options: Options) -> Result<Store, Error> {
         let primary = address.pool(CONNECTIONS)?;
         schema::migrate(Session::writing(&primary).await?).await?;
@@ -139,32 +139,32 @@ impl Store {
         Ok(Store(shared))
     }
 
-    /// The name of this process among those that share the store.
+    /// Name of this process among all processes that share the store.
     pub fn instance(&self) -> &str {
         self.0.instance.name()
     }
 
-    /// Which database this is, whatever its address.
+    /// Identifies the database, independent of its address.
     pub fn history(&self) -> &str {
         &self.0.history
     }
 
-    /// Where the database is, for people.
+    /// Address of the database, for display.
     pub fn address(&self) -> &Address {
         &self.0.address
     }
 
-    /// What others have changed.
+    /// Subscribes to changes made by other instances.
     pub fn heard(&self) -> watch::Receiver<Heard> {
         self.0.pulse.heard()
     }
 
-    /// Has other instances know that other models can be asked.
+    /// Notifies other instances that the set of available models has changed.
     pub fn tell_models(&self) {
         self.0.pulse.tell_models();
     }
 
-    /// For one statement.
+    /// A session for a single statement.
     async fn plain(&self) -> Result<Session, Error> {
         Session::plain(&self.0.primary).await
     }
@@ -178,7 +178,7 @@ impl Store {
     }
 }
 
-/// Others need not wait until a heartbeat is missed.
+/// Deregisters the instance, so that other instances need not wait for a missed heartbeat.
 impl Drop for Shared {
     fn drop(&mut self) {
         let (pool, id) = (self.primary.clone(), self.instance.id());
