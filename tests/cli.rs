@@ -103,6 +103,8 @@ mod small_model;
 mod snapshots;
 #[path = "cli/spec_examples.rs"]
 mod spec_examples;
+#[path = "cli/spec_rows.rs"]
+mod spec_rows;
 #[path = "cli/taxonomy.rs"]
 mod taxonomy;
 #[cfg(unix)]

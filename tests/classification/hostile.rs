@@ -17,7 +17,7 @@ fn failure(result: &Value, contains: &str) {
 }
 
 #[tokio::test]
-async fn c30_z3_a_text_that_is_missing_or_no_text_is_an_error_without_a_class() {
+async fn c30_z03_a_text_that_is_missing_or_no_text_is_an_error_without_a_class() {
     let app = app();
     for arguments in [json!({}), json!({ "text": 5 }), json!({ "text": null }), json!({ "text": ["a"] })] {
         failure(&call(&app, "classify_text", arguments).await.unwrap(), "text");

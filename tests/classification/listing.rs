@@ -39,7 +39,7 @@ async fn x28_the_text_is_json_in_one_line() {
 }
 
 #[tokio::test]
-async fn z5_only_one_tool_speaks_of_classifying() {
+async fn z05_only_one_tool_speaks_of_classifying() {
     let app = app();
     let tools = app.server.registry();
     for tool in tools.iter() {

@@ -107,7 +107,7 @@ const PROVIDERS: [&str; 2] = ["first", "second"];
 /// A thousand reloads with traffic of every kind. The two versions have the same names for other words, so that an
 /// answer made of both would show.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn z7_a_thousand_reloads_under_load_never_give_a_mixed_answer() {
+async fn z07_a_thousand_reloads_under_load_never_give_a_mixed_answer() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t.yaml");
     let versions = [

@@ -48,7 +48,7 @@ async fn c29_c34_c40_simple_math_goes_to_the_fast_model() {
 }
 
 #[tokio::test]
-async fn c35_z2_clear_questions_are_recognised_with_confidence_and_small_talk_is_general() {
+async fn c35_z02_clear_questions_are_recognised_with_confidence_and_small_talk_is_general() {
     let app = app();
     for (text, category, least) in [
         ("What started the Peloponnesian War?", "history", 0.7),

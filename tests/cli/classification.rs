@@ -51,7 +51,7 @@ curl -X POST http://localhost:8090/mcp/tools/call \
 
 /// What a router sends when it starts: no `jsonrpc`, no id, an empty method, `Accept: application/json` alone.
 #[test]
-fn v05_z4_z6_the_routers_start_sequence_and_its_queries() {
+fn v05_z04_z6_the_routers_start_sequence_and_its_queries() {
     let (_server, client) = serve("--http --port 0");
     let post = |path: &str, params: Value| {
         let body = json!({ "method": "", "params": params }).to_string();
@@ -94,7 +94,7 @@ fn v05_z4_z6_the_routers_start_sequence_and_its_queries() {
 }
 
 #[test]
-fn x04_z3_z6_the_style_of_the_request_decides_the_style_of_its_failure() {
+fn x04_z03_z6_the_style_of_the_request_decides_the_style_of_its_failure() {
     let (mut server, client) = serve("--http --port 0");
     let call = json!({ "name": "classify_text", "arguments": { "text": " " } });
     let plain = [

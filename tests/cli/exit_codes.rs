@@ -120,7 +120,7 @@ fn programs_are_told_of_it_in_one_object() {
 
 #[cfg(unix)]
 #[test]
-fn a130_is_for_an_interruption_wherever_it_comes() {
+fn exit_code_130_is_for_an_interruption() {
     let mut classifying = corbie("classify --method rules").start();
     classifying.send_bytes(b"what is 2 + 2?\n");
     assert!(classifying.line().starts_with("math"));

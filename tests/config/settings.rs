@@ -197,3 +197,21 @@ proptest! {
         let _ = (text.parse::<Period>(), text.parse::<ByteSize>(), text.parse::<HostPort>());
     }
 }
+
+#[test]
+fn f38_taxonomy_method_and_text_length_of_classification_are_settings() {
+    let built_in = Machine::new().try_load().unwrap().config.classification;
+    assert_eq!((built_in.taxonomy, built_in.method.as_str()), (None, "hybrid"));
+
+    for method in ["hybrid", "rules", "embedding", "model"] {
+        let classification = Machine::new()
+            .project(&format!("classification: {{taxonomy: birds.yaml, method: {method}, max_text_length: 77}}"))
+            .try_load()
+            .unwrap()
+            .config
+            .classification;
+        assert!(classification.taxonomy.is_some_and(|path| path.ends_with("birds.yaml")));
+        assert_eq!((classification.method.as_str(), classification.max_text_length), (method, 77));
+    }
+    assert!(Machine::new().project("classification: {method: tarot}").try_load().is_err());
+}

@@ -1,4 +1,4 @@
-"""The MCP Inspector's command line as a client, over stdio and HTTP, in both protocol eras.
+"""The MCP Inspector's command line as a client, over stdio and HTTP, in both protocol eras (V-04).
 
 Every request is a process of its own, as a person at a terminal would make it.
 """
