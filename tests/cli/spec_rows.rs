@@ -113,7 +113,9 @@ fn sources(folders: &[&str], extensions: &[&str]) -> Vec<PathBuf> {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if path.is_dir() && !["target", "node_modules", "corpus", ".venv"].contains(&name) {
                 folders.push(path);
-            } else if path.is_file() && extensions.contains(&path.extension().and_then(|e| e.to_str()).unwrap_or_default()) {
+            } else if path.is_file()
+                && extensions.contains(&path.extension().and_then(|e| e.to_str()).unwrap_or_default())
+            {
                 found.push(path);
             }
         }
