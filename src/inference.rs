@@ -1,9 +1,9 @@
-//! One thread owns the models; everyone else hands it texts and waits.
+//! Embedding inference: a dedicated thread owns the model, and callers queue texts for it.
 //!
-//! The model is loaded with the first text, and kept. Texts of several callers are run together, a few of each at a
-//! time, so that a search does not wait behind a thousand pages. A caller that goes away takes its texts with it, and
-//! one whose texts the model fails on fails alone. A model that does not come back is given up, and another takes its
-//! place.
+//!
+//! The model is loaded by the first text and stays loaded. Texts of several callers share a batch, a few of each at a
+//! time, so that a search does not wait behind a thousand pages. A caller that disconnects cancels its texts, and a bad
+//! text fails only its own caller. A hanging model is abandoned and replaced by a new instance.
 
 mod aside;
 mod metrics;
@@ -24,28 +24,28 @@ pub use aside::Aside;
 use metrics::Metrics;
 use owner::{Model, Owner};
 
-/// The way to the models. Cheap to clone.
+/// Handle of the embedding model. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Inference(Arc<Shared>);
 
 struct Shared {
     settings: config::Inference,
     open: Open,
-    /// Started with the first text: a server that is never asked for a vector pays nothing.
+    /// Started by the first text: a server that never embeds pays nothing.
     owner: Mutex<Option<Owner>>,
-    /// How many were given up and have not come back.
+    /// Abandoned threads that have not returned.
     stuck: Arc<AtomicUsize>,
     aside: Aside,
     loaded: Arc<Mutex<Option<Loaded>>>,
     metrics: Metrics,
-    /// The last queries, where one question is looked at more than once.
+    /// Cache of recent query embeddings, for queries that are embedded more than once.
     queries: Option<Cache<Box<str>, Embedding>>,
 }
 
 /// Loads a model.
 pub type Open = Arc<dyn Fn(&config::Inference) -> Result<Embedder, corbie_infer::Error> + Send + Sync>;
 
-/// What is known of the embedding model once it is loaded.
+/// Properties of the loaded embedding model.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub id: ModelId,
@@ -57,34 +57,33 @@ pub struct Loaded {
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// Something is wrong with a text; the caller can mend it. `index` is its place among the caller's texts.
+    /// The text is invalid; the caller can correct it. `index` is its position in the caller's batch.
     #[error("text {} {reason}", index + 1)]
     Text { index: usize, reason: String },
-    /// The model made nothing usable of a text; it is the model that is at fault.
+    /// The model returned no usable vector; this is a fault of the model.
     #[error("`{model}` gave no usable vector for text {}: {reason}", index + 1)]
     Unusable { model: String, index: usize, reason: &'static str },
     #[error("{0}")]
     Model(String),
-    /// Vectors of two models mean nothing to each other.
+    /// Vectors of different models are not comparable.
     #[error("the model was replaced while the texts were embedded; embed them again")]
     Replaced,
     #[error("the model stopped unexpectedly; the texts have no vectors")]
     Stopped,
     #[error("no turn at the model came within {0:?}, so many others wait for it; try again")]
     Crowded(Duration),
-    /// The model was given up.
+    /// The model was abandoned.
     #[error("the model was at the texts for {0:?} and did not come back; try again, or raise `inference.timeout`")]
     Stuck(Duration),
 }
 
-/// How many texts of one caller wait for the model at a time. The others wait with their caller, so that nobody takes
-/// all the room.
+/// Maximum number of queued texts per caller. The rest waits at the caller, so that no caller fills the queue.
 const PIECE: usize = 64;
 
-/// How many threads may be stuck in a model. Each keeps the memory of its model, so there cannot be ever more.
+/// Maximum number of abandoned threads. Each keeps its model in memory, so the number must be bounded.
 const MOST_STUCK: usize = 3;
 
-/// How many queries are remembered; each takes a few kilobytes.
+/// Capacity of the query cache; each entry takes a few kilobytes.
 const QUERIES: usize = 256;
 
 impl Inference {
@@ -92,12 +91,12 @@ impl Inference {
         Inference::with(settings, Arc::new(open), None)
     }
 
-    /// One whose model is loaded in another way.
+    /// Uses a custom model loader.
     pub fn opening(settings: config::Inference, open: Open) -> Inference {
         Inference::with(settings, open, None)
     }
 
-    /// One that does not embed a query twice in a row: who looks at it first has it made for the others.
+    /// Uses a query cache, so that consecutive stages do not embed the same query twice.
     pub fn remembering(settings: config::Inference) -> Inference {
         Inference::with(settings, Arc::new(open), Some(Cache::new(QUERIES)))
     }
@@ -114,7 +113,7 @@ impl Inference {
         Inference(Arc::new(Shared { settings, open, owner, stuck, aside, loaded, metrics, queries }))
     }
 
-    /// Embeds texts, in their order. Dropping the future takes back what has not been run.
+    /// Embeds texts, in order. Dropping the future cancels texts that have not run.
     pub async fn embed(&self, texts: Vec<String>, purpose: Purpose) -> Result<Vec<Embedding>, Error> {
         let (Some(queries), Purpose::Query, [query]) = (&self.0.queries, purpose, texts.as_slice()) else {
             return self.embed_anew(texts, purpose).await;
@@ -139,7 +138,7 @@ impl Inference {
             }
             let before = done.len();
             done.extend(self.embed_piece(piece, purpose).await.map_err(|error| error.counted_from(before))?);
-            // A model that panicked is loaded anew, and its folder may hold another one by then.
+            // A model that panicked is reloaded, and its folder may contain another model by then.
             if done[before..].iter().any(|embedding| embedding.model != done[0].model) {
                 return Err(Error::Replaced);
             }
@@ -149,14 +148,15 @@ impl Inference {
     async fn embed_piece(&self, texts: Vec<String>, purpose: Purpose) -> Result<Vec<Embedding>, Error> {
         let texts: Arc<[String]> = texts.into();
         loop {
-            // Whoever had not had its turn when a model got stuck asks the next one; there are not many.
+            // Texts that were still queued when the model hung move to the next thread; the number of threads is
+            // bounded.
             if let Some(embedded) = self.owner()?.embed(texts.clone(), purpose).await {
                 return embedded;
             }
         }
     }
 
-    /// The id of the model, which is loaded if that is the only way to know.
+    /// The model's id. Loads the model only if necessary.
     pub async fn model(&self) -> Result<ModelId, Error> {
         if self.0.settings.embedding.path.is_none() {
             return Ok(builtin());
@@ -164,7 +164,7 @@ impl Inference {
         self.load().await.map(|loaded| loaded.id)
     }
 
-    /// The id of the model and how many numbers its vectors have; it is loaded if that is the only way to know.
+    /// The model's id and vector dimension. Loads the model only if necessary.
     pub async fn shape(&self) -> Result<(ModelId, usize), Error> {
         if self.0.settings.embedding.path.is_none() {
             return Ok((builtin(), corbie_infer::builtin_models()[0].dimension));
@@ -172,7 +172,7 @@ impl Inference {
         self.load().await.map(|loaded| (loaded.id, loaded.dimension))
     }
 
-    /// What is known of the model, which is loaded if it was not.
+    /// The properties of the model; loads it if necessary.
     pub async fn load(&self) -> Result<Loaded, Error> {
         if let Some(loaded) = self.loaded() {
             return Ok(loaded);
@@ -181,7 +181,7 @@ impl Inference {
         self.loaded().ok_or(Error::Stopped)
     }
 
-    /// The model that will be used, before it is loaded.
+    /// The configured model, before it is loaded.
     pub fn planned(&self) -> String {
         let path = self.0.settings.embedding.path.as_ref();
         path.map_or_else(|| builtin().to_string(), |path| name_of(path))
@@ -191,17 +191,17 @@ impl Inference {
         self.0.settings.threads()
     }
 
-    /// Where classifiers of one's own are run.
+    /// Executor for custom classifiers.
     pub fn aside(&self) -> &Aside {
         &self.0.aside
     }
 
-    /// The model in use; none before the first text.
+    /// The model in use; `None` before the first text.
     pub fn loaded(&self) -> Option<Loaded> {
         locked(&self.0.loaded).clone()
     }
 
-    /// Adds what the models did to a server's metrics.
+    /// Registers the inference metrics.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("inference");
         self.0.metrics.register(registry);
@@ -213,20 +213,20 @@ impl Inference {
         gauges::register(registry, "stuck", "Threads that were given up and have not come back", stuck);
     }
 
-    /// Texts that wait for the models, or that they are at.
+    /// Number of queued and running texts.
     pub fn texts_waiting(&self) -> usize {
         let room = locked(&self.0.owner).as_ref().map_or(self.0.settings.max_waiting, Owner::room);
         self.0.settings.max_waiting.saturating_sub(room)
     }
 
-    /// Whoever owns the model now; one is started where there is none.
+    /// The current model thread; started if there is none.
     fn owner(&self) -> Result<Owner, Error> {
         let shared = &self.0;
         let mut owner = locked(&shared.owner);
         if let Some(owner) = owner.as_ref().filter(|owner| owner.is_there()) {
             return Ok(owner.clone());
         }
-        // Let go of first: one that came back while it was given up ends when nobody can ask it any more.
+        // Dropped first: a thread that returned while it was being abandoned exits once no handle is left.
         *owner = None;
         if shared.stuck.load(Ordering::Relaxed) >= MOST_STUCK {
             return Err(Error::Stuck(shared.settings.timeout.get()));
@@ -237,13 +237,13 @@ impl Inference {
             loaded: shared.loaded.clone(),
             metrics: shared.metrics.clone(),
         };
-        // Kept only once its threads run: where none can be started now, a later text tries again.
+        // Stored only after its threads have started: if that fails, a later text retries.
         let started = Owner::start(model, shared.stuck.clone())
             .map_err(|error| Error::Model(format!("no thread could be started for the model: {error}")))?;
         Ok(owner.insert(started).clone())
     }
 
-    /// What is wrong with the model, if a thread is stuck in it.
+    /// The health message, if a thread is stuck in the model.
     pub fn impaired(&self) -> Option<String> {
         let limit = self.0.settings.timeout.get();
         match self.0.stuck.load(Ordering::Relaxed) {
@@ -259,7 +259,7 @@ impl Inference {
     }
 }
 
-/// The name of a model's folder. Where it lies is nobody's business.
+/// The name of a model's folder, without its path, which must not be disclosed.
 pub fn name_of(path: &std::path::Path) -> String {
     path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned())
 }
@@ -268,7 +268,7 @@ fn builtin() -> ModelId {
     ModelId::from(corbie_infer::builtin_models()[0].id.as_str())
 }
 
-/// Settings that are there for a model of one's own do nothing to the model inside, which people should hear of.
+/// Warns about settings for custom models that have no effect on the built-in model.
 pub(crate) fn warn_of_unused(settings: &config::Inference) {
     let unused = settings.embedding.unused();
     if !unused.is_empty() {
@@ -277,7 +277,7 @@ pub(crate) fn warn_of_unused(settings: &config::Inference) {
     }
 }
 
-/// Loads the model that the settings name.
+/// Loads the configured model.
 pub fn open(settings: &config::Inference) -> Result<Embedder, corbie_infer::Error> {
     let model = &settings.embedding;
     let Some(path) = &model.path else { return Embedder::builtin(settings.threads()) };
@@ -295,7 +295,7 @@ pub fn open(settings: &config::Inference) -> Result<Embedder, corbie_infer::Erro
 }
 
 impl Error {
-    /// The same error where `before` texts came earlier.
+    /// Shifts the text index by `before`.
     pub fn counted_from(self, before: usize) -> Error {
         match self {
             Error::Text { index, reason } => Error::Text { index: before + index, reason },

@@ -1,24 +1,25 @@
-//! Which model is recommended for a text, and whether it should reason first.
+//! Model recommendation: which model to use for a text, and whether to enable reasoning.
 //!
-//! Two ordered lists of rules; in each, the first that fits decides (C-44). Where none fits, the category says. Pure:
-//! the same facts always give the same advice.
+//!
+//! Two ordered lists of rules; in each, the first matching rule decides (C-44). Without a match, the category decides.
+//! A pure function: the same input always gives the same recommendation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::taxonomy::{Category, DEFAULT_MODEL};
 
-/// What is recommended for a text.
+/// The recommendation for a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice<'a> {
     pub model: &'a str,
     pub use_reasoning: bool,
-    /// The names of the rules that decided; none where the category did.
+    /// The names of the deciding rules; `None` where the category decided.
     pub model_rule: Option<&'a str>,
     pub reasoning_rule: Option<&'a str>,
 }
 
-/// What the advice rests on.
+/// The input of a recommendation.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     pub text: &'a str,
@@ -27,7 +28,7 @@ pub struct Facts<'a> {
     pub out_of_scope: f32,
 }
 
-/// The two lists.
+/// The two rule lists, compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Routing {
     model: Vec<Rule<String>>,
@@ -91,11 +92,11 @@ pub struct Condition {
     pub no_word: Vec<String>,
 }
 
-/// Under this confidence the contract's rules ask for a better model and for reasoning.
+/// Below this confidence the contract's rules recommend a stronger model and reasoning.
 const UNSURE: f32 = 0.6;
-/// A text of more words than this is long.
+/// Texts with more words than this are long.
 const LONG: usize = 20;
-/// Words of questions that need thought.
+/// Words of questions that need reasoning.
 const COMPLEX: &[&str] = &[
     "analyse",
     "analysis",
@@ -126,7 +127,7 @@ const COMPLEX: &[&str] = &[
     "tradeoffs",
     "why",
 ];
-/// Words of programming tasks that are more than a question.
+/// Words of programming tasks that go beyond a question.
 const CODE_TASKS: &[&str] = &[
     "algorithm",
     "architecture",
@@ -151,7 +152,7 @@ const CODE_TASKS: &[&str] = &[
 ];
 
 impl Routing {
-    /// What is recommended for a text with these facts.
+    /// The recommendation for a text.
     pub fn advise<'a>(&'a self, facts: Facts<'a>) -> Advice<'a> {
         let words = Words::of(facts.text);
         let model = self.model.iter().find(|rule| rule.when.holds(facts, &words));
@@ -198,7 +199,7 @@ impl Default for Routing {
     }
 }
 
-/// Words are compared in lower case, and looked up in order.
+/// Words are lower-cased and sorted for binary search.
 impl From<Rules> for Routing {
     fn from(rules: Rules) -> Routing {
         fn prepared<Choice>(mut rule: Rule<Choice>) -> Rule<Choice> {
@@ -229,10 +230,10 @@ impl Condition {
     }
 }
 
-/// The words of a text, as rules see them.
+/// The words of a text, as rules match them.
 struct Words {
     count: usize,
-    /// In lower case, those that rules look for among them.
+    /// In lower case, including every word that a rule matches.
     words: Vec<String>,
 }
 
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn c44_in_each_list_the_first_rule_that_fits_decides() {
-        // Long and complex beats everything for reasoning, and is no rule for models.
+        // Long and complex takes precedence for reasoning, and is not a model rule.
         check("math", 0.3, LONG_QUESTION, ("openai/gpt-4", Some("unsure")), (true, Some("long-and-complex")));
         check(
             "code",

@@ -1,4 +1,4 @@
-//! A taxonomy that somebody is writing: checked and tried beside the one in use, which knows nothing of it.
+//! Draft taxonomy: validated and tried without touching the live one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,17 +33,17 @@ pub(super) struct Finding {
     hint: Option<String>,
 }
 
-/// A taxonomy, ready to be asked.
+/// A draft taxonomy with its method, ready to classify.
 #[derive(Debug)]
 pub(super) struct Candidate(Arc<Published>);
 
-/// What a candidate says of a text.
+/// The result of a draft for one text.
 pub(super) type Tried = Result<Arc<Verdict>, Unfit>;
 
-/// How many mistakes, or remarks, are told of one text.
+/// Maximum number of diagnostics per text.
 const MOST_TOLD: usize = 100;
 
-/// Reads a text as a file of this name would be, or else as YAML. Compiles every pattern; callers do it aside.
+/// Parses a text in the format of this file name, or as YAML. Compiles every pattern, so call it on a blocking thread.
 pub(super) fn read(text: &str, file: Option<&Path>) -> Result<Taxonomy, Vec<Finding>> {
     let read = file.map_or_else(|| Taxonomy::parse(text), |file| Taxonomy::parse_for(text, file));
     read.map_err(|error| mistakes(&error))
@@ -64,7 +64,7 @@ impl Finding {
 
     fn mistake(problem: &Problem) -> Finding {
         let position = problem.origin.as_ref().and_then(|origin| origin.position);
-        // The place and the hint have members of their own.
+        // The position and the hint have separate fields.
         let message = Problem { origin: None, suggestion: None, ..problem.clone() }.to_string();
         Finding {
             message,
@@ -76,10 +76,10 @@ impl Finding {
 }
 
 impl Candidate {
-    /// Learns what the settings ask for; what was learned already is used again where the examples are the same. Who
-    /// stops waiting stops the work.
+    /// Builds the configured method and reuses a trained classifier if the examples are the same. Dropping the future
+    /// cancels the work.
     pub(super) async fn learn(taxonomy: Taxonomy, before: Option<Arc<Learned>>, with: With<'_>) -> Option<Candidate> {
-        // Compiling many patterns takes its time.
+        // Compiling many patterns blocks the thread.
         let made = tokio::task::spawn_blocking(move || Published::new(taxonomy, 0));
         let published = Arc::new(made.await.ok()?);
         published.make(before, with).await;
@@ -90,7 +90,7 @@ impl Candidate {
         &self.0.taxonomy
     }
 
-    /// Why another method was used than the settings ask for.
+    /// Why a fallback method is in use.
     pub(super) fn impairment(&self) -> Option<String> {
         self.0.impairment()
     }

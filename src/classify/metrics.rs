@@ -1,4 +1,4 @@
-//! What the classifier decided, for operators: how sure and how undecided it was, by category (C-57).
+//! Classifier metrics: confidence and entropy by category (C-57).
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Metrics {
         self.decided.get_or_create(&DecidedBy { method: verdict.by.as_str() }).inc();
     }
 
-    /// Texts were sorted together, in this time.
+    /// Records the duration of one call.
     pub(super) fn took(&self, took: Duration) {
         self.seconds.observe(took.as_secs_f64());
     }
@@ -68,7 +68,7 @@ impl Metrics {
         self.remembered.inc();
     }
 
-    /// Counts a reload, and forgets the categories that are gone: labels must not pile up.
+    /// Counts a reload and removes the labels of deleted categories, so that labels do not accumulate.
     pub(super) fn published(&self, before: &Taxonomy, now: &Taxonomy) {
         self.reloaded("published");
         let active = |taxonomy: &Taxonomy, name: &str| {

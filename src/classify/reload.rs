@@ -1,7 +1,8 @@
-//! Reads the taxonomy again while the server runs: when its file has changed, and on SIGHUP.
+//! Hot reload of the taxonomy, on file change and on SIGHUP.
 //!
-//! A new version is read, checked and learned beside the old one and then takes its place in one step. A file with
-//! mistakes changes nothing but the log.
+//!
+//! A new version is read, validated and trained in the background, then swapped in atomically. A file with errors only
+//! produces log messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +16,19 @@ use crate::config::ConfigError;
 use crate::config::classification as config;
 use crate::locked::locked;
 
-/// How often something that does not work is tried again.
+/// Retry interval after a failure.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// The resource that tells the categories; it changes with every reload.
+/// URI of the categories resource; its content changes with every reload.
 pub const RESOURCE: &str = "corbie://categories";
 
 impl Classification {
-    /// Has the file read without waiting for it to be looked at.
+    /// Triggers a reload without waiting for the next poll.
     pub fn look_again(&self) {
         self.0.again.notify_one();
     }
 
-    /// Has categories get the numbers that other instances give them, with the next reading. Says whether that is new.
+    /// Sets the category indices shared by all instances, effective with the next reload. Returns whether they are new.
     pub fn keep_places(&self, places: Vec<String>) -> bool {
         let mut kept = locked(&self.0.places);
         if places.is_empty() || kept.as_deref() == Some(&places[..]) {
@@ -37,7 +38,7 @@ impl Classification {
         true
     }
 
-    /// Gives categories the numbers that they last had everywhere, before anybody asks.
+    /// Applies the last known shared category indices before the first request.
     pub fn number(&self, places: Vec<String>) {
         if !self.keep_places(places) || !self.0.settings.stable_indices {
             return;
@@ -48,13 +49,13 @@ impl Classification {
         }
     }
 
-    /// Reads the taxonomy again and publishes it. On a mistake, what was published stays.
+    /// Reloads the taxonomy and publishes a new snapshot. On an error, the current snapshot stays.
     pub async fn reload(&self) -> Result<Arc<Published>, ConfigError> {
         let mut read_at = self.0.reloading.lock().await;
         *read_at = Stamp::of(self.0.settings.taxonomy.as_deref());
         let before = self.published();
         let (settings, old, places) = (self.0.settings.clone(), before.clone(), locked(&self.0.places).clone());
-        // Reading a large file and compiling its rules take their time.
+        // Reading a large file and compiling its rules block the thread.
         let read = tokio::task::spawn_blocking(move || read(&settings, &old, places.as_deref())).await;
         let read = read.unwrap_or_else(|_| Err(Taxonomy::unreadable()));
         *locked(&self.0.refused) = read.as_ref().err().map(summary);
@@ -62,10 +63,10 @@ impl Classification {
             Some(next) => Arc::new(next),
             None => return Ok(before),
         };
-        // What a model that failed has learned may be why it failed.
+        // The trained classifier may be the reason for the failure, so it is not reused.
         let method = before.method_now().filter(|_| before.impairment().is_none());
         let learned = method.and_then(|method| method.learned().cloned());
-        // Learned before it is seen: callers go on with the old one and never wait.
+        // Trained before the swap: callers use the old snapshot and never wait.
         next.method(learned, self.with_settings()).await;
         self.0.published.store(next.clone());
         self.0.metrics.published(&before.taxonomy, &next.taxonomy);
@@ -73,7 +74,7 @@ impl Classification {
     }
 }
 
-/// The new version; none where it is the same as the old one, and that works.
+/// Builds the new snapshot; `None` if the file is unchanged and the current method works.
 fn read(
     settings: &config::Classification,
     before: &Published,
@@ -89,7 +90,7 @@ fn read(
     Ok((!same).then(|| Published::new(taxonomy, settings.cache_entries)))
 }
 
-/// The first mistake, and how many more there are: it is shown wherever health is.
+/// The first error and the number of further ones, for `/health`.
 fn summary(error: &ConfigError) -> String {
     let first = error.problems.first().map(ToString::to_string).unwrap_or_default();
     match error.problems.len() {
@@ -98,10 +99,10 @@ fn summary(error: &ConfigError) -> String {
     }
 }
 
-/// Listens for the signal from this call on; the future follows it, and the file, until it is dropped.
+/// Registers the signal handler when called; the returned future watches the signal and the file until it is dropped.
 pub fn follow(classification: Classification, server: Server) -> impl Future<Output = ()> + Send {
-    // Not `Changes`, which waits with what was read before it began: saving reads the file meanwhile, and then there is
-    // nothing to read again.
+    // Not `Changes`, which tracks the file from its own start: a save also reads the file, and a second reload would be
+    // redundant.
     let mut hangups = Hangups::listen();
     async move {
         let path = classification.settings().taxonomy.clone();
@@ -116,13 +117,13 @@ pub fn follow(classification: Classification, server: Server) -> impl Future<Out
             tokio::select! {
                 () = hangups.next() => {}
                 () = classification.0.again.notified() => {}
-                // A model that could not be loaded may have come by now.
+                // A model that failed to load may be available by now.
                 _ = retries.tick() => {
                     let published = classification.published();
                     let Some(method) = published.method_now().filter(|_| published.impairment().is_some()) else {
                         continue;
                     };
-                    // One that hangs cannot be had again; what was made in its place stays.
+                    // A hanging model cannot be reloaded; its fallback stays in use.
                     let is_hopeless = classification.with_settings().inference.aside().is_stuck();
                     if is_hopeless && !matches!(*method, Method::Sequence(_)) {
                         continue;
@@ -130,20 +131,20 @@ pub fn follow(classification: Classification, server: Server) -> impl Future<Out
                 }
                 _ = looks.tick(), if watched.is_some() => {
                     let now = Stamp::of(watched);
-                    // A file that has just changed may be half written; it is read when it has not changed since.
+                    // A recently changed file may be half written. It is read once it is unchanged between two polls.
                     let still = now == std::mem::replace(&mut seen, now);
                     if !still || now == *classification.0.reloading.lock().await {
                         continue;
                     }
                 }
             }
-            // What is wrong with the file has been told.
+            // The error has been logged.
             let _ = take_up(&classification, &server).await;
         }
     }
 }
 
-/// Reads the taxonomy again, publishes it and tells everyone who has to know.
+/// Reloads the taxonomy, publishes it and notifies clients.
 pub(super) async fn take_up(classification: &Classification, server: &Server) -> Result<Arc<Published>, ConfigError> {
     let before = classification.published();
     let read = classification.reload().await;
@@ -171,7 +172,7 @@ pub(super) async fn take_up(classification: &Classification, server: &Server) ->
     read
 }
 
-/// Tells clients that what they keep of us is old.
+/// Notifies clients that their cached lists are stale.
 fn announce(server: &Server) {
     server.publish(Event::ToolsChanged);
     server.publish(Event::ResourceUpdated(RESOURCE.into()));

@@ -1,8 +1,9 @@
-//! Classification by patterns and words, in microseconds and without a model.
+//! Rule-based classification by patterns and words, in microseconds and without a model.
 //!
-//! Every pattern and every word that is found speaks for its category. The category of what remains is no competitor:
-//! its patterns count only where nothing else was found, or else a catch-all such as `.*` would flatten every answer.
-//! Expressions are run by an engine whose time grows with the text and never faster, and their size is bounded.
+//!
+//! Every matching pattern and word scores for its category. The remainder category does not compete: its patterns count
+//! only if no other category matches, because a catch-all such as `.*` would flatten every distribution. The regex
+//! engine runs in linear time, and the size of compiled expressions is bounded.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use corbie_infer::heads::Verdict;
@@ -10,7 +11,7 @@ use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 
 use super::taxonomy::{Category, Taxonomy};
 
-/// Everything that is looked for in a text.
+/// The compiled rules of all categories.
 #[derive(Debug)]
 pub struct RuleSet {
     classes: usize,
@@ -21,26 +22,26 @@ pub struct RuleSet {
     words: Owned<AhoCorasick>,
 }
 
-/// A matcher for many things, and the category of each.
+/// A multi-pattern matcher, and the category of each pattern.
 #[derive(Debug)]
 struct Owned<Matcher> {
     matcher: Matcher,
     owners: Vec<usize>,
 }
 
-/// How much more a category counts with its first find than all those without any together.
+/// Weight of a category's first match, relative to all categories without a match together.
 const FIRST: f32 = 5.0;
-/// How much more it counts with every further find.
+/// Factor for every further match.
 const FURTHER: f32 = 2.0;
-/// Finds that count; more of them make nothing surer.
+/// Maximum number of matches that count; more add no confidence.
 const MOST_FINDS: u32 = 6;
-/// The probability of what is certain. Who wrote the pattern may still be mistaken.
+/// Probability of a `certain` match. The author of the pattern may still be wrong.
 const CERTAIN: f64 = 0.99;
-/// The probability of what remains, where nothing was found.
+/// Probability of the remainder category if no rule matches.
 const REMAINDER: f64 = 0.65;
-/// The most memory one expression may take once it is compiled. The time for a text grows with it.
+/// Maximum compiled size of one expression. The matching time grows with it.
 const MOST_BYTES: usize = 512 << 10;
-/// The most memory all expressions may take together.
+/// Maximum compiled size of all expressions together.
 const MOST_BYTES_IN_ALL: usize = 8 << 20;
 
 impl RuleSet {
@@ -57,14 +58,14 @@ impl RuleSet {
         }
     }
 
-    /// What is certain about a text, if exactly one category says so.
+    /// The verdict of `certain` patterns, if exactly one category matches.
     pub fn certain(&self, text: &str) -> Option<Verdict> {
         let mut classes = self.certain.found(text);
         let class = classes.next()?;
         classes.all(|other| other == class).then(|| self.spread(class, CERTAIN))
     }
 
-    /// What all rules together say.
+    /// The verdict of all rules.
     pub fn classify(&self, text: &str) -> Verdict {
         if let Some(verdict) = self.certain(text) {
             return verdict;
@@ -82,7 +83,7 @@ impl RuleSet {
         self.weigh(&finds)
     }
 
-    /// The rules found in a text that speak for a category, as they are written: those that leave no doubt, or else all.
+    /// The matching rules of a category, in their source form: the `certain` ones if any match, otherwise all.
     pub fn speaking_for(&self, class: usize, text: &str, taxonomy: &Taxonomy) -> Vec<String> {
         let certain = self.certain.matching(class, text);
         if !certain.is_empty() {
@@ -94,7 +95,7 @@ impl RuleSet {
         self.patterns.matching(class, text).into_iter().chain(words).collect()
     }
 
-    /// Whether there is anything to look for.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.patterns.owners.is_empty() && self.certain.owners.is_empty() && self.words.owners.is_empty()
     }
@@ -111,7 +112,7 @@ impl RuleSet {
         known(weights.into_iter().map(|weight| weight / total).collect())
     }
 
-    /// One category with this probability; the others share the rest.
+    /// Gives one category this probability and splits the rest evenly.
     fn spread(&self, class: usize, probability: f64) -> Verdict {
         let others = self.retired.iter().enumerate().filter(|(other, retired)| *other != class && !**retired).count();
         let share = ((1.0 - probability) / others.max(1) as f64) as f32;
@@ -125,12 +126,12 @@ impl RuleSet {
     }
 }
 
-/// Rules know nothing of strange texts.
+/// Rules have no out-of-scope detection.
 fn known(probabilities: Vec<f32>) -> Verdict {
     Verdict { probabilities, out_of_scope: 0.0, strangeness: 0.0 }
 }
 
-/// Why an expression cannot be used; nothing if it can.
+/// Validates one expression.
 pub fn check(pattern: &str) -> Result<(), String> {
     let compiled = RegexBuilder::new(pattern).case_insensitive(true).size_limit(MOST_BYTES).build();
     compiled.map(drop).map_err(|error| match error {
@@ -139,7 +140,7 @@ pub fn check(pattern: &str) -> Result<(), String> {
     })
 }
 
-/// Why so many expressions cannot be used together; nothing if they can.
+/// Validates the total size of all expressions.
 pub fn check_all<'a>(patterns: impl Iterator<Item = &'a String>) -> Result<(), String> {
     set(patterns.map(String::as_str)).map(drop).map_err(|_| {
         format!("has patterns that take more than {} MiB together; use fewer, or `words`", MOST_BYTES_IN_ALL >> 20)
@@ -150,7 +151,7 @@ fn set<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<RegexSet, regex::E
     RegexSetBuilder::new(patterns).case_insensitive(true).size_limit(MOST_BYTES_IN_ALL).build()
 }
 
-/// The engine draws the expression over several lines; the last says what is wrong with it.
+/// The engine's error message spans several lines; the last one has the reason.
 fn last_line(error: &str) -> &str {
     error.lines().last().unwrap_or(error).trim_start_matches("error: ")
 }
@@ -170,7 +171,7 @@ impl Owned<RegexSet> {
         matches.into_iter().flatten().map(|pattern| self.owners[pattern])
     }
 
-    /// The patterns of one category that match, as they are written.
+    /// The matching patterns of one category, in their source form.
     fn matching(&self, class: usize, text: &str) -> Vec<String> {
         let matches = self.matcher.matches(text).into_iter().filter(|pattern| self.owners[*pattern] == class);
         matches.map(|pattern| self.matcher.patterns()[pattern].clone()).collect()
@@ -186,12 +187,12 @@ impl Owned<AhoCorasick> {
         Owned { matcher: matcher.expect("a taxonomy file is too small for so many words"), owners }
     }
 
-    /// The category of each word that stands in the text, once a word.
+    /// The category of each distinct matching word.
     fn found(&self, text: &str) -> impl Iterator<Item = usize> {
         self.which(text).map(|word| self.owners[word])
     }
 
-    /// The number of each word that stands in the text, once a word.
+    /// The index of each distinct matching word.
     fn which(&self, text: &str) -> impl Iterator<Item = usize> {
         let mut seen = vec![false; self.owners.len()];
         if !self.owners.is_empty() {
@@ -205,13 +206,13 @@ impl Owned<AhoCorasick> {
     }
 }
 
-/// Lower case, with one space where there are several.
+/// Lower-cases the text and collapses whitespace.
 fn folded(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").to_lowercase()
 }
 
-/// No word goes on before or after it.
+/// Whether the match has word boundaries on both sides.
 fn is_whole(text: &str, start: usize, end: usize) -> bool {
     let before = text[..start].chars().next_back().is_some_and(char::is_alphanumeric);
     let after = text[end..].chars().next().is_some_and(char::is_alphanumeric);
@@ -305,7 +306,7 @@ categories:
 
     #[test]
     fn expressions_that_could_run_away_are_bounded() {
-        // Exponential in engines that backtrack, linear here.
+        // Exponential in backtracking engines, linear here.
         let rules = rules("categories: [{name: a, patterns: ['(a+)+$']}, {name: b}]");
         assert_eq!(rules.classify(&format!("{}b", "a".repeat(30_000))).class(), 0);
         assert!(check(r"(?:a{1000}){1000}").unwrap_err().contains("too large"));

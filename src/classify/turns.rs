@@ -1,25 +1,25 @@
-//! Work that only so many may do at a time. A few more wait; the others are told to come again.
+//! Concurrency limit with a bounded wait queue. Further callers are rejected.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A turn lasts until its last copy is gone.
+/// A permit, released when its last clone is dropped.
 pub(super) type Turn = Arc<OwnedSemaphorePermit>;
 
 #[derive(Debug)]
 pub(super) struct Turns {
     turns: Arc<Semaphore>,
-    /// For those who wait, or are about to begin.
+    /// Permits for waiting and running callers.
     places: Semaphore,
 }
 
-/// Too many wait already.
+/// The wait queue is full.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many others are at the same work; try again in a few seconds")]
 pub(super) struct Busy;
 
-/// How many wait for a turn.
+/// Maximum number of waiting callers.
 const MOST_WAITING: usize = 8;
 
 impl Turns {

@@ -1,4 +1,4 @@
-//! Models that the owner's thread does not run: a classifier of one's own is asked wherever somebody waits for it.
+//! Bounded execution of custom models with hang detection, outside the embedding thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,18 +10,18 @@ use tokio::time::timeout;
 
 use super::Error;
 
-/// Turns at such models, whichever they are: one that was loaded anew while the one before it hangs has no turns of its
-/// own, or there would be ever more threads and models that nobody can stop.
+/// Concurrency limit shared by all custom models. A model loaded to replace a hanging one gets no extra permits;
+/// otherwise threads and models that cannot be stopped would accumulate.
 #[derive(Debug, Clone)]
 pub struct Aside {
     turns: Arc<Semaphore>,
-    /// How many have a turn and were given up.
+    /// Permits held by abandoned calls.
     stuck: Arc<AtomicUsize>,
-    /// How long a caller waits for a turn, and then for the model.
+    /// Timeout for acquiring a permit, and then for the model.
     limit: Duration,
 }
 
-/// A model uses several cores for one text; more texts at a time would only wait for each other.
+/// A model uses several cores for one text; more concurrency would only cause contention.
 const AT_A_TIME: usize = 2;
 
 impl Aside {
@@ -29,8 +29,8 @@ impl Aside {
         Aside { turns: Arc::new(Semaphore::new(AT_A_TIME)), stuck: Arc::default(), limit }
     }
 
-    /// Loads a model, or asks it something. Nobody can stop it, so the turn is over when it is done, and not when its
-    /// caller leaves.
+    /// Loads or runs a model. The work cannot be cancelled, so its permit is released when it ends, not when the caller
+    /// disconnects.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
         let limit = self.limit;
         if self.is_stuck() {
@@ -43,12 +43,12 @@ impl Aside {
             let _turn = turn;
             let _ = tell.send(work());
         });
-        // By itself: callers leave long before the model has had its time, and it hangs all the same.
+        // In a separate task: the caller may disconnect long before the timeout, and the hang must still be detected.
         tokio::spawn(watch(at_work, limit, self.stuck.clone()));
         timeout(limit, told).await.map_err(|_| Error::Stuck(limit))?.map_err(|_| Error::Stopped)
     }
 
-    /// Whether there is no turn that anybody will give back.
+    /// Whether every permit is held by an abandoned call.
     pub fn is_stuck(&self) -> bool {
         self.stuck() >= AT_A_TIME
     }
@@ -58,7 +58,7 @@ impl Aside {
     }
 }
 
-/// Counts a model that does not come back in time, until it does.
+/// Counts a call that exceeds its timeout, until it returns.
 async fn watch(mut at_work: JoinHandle<()>, limit: Duration, stuck: Arc<AtomicUsize>) {
     if timeout(limit, &mut at_work).await.is_ok() {
         return;
@@ -76,13 +76,13 @@ mod tests {
 
     use super::*;
 
-    /// Something that begins and does not come back before it is let go.
+    /// Work that starts and blocks until it is released.
     fn hanging(begun: &mpsc::Sender<()>) -> (mpsc::Sender<()>, impl FnOnce() + Send + 'static) {
         let (hold, held) = mpsc::channel();
         let begun = begun.clone();
         let work = move || {
             let _ = begun.send(());
-            // Nothing is ever sent.
+            // No message is ever sent.
             let _ = held.recv();
         };
         (hold, work)
@@ -102,7 +102,7 @@ mod tests {
         for _ in 0..AT_A_TIME {
             let (hold, work) = hanging(&begun);
             holds.push(hold);
-            // A caller that leaves long before: it is found out all the same.
+            // The caller disconnects early; the hang is detected anyway.
             let _ = timeout(Duration::from_millis(1), aside.run(work)).await;
         }
         until(|| aside.is_stuck()).await;

@@ -1,4 +1,4 @@
-//! What the models did, for operators.
+//! Inference metrics.
 
 use std::sync::atomic::AtomicU64;
 
@@ -18,7 +18,7 @@ pub(super) struct Metrics {
     pub(super) batch_seconds: Seconds,
 }
 
-/// How long the models took for texts that were run together.
+/// Duration of a batch.
 #[derive(Debug, Clone)]
 pub(super) struct Seconds(pub(super) Histogram);
 

@@ -1,7 +1,7 @@
-//! The thread that owns the model, and the one that looks whether it comes back.
+//! Dedicated model thread and its watchdog.
 //!
-//! Nobody can stop a thread. One that is stuck in a model is left behind with all that waited for it, and ends should it
-//! ever come back.
+//!
+//! A thread cannot be killed. A hanging thread is abandoned together with its queue, and exits if it ever returns.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -23,17 +23,17 @@ use crate::config::inference as config;
 use crate::locked::locked;
 use crate::supervised::{self, Name};
 
-/// The way to one owner. Cheap to clone; all clones are the same.
+/// Handle of a model thread. Cheap to clone; all clones share one thread.
 #[derive(Debug, Clone)]
 pub(super) struct Owner {
     jobs: mpsc::Sender<Job>,
-    /// How many texts may wait. Closed when it is given up: what its jobs take never comes back.
+    /// Queue capacity in texts. Closed when the thread is abandoned: its permits are never released.
     room: Arc<Semaphore>,
     given_up: CancellationToken,
     limit: Duration,
 }
 
-/// What an owner is given.
+/// Dependencies of a model thread.
 pub(super) struct Model {
     pub(super) open: Open,
     pub(super) settings: config::Inference,
@@ -41,31 +41,31 @@ pub(super) struct Model {
     pub(super) metrics: Metrics,
 }
 
-/// Some texts of one caller.
+/// A batch of texts from one caller.
 #[derive(Debug)]
 struct Job {
     texts: Arc<[String]>,
     purpose: Purpose,
     done: Vec<Embedding>,
     reply: oneshot::Sender<Result<Vec<Embedding>, Error>>,
-    /// The model is at some of them.
+    /// Whether the model is processing some of the texts.
     has_its_turn: Arc<AtomicBool>,
-    /// Held while the texts wait, given back with the reply.
+    /// Held while the texts are queued, released with the reply.
     _room: OwnedSemaphorePermit,
 }
 
-/// How many texts of one caller are run before the next caller has a turn.
+/// Texts of one caller per scheduling round (round robin).
 const SHARE: usize = 8;
-/// How many texts are run together.
+/// Maximum number of texts per model batch.
 const BATCH: usize = 32;
-/// So often is looked whether the model goes on, within the time it has. What counts are looks and not the clock: a
-/// program that was stopped for an hour has not looked for an hour.
+/// Watchdog checks per timeout. The watchdog counts checks, not wall-clock time: a process suspended for an hour made
+/// no checks in that hour.
 const LOOKS: u32 = 8;
 
 impl Owner {
-    /// `stuck` counts those that were given up and have not come back.
+    /// `stuck` counts abandoned threads that have not returned.
     pub(super) fn start(model: Model, stuck: Arc<AtomicUsize>) -> io::Result<Owner> {
-        // Never full: a job holds room for its texts until it is done.
+        // Never full: a job holds queue permits for its texts until it is done.
         let (jobs, incoming) = mpsc::channel(model.settings.max_waiting);
         let room = Arc::new(Semaphore::new(model.settings.max_waiting));
         let owner = Owner { jobs, room, given_up: CancellationToken::new(), limit: model.settings.timeout.get() };
@@ -96,12 +96,12 @@ impl Owner {
         !self.jobs.is_closed() && !self.given_up.is_cancelled()
     }
 
-    /// How many more texts may wait.
+    /// Remaining queue capacity in texts.
     pub(super) fn room(&self) -> usize {
         self.room.available_permits()
     }
 
-    /// Embeds texts. None where it was given up before it came to them.
+    /// Embeds texts. Returns `None` if the thread was abandoned before it started on them.
     pub(super) async fn embed(&self, texts: Arc<[String]>, purpose: Purpose) -> Option<Result<Vec<Embedding>, Error>> {
         let needed = u32::try_from(texts.len()).unwrap_or(u32::MAX);
         let room = self.room.clone().acquire_many_owned(needed).await.ok()?;
@@ -122,9 +122,9 @@ impl Owner {
     }
 }
 
-/// Looks whether a model comes back.
+/// Watchdog of the model thread.
 struct Watch {
-    /// One more when the model is used and one more when it is done: as long as it is odd, the model is at work.
+    /// Incremented when a model call starts and when it ends: odd while the model is running.
     turns: Arc<AtomicU64>,
     room: Arc<Semaphore>,
     given_up: CancellationToken,
@@ -132,10 +132,10 @@ struct Watch {
 }
 
 impl Watch {
-    /// Looks until the owner has ended, or is given up.
+    /// Runs until the model thread ends or is abandoned.
     fn look(&self, ended: &Receiver<Infallible>, limit: Duration) {
         let (mut seen, mut looks) = (0, 0);
-        // Nothing is ever sent: it breaks off.
+        // No message is ever sent; the channel disconnects.
         while ended.recv_timeout(limit / LOOKS) == Err(RecvTimeoutError::Timeout) {
             let now = self.turns.load(Ordering::Relaxed);
             let is_at_the_same = now == seen && now % 2 == 1;
@@ -155,7 +155,7 @@ impl Watch {
     }
 }
 
-/// The thread that owns the model.
+/// State of the model thread.
 struct Working {
     model: Model,
     turns: Arc<AtomicU64>,
@@ -164,7 +164,7 @@ struct Working {
 }
 
 impl Working {
-    /// Works until nobody can ask any more, or until it is given up.
+    /// Runs until all handles are dropped or the thread is abandoned.
     fn work(mut self, mut incoming: mpsc::Receiver<Job>) {
         let mut waiting = VecDeque::new();
         while !self.given_up.is_cancelled() {
@@ -187,7 +187,7 @@ impl Working {
         }
     }
 
-    /// Runs the next few texts of the callers that have waited longest.
+    /// Processes the next texts of the callers that have waited longest.
     fn turn(&mut self, waiting: &mut VecDeque<Job>) {
         let mut together = Vec::new();
         let mut texts: Vec<Tokens> = Vec::new();
@@ -207,7 +207,7 @@ impl Working {
                     let panicked = matches!(error, Error::Stopped);
                     drop(job.reply.send(Err(error)));
                     if panicked {
-                        // The model is loaded anew, and another one would make nothing of these tokens.
+                        // The model will be reloaded, and these tokens may not fit the new one.
                         for (job, _) in together.into_iter().rev() {
                             job.has_its_turn.store(false, Ordering::Relaxed);
                             waiting.push_front(job);
@@ -225,7 +225,7 @@ impl Working {
         for (job, count) in together {
             let share = match &mut vectors {
                 Ok(vectors) => Ok(vectors.by_ref().take(count).collect()),
-                // Without the others' texts, only the caller fails whose text it was.
+                // Retry separately, so that only the caller with the bad text fails.
                 Err(_) if several => self.alone(&job, count),
                 Err(error) => Err(error.clone().counted_from(job.done.len())),
             };
@@ -233,24 +233,23 @@ impl Working {
         }
     }
 
-    /// Embeds a caller's next texts apart from everyone else's. They are read again, as the model may be a new one.
+    /// Embeds a caller's next texts separately. They are tokenized again, because the model may have been reloaded.
     fn alone(&mut self, job: &Job, count: usize) -> Result<Vec<Embedding>, Error> {
         let texts = self.read(job, count)?;
         self.run(&texts).map_err(|error| error.counted_from(job.done.len()))
     }
 
-    /// Runs the model. It has its time for each text and not for all of them: a large one may well need minutes for a
-    /// batch.
+    /// Runs the model. The timeout applies per text, not per batch: a large model may need minutes for a batch.
     fn run(&mut self, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
         let turns = self.turns.clone();
-        // Two, so that it is seen at work as before.
+        // Adds two, so that the counter stays odd while the model is running.
         let goes_on = move || {
             turns.fetch_add(2, Ordering::Relaxed);
         };
         self.contained(|embedder| embedder.run_telling(texts, &goes_on))
     }
 
-    /// Adds vectors to those a caller has. It is answered once they are all there; until then, its job comes back.
+    /// Adds vectors to a job. Replies once all are done; until then the job is returned to the queue.
     fn settle(&self, mut job: Job, share: Result<Vec<Embedding>, Error>) -> Option<Job> {
         match share {
             Ok(vectors) => job.done.extend(vectors),
@@ -272,13 +271,14 @@ impl Working {
         None
     }
 
-    /// The tokens of a caller's next texts.
+    /// Tokenizes a caller's next texts.
     fn read(&mut self, job: &Job, most: usize) -> Result<Vec<Tokens>, Error> {
         let next = job.texts.iter().enumerate().skip(job.done.len()).take(most.min(SHARE));
         self.contained(|embedder| next.map(|(index, text)| embedder.read(text, job.purpose, index)).collect())
     }
 
-    /// Uses the model, which is loaded at first. A panic in it fails this one use; the model is then loaded anew.
+    /// Runs a closure with the model, loading it on first use. A panic fails only this call; the model is then
+    /// reloaded.
     fn contained<T>(&mut self, run: impl FnOnce(&Embedder) -> Result<T, corbie_infer::Error>) -> Result<T, Error> {
         if self.given_up.is_cancelled() {
             return Err(Error::Stopped);
@@ -294,7 +294,7 @@ impl Working {
                     let opened = none.insert(open(settings)?);
                     tracing::debug!(model = %opened.id(), milliseconds = started.elapsed().as_millis(), "model loaded");
                     let mut facts = locked(facts);
-                    // Another one is in use by now, and may be another model.
+                    // After abandonment another thread is in use, possibly with another model.
                     if !given_up.is_cancelled() {
                         *facts = Some(Loaded {
                             id: opened.id().clone(),

@@ -1,4 +1,4 @@
-//! One exchange of a file between this machine and the database.
+//! One sync of a file between the local copy and the database.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::access::{self, FirstSeen, Stated};
 use crate::knowledge::store;
 use crate::knowledge::store::postgres::{Files, Version};
 
-/// What is exchanged, and through what. Whoever makes one holds the notes.
+/// The parties of a sync. The caller must hold the lock of the sync state.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
     pub(super) files: Files,
@@ -18,15 +18,15 @@ pub(super) struct Exchange {
     pub(super) copy: OwnCopy,
 }
 
-/// What becomes of a change that was made here.
+/// How to treat a local change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edits {
     Count,
-    /// It was made a moment ago, perhaps not to its end.
+    /// The change is recent and may be incomplete.
     Wait,
 }
 
-/// What an exchange came to, and what all say now; nothing where nobody has said anything.
+/// The outcome of a sync and the newest shared version; `None` if there is no shared version.
 #[derive(Debug)]
 pub(super) struct Exchanged {
     pub(super) outcome: Outcome,
@@ -35,22 +35,22 @@ pub(super) struct Exchanged {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Both said the same.
+    /// Both sides were equal.
     Same,
-    /// Others' is here now.
+    /// The remote version was written locally.
     Brought,
-    /// Ours is for all now.
+    /// The local version was published.
     Sent,
-    /// It is left to the next time.
+    /// Postponed to the next sync.
     Waits,
 }
 
-/// Why a file was not exchanged.
+/// Why a sync failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// What is here has mistakes, and what all say is as it was.
+    /// The local file is invalid; the shared version is unchanged.
     #[error("what it says stays on this machine until it is mended: {why}")]
     Mistaken { why: String, newest: Option<Version> },
     #[error("{0}; so it is not shared with other instances")]
@@ -59,11 +59,11 @@ pub(super) enum Trouble {
     File(String),
 }
 
-/// How often others may be quicker before it is left to the next time.
+/// Maximum number of lost races before the sync is postponed.
 const MOST_ROUNDS: usize = 8;
 
 impl Exchange {
-    /// Brings both sides to say the same.
+    /// Brings both sides to the same version.
     pub(super) async fn run(&self, edits: Edits) -> Result<Exchanged, Trouble> {
         let name = self.copy.kind.name();
         let mut newest = None;
@@ -85,7 +85,7 @@ impl Exchange {
                     if base.as_ref().map(|base| base.number) > newest.as_ref().map(|newest| newest.number) {
                         let path = self.copy.path.display();
                         tracing::warn!(%path, "is newer than what the database has, which went back; it is sent again");
-                        // It may have gone on from there, and what was revoked then stays revoked.
+                        // The database may have advanced since the restore, and tokens revoked then stay revoked.
                         if let (Kind::Tokens, Some(_)) = (self.copy.kind, theirs) {
                             match self.meet(base.as_ref(), ours, newest.as_ref()).await? {
                                 Some(exchanged) => return Ok(exchanged),
@@ -116,7 +116,7 @@ impl Exchange {
         Ok(Exchanged { outcome: Outcome::Waits, newest })
     }
 
-    /// Has both changes count where that can be, and else theirs.
+    /// Merges both changes if possible; otherwise the remote one wins.
     async fn meet(
         &self,
         base: Option<&Version>,
@@ -125,7 +125,7 @@ impl Exchange {
     ) -> Result<Option<Exchanged>, Trouble> {
         let Some(newest) = newest else { return Ok(None) };
         let merged = match self.copy.kind {
-            // One of them has to give way.
+            // Taxonomies cannot be merged.
             Kind::Taxonomy => None,
             Kind::Tokens => self.merged_tokens(base, &ours, newest).await?,
         };
@@ -148,7 +148,7 @@ impl Exchange {
         Ok(brought.then_some(Exchanged { outcome: Outcome::Brought, newest: Some(coming) }))
     }
 
-    /// The tokens of both, without any that was revoked. What was said before is looked at one version at a time.
+    /// Three-way merge of the tokens, without revoked ones. Reads the history one version at a time.
     async fn merged_tokens(
         &self,
         base: Option<&Version>,
@@ -168,7 +168,8 @@ impl Exchange {
         blocking(move || Ok(access::merged(base.as_ref().map(stated), &ours, stated(&newest), &seen))).await
     }
 
-    /// Has all others get a text after the newest that is known. Gives what all say then; none where somebody was quicker.
+    /// Publishes a text as the successor of the newest known version. Returns the published version, or `None` if
+    /// another instance published first.
     pub(super) async fn send(
         &self,
         newest: Option<&Version>,
@@ -178,7 +179,7 @@ impl Exchange {
         let (copy, text) = (self.copy.clone(), content.clone());
         let names = blocking(move || Ok(copy.names(&text))).await?;
         let number = |version: Option<&Version>| version.map_or(0, |version| version.number);
-        // A database that went back may have lost places, too.
+        // A restored database may have lost category indices, too.
         let before = if number(base) > number(newest) { base } else { newest };
         let places = places::after(before.map_or(&[][..], |version| &version.places), &names);
         let version = Version { number: number(newest).max(number(base)) + 1, content, places };
@@ -186,7 +187,7 @@ impl Exchange {
         Ok(sent.then_some(version))
     }
 
-    /// What is here, and what was agreed on.
+    /// The local content and the last agreed version.
     async fn look(&self) -> Result<(Option<String>, Option<Version>), Trouble> {
         let Exchange { files, notes, copy } = self.clone();
         blocking(move || {
@@ -204,7 +205,7 @@ impl Exchange {
         checked.unwrap_or_else(|error| Err(error.to_string())).map_err(Trouble::Unwritable)
     }
 
-    /// Only what can be used is for others, and only a file that they could change is shared.
+    /// Only valid content is published, and only a writable file is shared.
     async fn check_ours(&self, text: &str, newest: Option<&Version>) -> Result<(), Trouble> {
         self.check_writable().await?;
         let (copy, text) = (self.copy.clone(), text.to_owned());
@@ -214,7 +215,7 @@ impl Exchange {
         }
     }
 
-    /// Writes here what all say; tells whether nobody had changed the file meanwhile.
+    /// Writes the shared version locally. Returns false if the file was changed concurrently.
     async fn bring(&self, ours: Option<String>, coming: &Version, former: Former) -> Result<bool, Trouble> {
         self.check_writable().await?;
         let Exchange { files, notes, copy } = self.clone();
@@ -236,7 +237,7 @@ impl Exchange {
         Ok(done)
     }
 
-    /// Notes that both say this.
+    /// Records that both sides have this version.
     pub(super) async fn agree(&self, version: &Version) -> Result<(), Trouble> {
         let Exchange { files, notes, copy } = self.clone();
         let note = Note { history: files.history().to_owned(), agreed: Some(version.clone()), coming: None };
@@ -248,7 +249,7 @@ fn stated(version: &Version) -> Stated<'_> {
     Stated { number: version.number, text: &version.content }
 }
 
-/// Disks take their time, and so does reading a large taxonomy.
+/// Runs blocking work: disk I/O, or parsing a large taxonomy.
 async fn blocking<T: Send + 'static>(run: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, Trouble> {
     let done = tokio::task::spawn_blocking(run).await;
     done.unwrap_or_else(|error| Err(error.to_string())).map_err(Trouble::File)

@@ -1,4 +1,4 @@
-//! Keeps the copies of this machine and the database the same while the server runs.
+//! Sync loop: keeps the local copies and the database in sync while the server runs.
 
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -9,35 +9,35 @@ use crate::changes::{EVERY, Stamp};
 use crate::knowledge::store::postgres::Files;
 use crate::locked::locked;
 
-/// Every so many looks all is compared, whatever was heard and seen.
+/// A full comparison every this many polls, regardless of notifications and file stamps.
 const COMPARE: u64 = 60;
 
-/// What an exchange has changed here.
+/// The result of a sync for one file.
 #[derive(Debug)]
 pub struct Change {
     pub kind: Kind,
-    /// The file says something else now.
+    /// The local file has new content.
     pub brought: bool,
-    /// Of a taxonomy, the names of its categories in the order of their numbers; none where there are none to keep.
+    /// For a taxonomy, the category names by index; empty if there are none.
     pub places: Vec<String>,
 }
 
-/// What is known of one copy.
+/// State of one local copy.
 #[derive(Debug, Default)]
 struct Seen {
-    /// How the file looked at the last look.
+    /// Stamp of the file at the last poll.
     last: Option<Stamp>,
-    /// How it looked when it was last exchanged.
+    /// Stamp of the file at the last sync.
     exchanged: Option<Stamp>,
-    /// Whether others may have changed it since.
+    /// Whether another instance may have changed it since.
     due: bool,
-    /// What was told of it, so that it is told once.
+    /// The last logged problem, so that it is logged once.
     told: Option<String>,
 }
 
 impl SharedFiles {
-    /// Goes on until the program stops. `changed` is told of each file that has come from others, and with every exchange of
-    /// the places that count.
+    /// Runs until the process stops. `changed` is called for each file that was updated from the database, and after
+    /// every sync with the current category indices.
     pub async fn follow(self, changed: impl Fn(Change)) {
         let shared = &*self.0;
         if shared.knowledge.when_open().await.is_none() {
@@ -63,7 +63,7 @@ impl SharedFiles {
             for (copy, seen) in shared.copies.iter().zip(&mut seen) {
                 seen.due |= was_heard || look.is_multiple_of(COMPARE);
                 let stamp = Stamp::of(Some(&copy.path));
-                // A file that has just changed may be half written; it counts when it has not changed since.
+                // A recently changed file may be half written. It is synced once it is unchanged between two polls.
                 let edits = match is_look && stamp == seen.last && copy.is_watched {
                     true => Edits::Count,
                     false => Edits::Wait,
@@ -101,7 +101,7 @@ impl SharedFiles {
                     outcome
                 })
             }
-            // Another process of this machine is at it; the next look is soon.
+            // Another local process holds the lock; the next poll is soon.
             Ok(None) => return,
             Err(why) => Err(Trouble::File(why)),
         };
@@ -110,7 +110,7 @@ impl SharedFiles {
             Ok(Outcome::Brought) => tracing::info!(%path, "was changed on another instance, and is the same here now"),
             Ok(Outcome::Sent) => tracing::info!(%path, "was changed here, and other instances follow"),
             Ok(Outcome::Same | Outcome::Waits) => {}
-            // A database that is away is told of elsewhere.
+            // An unavailable database is reported elsewhere.
             Err(Trouble::Store(error)) if error.passes() => {
                 tracing::debug!(%path, %error, "cannot be compared with others");
             }

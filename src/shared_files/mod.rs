@@ -1,11 +1,12 @@
-//! Files that all instances on one database follow: the taxonomy and the tokens.
+//! File sync between all instances on one database: the taxonomy and the tokens.
 //!
-//! Each machine has its own copy, and that is the one that is read: an instance starts, classifies and knows its callers
-//! with the database away. What is changed in one place is a new version in the database, of which the others hear. Of two
-//! changes at once one is first; tokens that were made and revoked in two places come together, and of two taxonomies the
-//! later one is kept beside the file.
 //!
-//! A file that cannot be written is somebody else's to give out, as a mounted one is, and is left alone.
+//! Each machine reads its local copy, so an instance starts, classifies and authenticates without the database. A local
+//! change becomes a new version in the database, and the other instances are notified. Of two concurrent changes one is
+//! first: token files are merged, and of two taxonomies the later one is saved as a numbered backup.
+//!
+//!
+//! A read-only file, such as a mounted one, is managed by another system and is not touched.
 
 mod exchange;
 mod follow;
@@ -33,7 +34,7 @@ use crate::knowledge::Knowledge;
 use crate::knowledge::store::postgres::{Address, Files};
 use crate::locked::locked;
 
-/// The files of one instance. Cheap to clone; all clones are the same.
+/// The shared files of one instance. Cheap to clone; all clones share one state.
 #[derive(Debug, Clone)]
 pub struct SharedFiles(Arc<Shared>);
 
@@ -42,29 +43,29 @@ struct Shared {
     knowledge: Knowledge,
     notes: Arc<Notes>,
     copies: Vec<OwnCopy>,
-    /// Why a file is not shared as it should be.
+    /// Why a file is out of sync.
     trouble: Mutex<Option<String>>,
 }
 
-/// How long another process of this machine may be at it.
+/// Timeout for the lock held by another local process.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a start may wait for what others have changed.
+/// Timeout for the sync at startup.
 const START: Duration = Duration::from_secs(3);
 
 impl SharedFiles {
-    /// Those that the settings name; none where instances share nothing.
+    /// The shared files of a configuration; `None` if instances share no database.
     pub fn of(config: &Config, knowledge: Option<&Knowledge>) -> Option<SharedFiles> {
         let (knowledge, notes) = (knowledge?.clone(), notes(&config.knowledge)?);
         Some(SharedFiles(Arc::new(Shared { knowledge, notes, copies: copies(config), trouble: Mutex::default() })))
     }
 
-    /// Why a file is not the same everywhere, for as long as that lasts.
+    /// Why a file is out of sync, while that lasts.
     pub fn impaired(&self) -> Option<String> {
         locked(&self.0.trouble).clone()
     }
 
-    /// The names of categories in the order of their numbers, as they were last known.
+    /// The last known category names by index.
     pub fn places(&self) -> Vec<String> {
         let copy = self.0.copies.iter().find(|copy| copy.kind == Kind::Taxonomy);
         let note = copy.and_then(|copy| self.0.notes.read(&copy.note_name()).ok());
@@ -72,8 +73,8 @@ impl SharedFiles {
     }
 }
 
-/// Brings what others have changed while this instance was not there, before it serves anybody. One that cannot reach the
-/// database begins with what it last knew.
+/// Syncs the files at startup, before the first request. If the database is unreachable, the instance starts with its
+/// local copies.
 pub async fn bring(config: &Config) {
     let until = tokio::time::Instant::now() + START;
     for copy in copies(config) {
@@ -88,7 +89,7 @@ pub async fn bring(config: &Config) {
     }
 }
 
-/// Has the copy of this machine say what all instances say. None where they share nothing.
+/// Syncs the local copy with the shared version. `None` if instances share no database.
 pub async fn settle(config: &Config, kind: Kind) -> Option<Result<(), String>> {
     let notes = notes(&config.knowledge)?;
     let copy = copies(config).into_iter().find(|copy| copy.kind == kind)?;
@@ -103,7 +104,7 @@ pub async fn settle(config: &Config, kind: Kind) -> Option<Result<(), String>> {
     Some(settled.await)
 }
 
-/// What all instances say, for a command that only looks. None where they share nothing.
+/// The shared version, for read-only commands. `None` if instances share no database.
 pub async fn newest(config: &Config, kind: Kind) -> Option<Result<Option<String>, String>> {
     notes(&config.knowledge)?;
     let newest = async {
@@ -118,7 +119,7 @@ async fn files(config: &Config) -> Result<Files, String> {
     Files::connect(&Address::parse(address.expose())?).await.map_err(|error| error.to_string())
 }
 
-/// Where it is noted what was agreed on, if anything is to be.
+/// The sync state, if files are shared.
 fn notes(settings: &knowledge::Knowledge) -> Option<Arc<Notes>> {
     let is_shared = settings.enabled && settings.store.is_some();
     let storage = settings.storage().filter(|_| is_shared)?;
@@ -127,7 +128,7 @@ fn notes(settings: &knowledge::Knowledge) -> Option<Arc<Notes>> {
 
 fn copies(config: &Config) -> Vec<OwnCopy> {
     let classification = &config.classification;
-    // Those of a server elsewhere are not in the file.
+    // The categories of an external server are not in the file.
     let stay = match config.external_classifier().is_ok_and(|external| external.is_some()) {
         true => Default::default(),
         false => config.router.stay.clone(),
@@ -139,7 +140,7 @@ fn copies(config: &Config) -> Vec<OwnCopy> {
     taxonomy.into_iter().chain(tokens).collect()
 }
 
-/// Waits for its turn among the processes of this machine.
+/// Acquires the lock among the local processes.
 async fn hold(notes: &Notes) -> Result<Held, String> {
     let until = tokio::time::Instant::now() + PATIENCE;
     loop {

@@ -1,5 +1,5 @@
-//! What an instance and its database last agreed that a file says. It tells a change that was made here from one that others
-//! made while this instance was not there.
+//! Sync state: the last version that the instance and its database agreed on. It separates local changes from remote
+//! changes that were made while the instance was down.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -11,26 +11,26 @@ use crate::knowledge::store::postgres::Version;
 use crate::private_folder::private_folder;
 use crate::whole_file::{self, Access};
 
-/// The folder of notes, one for each file, and a lock: one process of a machine exchanges at a time.
+/// The directory of the state files, one per shared file, and a lock: one local process syncs at a time.
 #[derive(Debug)]
 pub(super) struct Notes(PathBuf);
 
-/// What is noted of one file of this machine.
+/// The sync state of one local file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
-    /// The database it is about.
+    /// Id of the database.
     pub(super) history: String,
-    /// What both said.
+    /// The last agreed version.
     pub(super) agreed: Option<Version>,
-    /// What is being written here, noted before it is: whoever is killed in between has not changed the file.
+    /// The version being written, recorded before the write: a crash in between does not count as a local change.
     pub(super) coming: Option<Version>,
 }
 
-/// As long as this is there, no other process of this machine exchanges anything.
+/// The lock: while this value exists, no other local process syncs.
 #[derive(Debug)]
 pub(super) struct Held(#[expect(dead_code, reason = "a lock is held by being there")] fs::File);
 
-/// The folder in the storage.
+/// Subdirectory of the storage directory.
 const FOLDER: &str = "shared";
 
 impl Notes {
@@ -38,7 +38,7 @@ impl Notes {
         Notes(storage.join(FOLDER))
     }
 
-    /// None while another process is at it.
+    /// Acquires the lock; `None` while another process holds it.
     pub(super) fn hold(&self) -> Result<Option<Held>, String> {
         let wrong = |error: io::Error| format!("`{}` cannot be used: {error}", self.0.display());
         private_folder(&self.0).map_err(wrong)?;
@@ -51,7 +51,7 @@ impl Notes {
         }
     }
 
-    /// What is noted of a file. What cannot be understood was never agreed on.
+    /// Reads the state of a file. An unparsable state counts as empty.
     pub(super) fn read(&self, name: &str) -> Result<Note, String> {
         match fs::read_to_string(self.file(name)) {
             Ok(text) => Ok(serde_json::from_str(&text).unwrap_or_default()),
@@ -74,7 +74,7 @@ impl Notes {
 }
 
 impl Note {
-    /// What was agreed on with a database, where the file here says this.
+    /// The merge base for a database and the current local content.
     pub(super) fn base(&self, history: &str, ours: Option<&str>) -> Option<&Version> {
         let came = self.coming.as_ref().filter(|coming| Some(&*coming.content) == ours);
         came.or(self.agreed.as_ref()).filter(|_| self.history == history)

@@ -1,4 +1,4 @@
-//! The copy of a shared file on this machine, which is the one that is read.
+//! The local copy of a shared file. All reads use this copy.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use crate::put_aside::put_aside;
 use crate::replaceable::{check_writable, target};
 use crate::whole_file::{self, Access};
 
-/// What kind of file it is.
+/// The kind of a shared file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Taxonomy,
@@ -24,26 +24,26 @@ pub enum Kind {
 pub(super) struct OwnCopy {
     pub(super) kind: Kind,
     pub(super) path: PathBuf,
-    /// Whether a change of the file counts before somebody asks for it.
+    /// Whether the sync loop publishes changes of the file.
     pub(super) is_watched: bool,
-    /// Categories that a taxonomy must have: their prompts may not leave.
+    /// Categories that a taxonomy must contain: their prompts stay on local providers.
     pub(super) stay: BTreeSet<String>,
 }
 
-/// What becomes of what a file said.
+/// How to treat the replaced content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Former {
-    /// Others have it, too.
+    /// Discard it: it is stored elsewhere.
     Dropped,
-    /// Nobody else has it: it is kept beside.
+    /// Keep it as a numbered backup: there is no other copy.
     Kept,
 }
 
-/// The largest file that is shared.
+/// Size limit of a shared file.
 const MOST_BYTES: u64 = 16 << 20;
 
 impl Kind {
-    /// What the file is called in the database.
+    /// Name of the file in the database.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Taxonomy => "taxonomy",
@@ -53,7 +53,7 @@ impl Kind {
 }
 
 impl OwnCopy {
-    /// What it says; none where there is no file.
+    /// Reads the file; `None` if it does not exist.
     pub(super) fn read(&self) -> Result<Option<String>, String> {
         let unreadable = |why: String| format!("`{}` cannot be read: {why}", self.path.display());
         let file = match File::open(&self.path) {
@@ -73,7 +73,7 @@ impl OwnCopy {
         }
     }
 
-    /// Why nobody should get this text for the file; nothing if it is as it should be.
+    /// Validates a text for the file.
     pub(super) fn check(&self, text: &str) -> Result<(), String> {
         if text.len() as u64 > MOST_BYTES {
             return Err(format!("it is larger than {} MiB", MOST_BYTES >> 20));
@@ -91,7 +91,7 @@ impl OwnCopy {
         }
     }
 
-    /// The names of the categories, where it has any.
+    /// The category names; empty for other kinds.
     pub(super) fn names(&self, text: &str) -> Vec<String> {
         match self.kind {
             Kind::Taxonomy => Taxonomy::parse_for(text, &self.path)
@@ -100,7 +100,7 @@ impl OwnCopy {
         }
     }
 
-    /// Why it is not to be shared: a file that cannot be written is given out by somebody else.
+    /// Fails for a read-only file: it is managed by another system and is not shared.
     pub(super) fn check_writable(&self) -> Result<(), String> {
         match self.path.exists() {
             true => check_writable(&self.path),
@@ -108,7 +108,7 @@ impl OwnCopy {
         }
     }
 
-    /// Writes another text, if it still says `before`.
+    /// Replaces the content if it still equals `before`.
     pub(super) fn write(&self, before: Option<&str>, text: &str, former: Former) -> Result<bool, String> {
         let unwritable = |error: std::io::Error| format!("`{}` cannot be written: {error}", self.path.display());
         if self.kind == Kind::Tokens {
@@ -130,7 +130,7 @@ impl OwnCopy {
             Former::Kept => Some(put_aside(&target, before.as_bytes(), Access::Like(&facts)).map_err(unwritable)?),
             Former::Dropped => None,
         };
-        // Last, as disks take their time: somebody may have written meanwhile.
+        // Checked last: another process may have written during the preparation.
         if self.read()?.as_deref() != Some(before) {
             kept.map(fs::remove_file);
             return Ok(false);
@@ -139,7 +139,7 @@ impl OwnCopy {
         Ok(true)
     }
 
-    /// What notes about it are called: those of another file say nothing of this one.
+    /// Name of the sync state, derived from the path so that it applies to this file only.
     pub(super) fn note_name(&self) -> String {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());

@@ -1,10 +1,10 @@
-//! The numbers of categories, which must mean the same on every instance whichever changes it has lived through (C-55).
+//! Category indices shared by all instances. They must not depend on which changes an instance has processed (C-55).
 
-/// The most places there may be, those of categories that are gone included.
+/// Maximum number of indices, including those of removed categories.
 const MOST: usize = 1000;
 
-/// The places after a change: known names keep theirs, new ones come last, and nobody gets the place of one that is gone.
-/// Where that makes too many, those that are gone are forgotten.
+/// The indices after a change: existing names keep theirs, new names are appended, and the index of a removed category
+/// is not reused. If that exceeds the limit, removed categories are dropped.
 pub(super) fn after(before: &[String], names: &[String]) -> Vec<String> {
     let mut places = before.to_vec();
     places.extend(names.iter().filter(|name| !before.contains(name)).cloned());

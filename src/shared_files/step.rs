@@ -1,28 +1,28 @@
-//! What is to be done about a file of which there are three: the one here, the newest that instances share, and the last
-//! that both agreed on.
+//! Three-way decision for a shared file: base (last agreed version), ours (local copy) and theirs (newest shared
+//! version).
 
 use crate::access::Stated;
 
-/// What comes next.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nobody has anything new.
+    /// No changes.
     Nothing,
-    /// Both say the same, and that was not known.
+    /// Both sides are equal, which was not recorded yet.
     Agree,
-    /// Others have changed it, or there is none here: theirs is to be written here.
+    /// Changed remotely, or missing locally: write the remote version locally.
     Bring,
-    /// It was changed here, or nobody else has it: ours is to be written for all.
+    /// Changed locally, or missing remotely: publish the local version.
     Send,
-    /// It was changed here and by others, or it is not known who did.
+    /// Changed on both sides, or the base is unknown.
     Meet,
 }
 
-/// `base` is what was agreed on with this database, if anything ever was.
+/// `base` is the last version agreed on with this database, if any.
 pub(super) fn next(base: Option<Stated<'_>>, ours: Option<&str>, theirs: Option<Stated<'_>>) -> Step {
     let (ours, theirs) = match (ours, theirs) {
         (None, None) => return Step::Nothing,
-        // One that is gone is not taken for one that says nothing.
+        // A missing file is different from an empty one.
         (None, Some(_)) => return Step::Bring,
         (Some(_), None) => return Step::Send,
         (Some(ours), Some(theirs)) => (ours, theirs),
@@ -31,7 +31,7 @@ pub(super) fn next(base: Option<Stated<'_>>, ours: Option<&str>, theirs: Option<
         return if base == Some(theirs) { Step::Nothing } else { Step::Agree };
     }
     match base {
-        // The database was restored, or lost its last commits: what is here came after what it has.
+        // The database was restored or lost its last commits: the local content is newer.
         Some(base) if base.number > theirs.number => Step::Send,
         Some(base) if base.number < theirs.number && base.text == ours => Step::Bring,
         Some(base) if base == theirs => Step::Send,
@@ -62,7 +62,7 @@ mod tests {
             (Some("1 a"), Some("b"), Some("1 a"), Step::Send),
             (None, Some("a"), Some("1 b"), Step::Meet),
             (Some("1 a"), Some("b"), Some("2 c"), Step::Meet),
-            // The database went back, and perhaps on from there.
+            // The database was restored, and may have advanced since.
             (Some("5 e"), Some("e"), Some("3 c"), Step::Send),
             (Some("5 e"), Some("f"), Some("3 c"), Step::Send),
             (Some("5 e"), Some("e"), Some("5 x"), Step::Meet),

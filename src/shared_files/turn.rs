@@ -1,4 +1,4 @@
-//! The turn of somebody who changes a shared file: others see the change, or it is not made.
+//! Edit lock of a shared file: a change is either published to all instances or not made.
 
 use super::exchange::{Edits, Exchange, Outcome, Trouble};
 use super::notes::Held;
@@ -6,19 +6,20 @@ use super::own_copy::Kind;
 use super::{SharedFiles, hold};
 use crate::knowledge::store::postgres::Version;
 
-/// The copy here says what all say, as far as it can be used, and nobody else on this machine changes it meanwhile.
+/// While this is held, the local copy equals the shared version (unless that is invalid), and no other local process
+/// changes it.
 #[derive(Debug)]
 pub struct Turn {
     exchange: Exchange,
-    /// What all say.
+    /// The newest shared version.
     newest: Option<Version>,
     _held: Held,
 }
 
-/// Why nobody can change a file now.
+/// Why the lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum NoTurn {
-    /// Most often the database is away.
+    /// Usually the database is unavailable.
     #[error("{0}")]
     Away(String),
     #[error("{0}")]
@@ -26,7 +27,7 @@ pub enum NoTurn {
 }
 
 impl SharedFiles {
-    /// Waits for the turn to change a file, and brings what others have made of it.
+    /// Acquires the edit lock and syncs the local copy.
     pub async fn turn(&self, kind: Kind) -> Result<Turn, NoTurn> {
         let shared = &*self.0;
         let copy = shared.copies.iter().find(|copy| copy.kind == kind);
@@ -39,13 +40,13 @@ impl SharedFiles {
         };
         let held = hold(&shared.notes).await.map_err(NoTurn::Away)?;
         let exchange = Exchange { files: store.files(), notes: shared.notes.clone(), copy: copy.clone() };
-        // What the copy was compared with, and nothing newer: whoever changes it has seen no more than that.
+        // The version that the local copy was compared with, not a newer one: the editor is based on that version.
         let newest = match exchange.run(Edits::Count).await {
             Ok(exchanged) if exchanged.outcome == Outcome::Waits => {
                 return Err(NoTurn::Away("others change it all the time; try again in a moment".to_owned()));
             }
             Ok(exchanged) => exchanged.newest,
-            // It can be mended by another text.
+            // A new text can correct it.
             Err(Trouble::Mistaken { newest, .. }) => newest,
             Err(trouble @ Trouble::Unwritable(_)) => return Err(NoTurn::Unwritable(trouble.to_string())),
             Err(trouble) => return Err(NoTurn::Away(trouble.to_string())),
@@ -55,15 +56,16 @@ impl SharedFiles {
 }
 
 impl Turn {
-    /// Has all others get this text; none where somebody was quicker. Where that fails it may have been done.
+    /// Publishes a text to all instances. Returns `None` if another instance published first. On an error the outcome
+    /// is in doubt.
     pub async fn send(&self, text: &str) -> Result<Option<Version>, String> {
         let sent = self.exchange.send(self.newest.as_ref(), None, text.to_owned()).await;
         sent.map_err(|trouble| trouble.to_string())
     }
 
-    /// Notes that the copy here says the same by now.
+    /// Records that the local copy has this version.
     pub async fn end(self, version: &Version) {
-        // What is not noted is found out with the next look.
+        // If this fails, the next sync detects it.
         if let Err(error) = self.exchange.agree(version).await {
             tracing::debug!(%error, "what was agreed on cannot be noted");
         }

@@ -29,8 +29,7 @@ pub struct Request {
     pub id: Id,
     pub method: Box<str>,
     pub params: Params,
-    /// The `jsonrpc` member was missing, which only the HTTP clients of docs/spec 000 do. Selects the error
-    /// style.
+    /// The `jsonrpc` member was missing, which only the HTTP clients of docs/spec do. Selects the error style.
     pub bare: bool,
 }
 

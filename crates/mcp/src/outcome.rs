@@ -90,7 +90,7 @@ pub enum Cause {
 pub enum Style {
     /// JSON-RPC 2.0 with its `jsonrpc` member.
     Standard,
-    /// The forms of docs/spec 000: a REST path, or a body without `jsonrpc`.
+    /// The forms of docs/spec: a REST path, or a body without `jsonrpc`.
     Plain,
 }
 

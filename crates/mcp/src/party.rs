@@ -35,7 +35,7 @@ impl Party {
         }
     }
 
-    /// The caller at this moment; none when its token is not valid any more.
+    /// The caller with its current trust; `None` once its token is no longer valid.
     pub(crate) fn caller(&self) -> Option<Caller> {
         let others = self.others.now(TrustLevel::Untrusted)?;
         let trust = match &self.own {

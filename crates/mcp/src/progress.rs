@@ -1,4 +1,4 @@
-//! `notifications/progress`: what is told, and that the values of one token only grow.
+//! `notifications/progress` with strictly increasing values per token.
 
 use std::sync::Mutex;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::message::{self, Id};
 
-/// One thing to tell.
+/// One progress update.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step<'a> {
     pub(crate) progress: f64,
@@ -14,7 +14,7 @@ pub(crate) struct Step<'a> {
     pub(crate) message: Option<&'a str>,
 }
 
-/// How far the work of one token has been told to be.
+/// Last reported progress of one token.
 #[derive(Debug)]
 pub(crate) struct Reached(Mutex<f64>);
 
@@ -25,12 +25,12 @@ impl Default for Reached {
 }
 
 impl Reached {
-    /// Hands the notification to `offer`, unless the value is no more than one that was told before.
+    /// Passes the notification to `offer`, unless the value does not exceed the last reported one.
     ///
-    /// `offer` runs under the lock, so that two threads cannot overtake each other on the way out; it must not wait.
+    /// `offer` runs under the lock, so that two threads cannot reorder their notifications; it must not block.
     pub(crate) fn tell(&self, token: &Id, step: Step<'_>, offer: impl FnOnce(Vec<u8>)) {
         let mut last = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // JSON has no infinity, and nothing is greater than what is no number.
+        // JSON has no infinity or NaN.
         if !step.progress.is_finite() || step.progress <= *last {
             return;
         }
@@ -50,7 +50,7 @@ impl Reached {
     }
 }
 
-/// Whole numbers are written without a fraction, as clients wrote them.
+/// Writes whole numbers without a fraction, like clients do.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
 }

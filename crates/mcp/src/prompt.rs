@@ -1,4 +1,4 @@
-//! Prompts: message templates a person picks, with arguments.
+//! Prompts: message templates with arguments, selected by the user.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::content::Content;
 use crate::context::Context;
 use crate::error::Error;
 
-/// A message template with a name.
+/// A named message template.
 #[derive(Clone)]
 pub struct Prompt {
     pub(crate) name: String,
@@ -99,7 +99,7 @@ impl Prompt {
         Value::Object(listing)
     }
 
-    /// Names the first required argument that is not there.
+    /// Fails with the first missing required argument.
     pub(crate) fn check(&self, given: &PromptArguments) -> Result<(), Error> {
         match self.arguments.iter().find(|argument| argument.required && !given.contains_key(&argument.name)) {
             Some(missing) => Err(Error::invalid_params(format!(

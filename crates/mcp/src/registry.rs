@@ -1,4 +1,4 @@
-//! The set of tools at one moment: an immutable value that a change replaces whole.
+//! Tool registry: an immutable snapshot, replaced on every change.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, RegistrationError};
 use crate::tool::Tool;
 
-/// All tools, in the order they were registered (M-72).
+/// All tools, in order of registration (M-72).
 #[derive(Debug, Default, Clone)]
 pub struct Registry {
     tools: IndexMap<String, Arc<Tool>>,
@@ -19,14 +19,15 @@ pub struct Registry {
     written: Written,
 }
 
-/// `tools/list` is the largest answer most clients get and changes least, so it is written once for each form it has.
+/// Cached `tools/list` results. It is the largest response most clients get and rarely changes, so each variant is
+/// serialized once.
 #[derive(Debug, Default)]
 struct Written {
     current: OnceLock<Arc<RawValue>>,
     without_output_schemas: OnceLock<Arc<RawValue>>,
 }
 
-/// A changed registry writes its own.
+/// A changed registry starts with an empty cache.
 impl Clone for Written {
     fn clone(&self) -> Written {
         Written::default()
@@ -36,20 +37,20 @@ impl Clone for Written {
 #[derive(Debug, Clone)]
 enum Alias {
     Of(String),
-    /// Two tools differ only in their separators: neither gets the alias.
+    /// Two tools differ only in their separators, so neither gets the alias.
     Ambiguous,
 }
 
-/// What a registration did.
+/// The result of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registered {
     Added,
-    /// The identical tool was there already (M-64).
+    /// An identical tool is already registered (M-64).
     AlreadyThere,
 }
 
 impl Registry {
-    /// This registry with one tool more.
+    /// This registry with one more tool.
     pub fn with(&self, tool: Tool) -> Result<(Registry, Registered), RegistrationError> {
         if let Some(existing) = self.tools.get(tool.name()) {
             return if existing.same_declaration(&tool) {
@@ -67,7 +68,7 @@ impl Registry {
         Ok((next, Registered::Added))
     }
 
-    /// This registry with one tool less; unchanged if it was not there.
+    /// This registry without the tool; unchanged if it is not registered.
     pub fn without(&self, name: &str) -> Registry {
         let mut next = Registry::default();
         for tool in self.tools.values().filter(|tool| tool.name() != name) {
@@ -105,7 +106,7 @@ impl Registry {
         self.tools.is_empty()
     }
 
-    /// The array of all listings as JSON; clients before 2025-06-18 are spared `outputSchema`, which they cannot read.
+    /// The array of all listings as JSON; omits `outputSchema` for clients before 2025-06-18, which do not support it.
     pub(crate) fn written(&self, with_output_schemas: bool) -> &Arc<RawValue> {
         let cell = if with_output_schemas { &self.written.current } else { &self.written.without_output_schemas };
         cell.get_or_init(|| {
@@ -125,7 +126,7 @@ impl Registry {
     }
 }
 
-/// The closest of `names` to what was typed, if any is close enough to be what was meant.
+/// The name closest to the typed one, if it is similar enough to suggest.
 pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
     // Long inputs are never typos of short names, and the comparison is quadratic.
     if typed.len() > 128 {

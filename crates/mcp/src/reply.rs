@@ -1,7 +1,7 @@
-//! The end of a request: what a method gives back, and the bytes a peer of its era sees.
+//! Method replies and their era-specific encoding.
 //!
-//! Results are written straight from what the handler returned. Nothing is turned into a tree on the way: for a small
-//! call that tree cost more than the rest of the encoding.
+//! Results are serialized directly from the handler's return value, without an intermediate tree: for a small call the
+//! tree cost more than the rest of the encoding.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::outcome::CallResult;
 use crate::server::Server;
 use crate::version::Era;
 
-/// What a method gives back: a result's members, and what the modern era adds to them.
+/// The reply of a method: result members, and additions of the modern era.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reply {
     pub(crate) body: Body,
@@ -29,7 +29,7 @@ pub(crate) struct Reply {
 pub(crate) enum Body {
     Members(Map<String, Value>),
     Call(CallResult),
-    /// One member that was written before, such as the list of tools.
+    /// One preserialized member, such as the list of tools.
     Written(&'static str, Arc<RawValue>),
 }
 
@@ -41,14 +41,14 @@ pub(crate) enum ResultType {
     Task,
 }
 
-/// How long, and by whom, a result may be kept.
+/// Cache lifetime and scope of a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cache {
     pub(crate) ttl_ms: u64,
     pub(crate) scope: &'static str,
 }
 
-/// A reply with the id and the era it is for.
+/// A reply with its id and era.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) id: Id,
@@ -57,7 +57,7 @@ pub(crate) struct Answer {
     pub(crate) server: Server,
 }
 
-/// A result as a peer of one era sees it.
+/// A result in the representation of one era.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown<'a> {
     pub(crate) reply: &'a Reply,
@@ -66,7 +66,7 @@ pub(crate) struct Shown<'a> {
 }
 
 impl Reply {
-    /// A result made of these members.
+    /// A result with these members.
     pub(crate) fn new(members: Value) -> Reply {
         match members {
             Value::Object(members) => Body::Members(members).into(),
@@ -82,7 +82,7 @@ impl Reply {
         Reply { kind, ..self }
     }
 
-    /// The result object as a value, for those who keep it.
+    /// The result object as a value, for storage.
     pub(crate) fn to_value(&self, era: Era, server: &Server) -> Value {
         serde_json::to_value(Shown { reply: self, era, server }).expect("a reply has string keys")
     }
@@ -108,7 +108,7 @@ impl Answer {
         response
     }
 
-    /// The JSON-RPC response, written behind what is there already.
+    /// Appends the JSON-RPC response to the buffer.
     pub(crate) fn encode_into(&self, out: &mut Vec<u8>) {
         match self.result() {
             Ok(result) => match &result.reply.body {
@@ -125,7 +125,7 @@ impl Answer {
 }
 
 impl Shown<'_> {
-    /// The response to a tool call, the same as [`Serialize`] writes it, with its texts written at once.
+    /// Writes the response to a tool call, identical to the [`Serialize`] output, but copies plain texts in bulk.
     fn write_call(&self, out: &mut Vec<u8>, id: &Id, call: &CallResult) -> serde_json::Result<()> {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         serde_json::to_writer(&mut *out, id)?;
@@ -164,7 +164,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    /// `_meta` as this era has it: the reply's own, and in the modern era who we are.
+    /// `_meta` for this era: the reply's members, plus server info in the modern era.
     fn meta(&self, own: Option<&Map<String, Value>>) -> Option<Cow<'_, Map<String, Value>>> {
         match (own, self.era) {
             (None, Era::Legacy) => None,

@@ -1,4 +1,4 @@
-//! Resources: things a client can read by URI, fixed or by template.
+//! Resources readable by URI, fixed or by template.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::content::ResourceContents;
 use crate::context::Context;
 use crate::error::{Error, RegistrationError};
 
-/// A readable thing with a fixed URI.
+/// A resource with a fixed URI.
 #[derive(Clone)]
 pub struct Resource {
     pub(crate) uri: String,
@@ -19,7 +19,7 @@ pub struct Resource {
     pub(crate) read: Reader,
 }
 
-/// A family of readable things, such as `knowledge://documents/{id}`.
+/// A family of resources, such as `knowledge://documents/{id}`.
 #[derive(Clone)]
 pub struct ResourceTemplate {
     pub(crate) uri_template: String,
@@ -28,7 +28,7 @@ pub struct ResourceTemplate {
     pub(crate) read: Reader,
 }
 
-/// The values of a template's variables, and for a fixed resource nothing.
+/// The values of a template's variables; empty for a fixed resource.
 pub type Variables = HashMap<String, String>;
 
 pub(crate) type Reader =
@@ -54,7 +54,7 @@ where
 }
 
 impl Resource {
-    /// A resource whose content is made when it is read.
+    /// A resource with content produced on each read.
     pub fn new<F, Fut>(uri: impl Into<String>, name: impl Into<String>, read: F) -> Resource
     where
         F: Fn(Context) -> Fut + Send + Sync + 'static,
@@ -91,7 +91,7 @@ impl Resource {
         self.member("mimeType", mime_type.into())
     }
 
-    /// Any further member of the listing, such as `size` or `annotations`.
+    /// Sets an additional member of the listing, such as `size` or `annotations`.
     pub fn member(mut self, name: &str, value: impl Into<Value>) -> Resource {
         self.listing.insert(name.into(), value.into());
         self
@@ -103,7 +103,7 @@ impl Resource {
 }
 
 impl ResourceTemplate {
-    /// `read` gets the URI asked for and the values of the template's variables.
+    /// `read` gets the requested URI and the values of the template's variables.
     pub fn new<F, Fut>(
         uri_template: impl Into<String>,
         name: impl Into<String>,
@@ -141,7 +141,7 @@ impl ResourceTemplate {
         Value::Object(self.listing.clone())
     }
 
-    /// The variables' values if the URI is of this family.
+    /// The variables' values if the URI matches this template.
     pub(crate) fn matches(&self, uri: &str) -> Option<Variables> {
         let mut variables = Variables::new();
         let mut rest = uri;
@@ -178,7 +178,7 @@ impl fmt::Debug for ResourceTemplate {
     }
 }
 
-/// Simple `{name}` expressions, the part of RFC 6570 that can be matched backwards without guessing.
+/// Parses simple `{name}` expressions, the subset of RFC 6570 that can be matched unambiguously.
 fn parse_template(template: &str) -> Result<Vec<Part>, &'static str> {
     let mut parts = Vec::new();
     let mut rest = template;

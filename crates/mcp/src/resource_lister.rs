@@ -1,7 +1,7 @@
-//! Resources that come and go, such as the documents of a store: listed page by page as the store has them.
+//! Paginated lists of dynamic resources, such as the documents of a store.
 //!
-//! They are read through a [`ResourceTemplate`](crate::ResourceTemplate); only the list of them is made here. Thousands
-//! of them cost nothing until somebody asks, and then one page.
+//! Clients read them through a [`ResourceTemplate`](crate::ResourceTemplate); this module only lists them. Thousands of
+//! resources cost nothing until a client lists them, and then one page.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::context::Context;
 use crate::error::Error;
 
-/// How a program lists resources of its own, and how many there are.
+/// Lists and counts a program's dynamic resources.
 #[derive(Clone)]
 pub struct ResourceLister {
     count: Arc<dyn Fn() -> usize + Send + Sync>,
@@ -21,29 +21,29 @@ pub struct ResourceLister {
 
 type List = dyn Fn(Context, WantedPage) -> BoxFuture<'static, Result<ResourcePage, Error>> + Send + Sync;
 
-/// The page that is asked for.
+/// The requested page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedPage {
-    /// The `next` of the page before; none for the first. It has been with a client, so it is not to be trusted.
+    /// The `next` of the previous page; `None` for the first. It passed through a client, so it is untrusted.
     pub cursor: Option<String>,
-    /// How many entries the page has room for, one at least. More are a mistake and fail the call.
+    /// Maximum number of entries, at least one. Returning more fails the call.
     pub room: usize,
 }
 
-/// Some of the resources, and where the next begin.
+/// A page of resources and the cursor of the next page.
 #[derive(Debug, Clone, Default)]
 pub struct ResourcePage {
     pub resources: Vec<ResourceListing>,
-    /// None on the last page.
+    /// `None` on the last page.
     pub next: Option<String>,
 }
 
-/// One resource as `resources/list` shows it.
+/// One entry of `resources/list`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceListing(Map<String, Value>);
 
 impl ResourceLister {
-    /// `count` is asked with every `initialize` and must be cheap; `list` may wait.
+    /// `count` runs on every `initialize` and must be cheap; `list` may take longer.
     pub fn new<C, F, Fut>(count: C, list: F) -> ResourceLister
     where
         C: Fn() -> usize + Send + Sync + 'static,
@@ -53,7 +53,7 @@ impl ResourceLister {
         let list = Arc::new(list);
         ResourceLister {
             count: Arc::new(count),
-            // Called inside the future, so that a panic before the first wait is contained like any other.
+            // Called inside the future, so that a panic before the first await is caught like any other.
             list: Arc::new(move |context, wanted| {
                 let list = list.clone();
                 Box::pin(async move { list(context, wanted).await })
@@ -90,7 +90,7 @@ impl ResourceListing {
         self.member("mimeType", mime_type.into())
     }
 
-    /// Any further member, such as `size` or `annotations`.
+    /// Sets an additional member, such as `size` or `annotations`.
     pub fn member(mut self, name: &str, value: impl Into<Value>) -> ResourceListing {
         self.0.insert(name.into(), value.into());
         self

@@ -1,24 +1,24 @@
-//! Trying again: how often, after how long, and for which failures.
+//! Retry with exponential backoff.
 //!
-//! For programs that call other servers. A failure that trying again cannot mend is given back at once; the last of
-//! several is given back as it is.
+//! For programs that call other servers. A permanent failure is returned immediately; after the last retry its failure
+//! is returned unchanged.
 
 use std::time::Duration;
 
-/// One first try, then a retry after each of these waits.
+/// One first attempt, then a retry after each of these delays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     waits: Vec<Duration>,
 }
 
-/// What a failure says about trying again.
+/// Whether and when a failed call can be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// The same call cannot succeed.
+    /// Permanent: the same call cannot succeed.
     Never,
-    /// It may, after the usual wait.
+    /// Transient: retry after the next delay.
     Later,
-    /// It may, but not before this long: what a server's `Retry-After` asks for.
+    /// Transient, but not before this time: the server's `Retry-After`.
     After(Duration),
 }
 
@@ -30,7 +30,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// So many retries, each wait twice the one before.
+    /// Retries with doubling delays.
     pub fn doubling(retries: u32, first: Duration) -> Retry {
         Retry { waits: (0..retries).map(|step| first.saturating_mul(2u32.saturating_pow(step))).collect() }
     }
@@ -39,7 +39,7 @@ impl Retry {
         &self.waits
     }
 
-    /// Runs `attempt` until it succeeds, fails for good, or has been retried often enough. Dropping it stops.
+    /// Runs `attempt` until it succeeds, fails permanently, or the retries are exhausted. Dropping the future stops it.
     pub async fn run<T, E>(
         &self,
         again: impl Fn(&E) -> Again,

@@ -1,6 +1,6 @@
-//! JSON Schemas of tools: compiled once, checked on every call.
+//! JSON Schemas of tools: compiled once, validated on every call.
 //!
-//! Pure. Schemas are 2020-12 unless they say otherwise; a reference to anything outside the schema is refused, never
+//! No I/O. Schemas are 2020-12 unless they declare another draft; a reference outside the schema is rejected, never
 //! fetched.
 
 use std::fmt;
@@ -11,21 +11,21 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// A schema that has been compiled, with the text that is published.
+/// A compiled schema with its published JSON.
 pub struct Schema {
     json: Value,
     validator: jsonschema::Validator,
     headers: Vec<MirroredParameter>,
 }
 
-/// One way in which a value does not fit.
+/// One validation error of a value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Violation {
-    /// JSON pointer to the value; empty for the whole.
+    /// JSON pointer to the value; empty for the root.
     pub path: String,
-    /// The schema keyword that was not met.
+    /// The violated schema keyword.
     pub keyword: String,
-    /// The argument concerned: the missing one, or the first step of `path`.
+    /// The argument concerned: the missing one, or the first segment of `path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
     pub message: String,
@@ -40,12 +40,12 @@ pub struct MirroredParameter {
     pub header: String,
 }
 
-/// A schema may not have more parts than this: validation cost grows with them.
+/// Maximum number of subschemas: validation cost grows with them.
 const MAX_SUBSCHEMAS: usize = 2_000;
-/// Reporting more mistakes than this helps nobody.
+/// Maximum number of reported violations.
 const MAX_VIOLATIONS: usize = 20;
 
-/// Compiles the schema of a tool's arguments; says why it cannot be used otherwise.
+/// Compiles the schema of a tool's arguments, or returns why it is unusable.
 pub fn compile_input(json: Value) -> Result<Schema, String> {
     let Some(object) = json.as_object() else {
         return Err("it is not a JSON object".into());
@@ -69,12 +69,13 @@ pub fn compile(json: Value) -> Result<Schema, String> {
     if count_parts(&json) > MAX_SUBSCHEMAS {
         return Err(format!("it has more than {MAX_SUBSCHEMAS} parts"));
     }
-    // `offline` keeps the compiler from resolving references by network or file.
+    // `offline` prevents the compiler from resolving references over the network or from files.
     let validator = jsonschema::options().offline().build(&json).map_err(|error| error.to_string())?;
     Ok(Schema { json, validator, headers: Vec::new() })
 }
 
-/// The schema of a Rust type as clients like it: everything inlined, no titles, no `null` branches of optional members.
+/// The schema of a Rust type, simplified for clients: everything inlined, no titles, no `null` branches of optional
+/// members.
 pub fn derive<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12()
         .with(|settings| {
@@ -85,7 +86,7 @@ pub fn derive<T: JsonSchema>() -> Value {
     let mut json = generator.into_root_schema_for::<T>().to_value();
     plain(&mut json);
     if let Some(object) = json.as_object_mut() {
-        // The type's own doc comment describes the Rust type, not the tool.
+        // The doc comment of the type describes the Rust type, not the tool.
         object.remove("description");
         if object.get("type").is_some_and(|kind| kind == "object") {
             object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
@@ -104,7 +105,7 @@ impl Schema {
         &self.headers
     }
 
-    /// Checks a value; all mistakes are told, up to a bound.
+    /// Validates a value and returns all violations, up to a limit.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
         if self.validator.is_valid(value) {
             return Ok(());
@@ -112,7 +113,7 @@ impl Schema {
         Err(self.validator.iter_errors(value).take(MAX_VIOLATIONS).map(|error| violation(&error)).collect())
     }
 
-    /// Whether an argument given as `null` may be read as "not given": the schema neither requires it nor takes null.
+    /// Whether a `null` argument counts as absent: the schema neither requires it nor accepts null.
     pub(crate) fn null_means_absent(&self, name: &str) -> bool {
         let Some(property) = self.json.get("properties").and_then(|properties| properties.get(name)) else {
             return false;
@@ -153,7 +154,7 @@ fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
         ValidationErrorKind::Required { property } if path.is_empty() => property.as_str().map(str::to_owned),
         _ => path.split('/').nth(1).map(|step| step.replace("~1", "/").replace("~0", "~")),
     };
-    // The value itself is masked: arguments are user data and must not leak into logs through error texts.
+    // The value is masked: arguments are user data and must not leak into logs through error messages.
     let message = match error.kind() {
         ValidationErrorKind::Required { property } => format!("`{}` is missing", property.as_str().unwrap_or_default()),
         _ => error.masked_with("the value").to_string(),
@@ -168,7 +169,7 @@ fn plain(json: &mut Value) {
                 object.remove("title");
             }
             drop_null_branch(object);
-            // `format: "uint32"` and the like are Rust's, and strict clients refuse formats they do not know.
+            // `format: "uint32"` and the like are specific to Rust, and strict clients reject unknown formats.
             if object.get("format").and_then(Value::as_str).is_some_and(|format| {
                 format.starts_with("uint") || format.starts_with("int") || format == "double" || format == "float"
             }) {
@@ -176,7 +177,7 @@ fn plain(json: &mut Value) {
             }
             for (key, value) in object.iter_mut() {
                 match key.as_str() {
-                    // Names in here are the user's, not keywords.
+                    // Keys in here are user-defined names, not keywords.
                     "properties" | "$defs" => value.as_object_mut().into_iter().for_each(|members| {
                         members.values_mut().for_each(plain);
                     }),
@@ -190,7 +191,7 @@ fn plain(json: &mut Value) {
     }
 }
 
-/// `["string", "null"]` becomes `"string"`, and `anyOf [X, null]` becomes X: optional is said by `required` alone.
+/// `["string", "null"]` becomes `"string"`, and `anyOf [X, null]` becomes X: only `required` marks optional members.
 fn drop_null_branch(object: &mut Map<String, Value>) {
     if let Some(Value::Array(kinds)) = object.get_mut("type") {
         kinds.retain(|kind| kind != "null");
@@ -224,7 +225,8 @@ fn count_parts(json: &Value) -> usize {
     }
 }
 
-/// Collects `x-mcp-header` annotations; one in a place or form the specification forbids makes the schema invalid.
+/// Collects `x-mcp-header` annotations; one at a position or in a form the specification forbids makes the schema
+/// invalid.
 fn mirrored_parameters(json: &Value) -> Result<Vec<MirroredParameter>, String> {
     let mut found = Vec::new();
     collect_mirrored(json, &mut Vec::new(), true, &mut found)?;

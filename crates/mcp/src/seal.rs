@@ -1,8 +1,7 @@
-//! `requestState`: what a multi-round call remembers, held by the client and sealed by us.
+//! `requestState`: HMAC-protected state of a multi round-trip call, stored by the client.
 //!
-//! The client carries the state between rounds, so any of our instances can take the next one. It is the
-//! client's to keep and not to change: an HMAC covers all of it, and it is bound to the caller, to the request it
-//! came from, and to a time.
+//! The client carries the state between rounds, so any of our instances can serve the next one. The client must
+//! not change it: an HMAC covers all of it, and it is bound to the caller, to the request and to an expiry time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,19 +14,19 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
-/// The secret behind what clients carry for us: the state of a call in rounds, and the ids of legacy sessions. Instances
-/// behind one address share it; by default it is made at start.
+/// The secret for client-held state: the state of multi round-trip calls, and the ids of legacy sessions. Instances
+/// behind one address share it; by default it is generated at startup.
 #[derive(Clone)]
 pub struct StateKey([u8; 32]);
 
-/// What is inside.
+/// The payload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// Who the state was given to.
+    /// Identity of the caller it was issued to.
     caller: String,
     /// Digest of the request it belongs to.
     request: String,
-    /// Seconds since 1970 after which it is refused.
+    /// Expiry in seconds since 1970.
     expires: u64,
     /// Answers of earlier rounds, by key.
     pub(crate) answers: Map<String, Value>,
@@ -42,7 +41,7 @@ impl StateKey {
         StateKey(key)
     }
 
-    /// Any shared secret; it is hashed to the size needed.
+    /// Any shared secret; it is hashed to the required size.
     pub fn from_secret(secret: &[u8]) -> StateKey {
         StateKey(Sha256::digest(secret).into())
     }
@@ -55,7 +54,8 @@ impl StateKey {
         format!("{payload}.{tag}")
     }
 
-    /// Opens a seal, or refuses without saying which of the checks failed: that is of use only to a forger.
+    /// Verifies and opens a sealed state. The error does not reveal which check failed, because only a forger could use
+    /// that.
     pub(crate) fn open(&self, sealed: &str, caller: &str, request: &str) -> Result<State, Error> {
         let refused = || {
             Error::invalid_params(
@@ -64,7 +64,7 @@ impl StateKey {
         };
         let (payload, tag) = sealed.split_once('.').ok_or_else(refused)?;
         let tag = URL_SAFE_NO_PAD.decode(tag).map_err(|_| refused())?;
-        // Constant time: `verify_slice` does not stop at the first wrong byte.
+        // `verify_slice` compares in constant time.
         self.mac(payload.as_bytes()).verify_slice(&tag).map_err(|_| refused())?;
         let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| refused())?;
         let state: State = serde_json::from_slice(&payload).map_err(|_| refused())?;
@@ -87,7 +87,7 @@ impl std::fmt::Debug for StateKey {
     }
 }
 
-/// Names a request by its method and parameters, whatever order their members are in.
+/// Digest of a request's method and parameters, independent of member order.
 pub(crate) fn digest(method: &str, target: &str, arguments: &Value) -> String {
     let mut hash = Sha256::new();
     for part in [method, target] {
@@ -154,7 +154,7 @@ mod tests {
             let mut bytes = sealed.clone().into_bytes();
             bytes[position] = if bytes[position] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(bytes).expect("ascii");
-            // The last character of unpadded base64 has spare bits; changing only those is no change of content.
+            // The last character of unpadded base64 has spare bits; changing only those does not change the content.
             if changed != sealed && position + 1 != sealed.len() {
                 assert!(key.open(&changed, "ann", "r1").is_err(), "position {position}");
             }

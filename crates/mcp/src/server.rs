@@ -1,4 +1,4 @@
-//! The server: what it offers, put together once, shared by every transport.
+//! The server: registry, settings and runtime state shared by all transports.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -36,7 +36,7 @@ use crate::tool::Tool;
 use crate::transport::{BodyMemory, Ledger, Spent};
 use crate::trust::{Caller, Effect};
 
-/// An MCP server, ready to be served over any transport. Cheap to clone; all clones are the same server.
+/// An MCP server for any number of transports. Cheap to clone; all clones refer to the same server.
 #[derive(Clone)]
 pub struct Server(pub(crate) Arc<Inner>);
 
@@ -45,11 +45,11 @@ pub(crate) struct Inner {
     pub(crate) version: String,
     pub(crate) instructions: Option<String>,
     pub(crate) own_meta: Map<String, Value>,
-    /// The same as JSON: it goes out with every modern result.
+    /// `own_meta` as JSON: every modern result includes it.
     pub(crate) own_meta_written: String,
     pub(crate) limits: Limits,
     pub(crate) registry: ArcSwap<Registry>,
-    /// Writers of `registry` take turns; readers never wait.
+    /// Serializes writers of `registry`; readers never block.
     pub(crate) registering: Mutex<()>,
     pub(crate) modules: Vec<Module>,
     pub(crate) discovery_ttl: Duration,
@@ -67,11 +67,11 @@ pub(crate) struct Inner {
     pub(crate) expected: Mutex<HashMap<Id, Expected>>,
     pub(crate) tasks: Arc<dyn TaskStore>,
     pub(crate) running_tasks: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
-    /// Changes of task states take turns, so that a final state stays final.
+    /// Serializes task state changes, so that a final state stays final.
     pub(crate) task_turns: Turns,
-    /// News of tasks are read and told in one step.
+    /// Makes reading and publishing a task state one step.
     pub(crate) task_news: Turns,
-    /// Every request being worked on, also those whose client is gone.
+    /// All executing requests, including those of disconnected clients.
     pub(crate) admission: Admission,
     pub(crate) body_memory: BodyMemory,
     pub(crate) metrics: Metrics,
@@ -87,37 +87,37 @@ pub(crate) struct Inner {
     pub(crate) stop_now: CancellationToken,
     pub(crate) never: CancellationToken,
     pub(crate) listeners: Arc<Semaphore>,
-    /// Everything spawned on behalf of this server, so that a stop can wait for it.
+    /// All tasks spawned for this server, so that shutdown can wait for them.
     pub(crate) background: TaskTracker,
 }
 
-/// A method beyond the protocol's own, such as `models/list`.
+/// A custom method, such as `models/list`.
 #[derive(Clone)]
 pub(crate) struct Method {
     pub(crate) effect: Effect,
-    /// The tool that does the same; whoever may not use it may not go around it.
+    /// The equivalent tool; a caller without permission for it must not bypass that through the method.
     pub(crate) tool: Option<String>,
     pub(crate) run: Arc<MethodHandler>,
 }
 
 pub(crate) type MethodHandler = dyn Fn(Context, Params) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync;
 
-/// Adds members to `GET /health`; `status` becomes `degraded` when it names an impaired part (T-41).
+/// Adds members to `GET /health`; `status` becomes `degraded` when it reports an impaired component (T-41).
 pub(crate) type HealthCheck = Arc<dyn Fn() -> Health + Send + Sync>;
 
-/// Adds members to what `inspect_server` tells, such as how many wait for what.
+/// Adds members to the `inspect_server` result, such as queue lengths.
 pub(crate) type Inspection = Arc<dyn Fn() -> Map<String, Value> + Send + Sync>;
 
-/// What a program knows about the state of its parts.
+/// Component health as reported by the program.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    /// Parts that do not work as they should, with the reason.
+    /// Impaired components, with the reason.
     pub impaired: Vec<(String, String)>,
-    /// Further members of the reply.
+    /// Additional members of the reply.
     pub members: Map<String, Value>,
 }
 
-/// An answer we wait for, and from whom.
+/// A pending request to a client, and the caller it was sent to.
 pub(crate) struct Expected {
     caller: Arc<str>,
     answer: oneshot::Sender<Response>,
@@ -148,29 +148,30 @@ impl Server {
         &self.0.audit
     }
 
-    /// Whether destructive calls of verified callers are put to the person at the client.
+    /// Whether destructive calls of verified callers need confirmation by the user at the client.
     pub(crate) fn asks_person(&self) -> bool {
         self.0.ask_person.load(Ordering::Relaxed)
     }
 
-    /// Changes it while the server runs.
+    /// Changes that setting at runtime.
     pub fn ask_person(&self, ask: bool) {
         self.0.ask_person.store(ask, Ordering::Relaxed);
     }
 
-    /// Gives the key that all instances share while the server runs; see [`ServerBuilder::state_key`].
+    /// Sets the key shared by all instances at runtime; see [`ServerBuilder::state_key`].
     ///
-    /// What clients hold from before stays good here. A key that is given again, or another one, takes the place of the
-    /// one before.
+    /// State issued earlier under the instance key stays valid on this instance. A further call replaces the shared
+    /// key.
     pub fn share_state_key(&self, key: StateKey) {
         self.0.keys.share(key);
     }
 
-    /// What callers have spent here of what they may send, as far as other instances have not heard of it; and, with
-    /// nothing spent, those whose allowance is not whole.
+    /// Rate-limit usage not yet reported to other instances; includes callers with no new usage but a bucket that is
+    /// not full.
     ///
-    /// A program that has something to share it with asks now and then, has all instances add it up, and
-    /// [settles](Spent::settle) each. One at a time: what is not settled is given again with the next call.
+    /// A program with a shared store calls this periodically, adds up the usage of all instances, and
+    /// [settles](Spent::settle) each entry. Do not call it concurrently: unsettled entries are returned again by the
+    /// next call.
     pub fn spent(&self) -> Vec<Spent> {
         self.0.ledger.spent()
     }
@@ -179,22 +180,22 @@ impl Server {
         self.0.started.elapsed()
     }
 
-    /// When it started, by the clock on the wall.
+    /// Wall-clock start time.
     pub fn started_at(&self) -> SystemTime {
         self.0.started_at
     }
 
-    /// The tools at this moment.
+    /// The current tools.
     pub fn registry(&self) -> Arc<Registry> {
         self.0.registry.load_full()
     }
 
-    /// The tools at this moment, without a shared count: for a look-up, not to be kept.
+    /// The current tools without incrementing the reference count: for a short lookup, not for storage.
     pub(crate) fn tools(&self) -> arc_swap::Guard<Arc<Registry>> {
         self.0.registry.load()
     }
 
-    /// Adds a tool while the server runs; clients are told.
+    /// Adds a tool at runtime and notifies clients.
     pub fn register(&self, tool: Tool) -> Result<Registered, RegistrationError> {
         let _turn = lock(&self.0.registering);
         let (next, what) = self.0.registry.load().with(tool)?;
@@ -205,7 +206,7 @@ impl Server {
         Ok(what)
     }
 
-    /// Takes a tool away while the server runs; clients are told.
+    /// Removes a tool at runtime and notifies clients.
     pub fn unregister(&self, name: &str) {
         let _turn = lock(&self.0.registering);
         let before = self.0.registry.load();
@@ -252,9 +253,9 @@ impl Server {
         self.publish(Event::PromptsChanged);
     }
 
-    /// Tells every open stream that wants to know.
+    /// Sends the event to every subscribed stream.
     pub fn publish(&self, event: Event) {
-        // An error means that nobody listens.
+        // An error means that there are no subscribers.
         let _ = self.0.events.send(event);
     }
 
@@ -266,7 +267,7 @@ impl Server {
         self.0.resources.load_full()
     }
 
-    /// The fixed resources and those the program lists itself (M-48).
+    /// Number of fixed resources plus dynamically listed ones (M-48).
     pub(crate) fn resources_count(&self) -> usize {
         self.0.resources.load().len() + self.0.lister.as_ref().map_or(0, ResourceLister::count)
     }
@@ -275,7 +276,7 @@ impl Server {
         self.0.prompts.load_full()
     }
 
-    /// The `_meta` of every modern result: who we are.
+    /// The `_meta` of every modern result: server info.
     pub(crate) fn own_meta(&self) -> &Map<String, Value> {
         &self.0.own_meta
     }
@@ -284,7 +285,7 @@ impl Server {
         &self.0
     }
 
-    /// Adds what the program declared; where both have an object, the members are put together.
+    /// Merges the program's declared capabilities into `all`, combining the members of objects.
     pub(crate) fn add_own_capabilities(&self, all: &mut Map<String, Value>) {
         for (name, value) in &self.0.capabilities {
             match (all.get_mut(name), value) {
@@ -294,13 +295,13 @@ impl Server {
         }
     }
 
-    /// Begins the drain: in-flight work goes on, new requests are refused.
+    /// Starts draining: in-flight work continues, new requests are rejected.
     pub fn drain(&self) {
         self.0.grace_ends.get_or_init(|| Instant::now() + self.0.limits.shutdown_grace);
         self.0.draining.cancel();
     }
 
-    /// When the grace of a drain is over; everything that waits during one waits for this one moment.
+    /// Deadline of the drain, common to everything that waits for it.
     pub fn grace_ends(&self) -> tokio::time::Instant {
         let ends = self.0.grace_ends.get().copied();
         ends.unwrap_or_else(|| Instant::now() + self.0.limits.shutdown_grace).into()
@@ -310,23 +311,23 @@ impl Server {
         self.0.draining.is_cancelled()
     }
 
-    /// Ends everything at once.
+    /// Stops everything immediately.
     pub fn stop_now(&self) {
         self.drain();
         self.0.stop_now.cancel();
     }
 
-    /// Ends when [`Server::stop_now`] was called.
+    /// Completes when [`Server::stop_now`] was called.
     pub async fn stopped(&self) {
         self.0.stop_now.cancelled().await;
     }
 
-    /// A token that nobody cancels, for requests whose connection has no end of its own.
+    /// A token that is never cancelled, for requests without a closing connection.
     pub(crate) fn never(&self) -> &CancellationToken {
         &self.0.never
     }
 
-    /// A place among the open `subscriptions/listen` streams.
+    /// A permit for a `subscriptions/listen` stream.
     pub(crate) fn listening(&self) -> Result<OwnedSemaphorePermit, Error> {
         let most = self.0.limits.max_listeners;
         self.0
@@ -341,7 +342,7 @@ impl Server {
         self.0.background.spawn(work);
     }
 
-    /// Waits until all background work has ended. To be called after [`Server::drain`].
+    /// Waits until all background work has ended. Call it after [`Server::drain`].
     pub async fn finished(&self) {
         self.0.background.close();
         self.0.background.wait().await;
@@ -355,7 +356,7 @@ impl Server {
         lock(&self.0.running_tasks)
     }
 
-    /// Makes an id for a request of ours that cannot be guessed, and a place for its answer.
+    /// Creates an unguessable id for a request of ours, and registers a channel for its response.
     pub(crate) fn expect_answer(&self, caller: &Caller) -> (Id, oneshot::Receiver<Response>) {
         let id = Id::String(random_id().into());
         let (answer, receiver) = oneshot::channel();
@@ -367,7 +368,7 @@ impl Server {
         lock(&self.0.expected).remove(id);
     }
 
-    /// Takes a client's answer; one that nobody waits for, or that another caller was asked for, is dropped.
+    /// Delivers a client's response; drops it if it is not pending or was expected from another caller.
     pub(crate) fn answered(&self, response: Response, caller: &Caller) {
         let Some(id) = &response.id else { return };
         let mut expected = lock(&self.0.expected);
@@ -385,14 +386,14 @@ impl fmt::Debug for Server {
     }
 }
 
-/// 128 random bits: what nobody can guess.
+/// 128 random bits, unguessable.
 pub(crate) fn random_bytes() -> [u8; 16] {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the operating system has random numbers");
     bytes
 }
 
-/// The same in hex, as an id.
+/// 128 random bits in hex, as an id.
 pub(crate) fn random_id() -> String {
     use std::fmt::Write;
     random_bytes().iter().fold(String::with_capacity(32), |mut text, byte| {
@@ -401,7 +402,7 @@ pub(crate) fn random_id() -> String {
     })
 }
 
-/// A lock whose holder panicked still guards whole values: every critical section here replaces them in one step.
+/// Ignores poisoning: every critical section here replaces values in one step, so a panic leaves them consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

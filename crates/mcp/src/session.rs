@@ -1,8 +1,7 @@
-//! What is remembered about one legacy connection between its requests, and where its messages go.
+//! Per-connection state of legacy peers.
 //!
-//! Nothing here is needed for a call to be right: it holds what `initialize` negotiated, which streams want
-//! which news, and which requests are running so that they can be cancelled. HTTP makes one for every request that has
-//! none, so a new one costs next to nothing.
+//! No call depends on it for correctness: it holds the result of `initialize`, subscriptions, and running
+//! requests for cancellation. HTTP creates one for every request without a session, so construction is cheap.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -27,18 +26,18 @@ pub(crate) struct Session {
     news: Mutex<Option<News>>,
 }
 
-/// The stream that carries what belongs to the session and to no request of it.
+/// The stream for messages that belong to the session and not to a request.
 #[derive(Debug)]
 struct News {
     stream: Sender,
-    /// Cancelled when another stream has taken over.
+    /// Cancelled when another stream replaces this one.
     replaced: CancellationToken,
 }
 
-/// The way out for messages that belong to a request: its own event stream, or the connection.
+/// The sink for messages of a request: its event stream, or the connection.
 #[derive(Debug, Clone)]
 pub(crate) enum Outlet {
-    /// Nothing but the answer can be sent.
+    /// Only the response can be sent.
     Closed,
     Open(Sender),
 }
@@ -61,7 +60,7 @@ impl Session {
         self.version.store(index as u8 + 1, Ordering::Release);
     }
 
-    /// What `initialize` agreed on, if there was one.
+    /// The version negotiated by `initialize`, if any.
     pub(crate) fn version(&self) -> Option<Version> {
         let index = usize::from(self.version.load(Ordering::Acquire)).checked_sub(1)?;
         Version::ALL.get(index).copied()
@@ -79,12 +78,13 @@ impl Session {
         self.log_level.store(level as u8, Ordering::Relaxed);
     }
 
-    /// Resource URIs this peer wants to hear of. The guard is held for a lookup, never across an await.
+    /// Resource URIs this peer subscribed to. Hold the guard for a lookup only, never across an await.
     pub(crate) fn subscriptions(&self) -> MutexGuard<'_, HashSet<String>> {
         self.subscriptions.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Makes this stream the one that carries the news, and ends the one before; cancelled when it is replaced.
+    /// Makes this the session's notification stream and ends the previous one. The returned token is cancelled when it
+    /// is replaced.
     pub(crate) fn take_over_news(&self, stream: Sender) -> CancellationToken {
         let replaced = CancellationToken::new();
         self.replace_news(Some(News { stream, replaced: replaced.clone() }));
@@ -95,7 +95,7 @@ impl Session {
         self.replace_news(None);
     }
 
-    /// Where a message goes that belongs to no request. Not to be kept: a stream ends when nobody holds it.
+    /// The stream for messages without a request. Do not store it: a stream ends when all senders are dropped.
     pub(crate) fn stream(&self) -> Option<Sender> {
         self.news.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).as_ref().map(|news| news.stream.clone())
     }
@@ -115,7 +115,7 @@ impl Session {
         self.running().remove(id);
     }
 
-    /// Cancels a running request; unknown or ended ones are nobody's mistake.
+    /// Cancels a running request; unknown or finished ones are ignored.
     pub(crate) fn cancel(&self, id: &Id) {
         if let Some(cancel) = self.running().remove(id) {
             cancel.cancel();
@@ -128,14 +128,15 @@ impl Session {
 }
 
 impl Outlet {
-    /// Sends if there is room: news may be dropped for a client that does not read, the work must not wait for it.
+    /// Sends if there is room. Notifications to a client that does not read may be dropped; the work must not block on
+    /// it.
     pub(crate) fn offer(&self, message: Vec<u8>) {
         if let Outlet::Open(sender) = self {
             sender.offer(message);
         }
     }
 
-    /// Sends and waits for room; false when nobody will read it.
+    /// Sends and waits for room; false when the stream is closed.
     pub(crate) async fn send(&self, message: Vec<u8>) -> bool {
         match self {
             Outlet::Open(sender) => sender.send(message).await,

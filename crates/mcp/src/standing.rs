@@ -1,4 +1,4 @@
-//! How a caller stands with the operator, who may change it while the caller is connected.
+//! Revocable trust state of a caller, which the operator may change while the caller is connected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -6,27 +6,27 @@ use std::time::SystemTime;
 
 use crate::trust::TrustLevel;
 
-/// Shared by all connections of one caller, or of one kind of caller: a change counts from the next request on.
+/// Shared by all connections of one caller, or of one kind of caller; a change applies from the next request.
 #[derive(Debug, Clone)]
 pub struct Standing(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// One of the numbers below.
+    /// One of the constants below.
     level: AtomicU8,
-    /// From then on it is as if revoked.
+    /// Expiry; treated as revoked from then on.
     until: Option<SystemTime>,
 }
 
 const REVOKED: u8 = 0;
-/// As any caller who comes the same way.
+/// The trust level of the listener.
 const AS_OTHERS: u8 = 1;
 const UNTRUSTED: u8 = 2;
 const VERIFIED: u8 = 3;
 const TRUSTED: u8 = 4;
 
 impl Standing {
-    /// `None` leaves the level to the listener.
+    /// `None` uses the trust level of the listener.
     pub fn new(trust: Option<TrustLevel>) -> Standing {
         Standing::until(trust, None)
     }
@@ -35,12 +35,12 @@ impl Standing {
         Standing(Arc::new(Inner { level: AtomicU8::new(number(trust)), until }))
     }
 
-    /// Changes the level of everybody who shares this.
+    /// Changes the level for all holders of this state.
     pub fn set(&self, trust: Option<TrustLevel>) {
         self.0.level.store(number(trust), Ordering::Relaxed);
     }
 
-    /// Its holders are strangers from now on, also on connections that are open.
+    /// Revokes it, also on open connections.
     pub fn revoke(&self) {
         self.0.level.store(REVOKED, Ordering::Relaxed);
     }
@@ -49,7 +49,7 @@ impl Standing {
         self.now(TrustLevel::Untrusted).is_none()
     }
 
-    /// The level at this moment, where `others` is that of the listener; none for who is not known any more.
+    /// The current level, where `others` is the listener's; `None` once revoked or expired.
     pub fn now(&self, others: TrustLevel) -> Option<TrustLevel> {
         if self.0.until.is_some_and(|until| SystemTime::now() >= until) {
             return None;

@@ -1,7 +1,7 @@
 //! Tasks: work that outlives the call that started it (extension `io.modelcontextprotocol/tasks`).
 //!
-//! [`TaskStore`] keeps what must survive; here it is memory, the knowledge base brings a durable one. What only a
-//! living process has (the way to cancel, the questions being waited on) is kept beside it, in [`RunningTask`].
+//! [`TaskStore`] holds the durable state; the one here is in memory, the knowledge base provides a persistent one.
+//! Process-local state (the cancellation token, pending client requests) is in [`RunningTask`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,16 +18,16 @@ use crate::error::{Error, ErrorObject};
 use crate::event::Event;
 use crate::server::Server;
 
-/// One task as the store keeps it.
+/// One stored task.
 #[derive(Debug, Clone)]
 pub struct Task {
     pub id: Arc<str>,
-    /// Who may see it.
+    /// The caller that may see it.
     pub owner: Arc<str>,
     pub state: TaskState,
     pub created: SystemTime,
     pub updated: SystemTime,
-    /// How long it can be asked for after it ended.
+    /// How long it can be queried after it ended.
     pub ttl: Duration,
 }
 
@@ -36,27 +36,28 @@ pub enum TaskState {
     Working,
     /// Waiting for answers, by key.
     InputRequired(Map<String, Value>),
-    /// The result the call would have had; a tool's own failure is a result too.
+    /// The result the call would have had; a domain failure of the tool is a result too.
     Completed(Value),
     Failed(ErrorObject),
     Cancelled,
 }
 
-/// Where tasks are kept: in memory, on a disk, or in a database that other servers share.
+/// Storage for tasks: in memory, on disk, or in a database shared by several servers.
 ///
-/// A store may have tasks of its own, which handlers name with [`Outcome::Task`](crate::Outcome) and which go on without
-/// this library. It tells of their changes with [`Server::task_changed`], and hears in `put` that one is `Cancelled`.
+/// A store may contain external tasks, which handlers refer to with [`Outcome::Task`](crate::Outcome) and which run
+/// outside this library. The store reports their changes with [`Server::task_changed`], and is notified of cancellation
+/// by a `put` with `Cancelled`.
 pub trait TaskStore: Send + Sync + fmt::Debug {
-    /// Keeps a task, new or changed; when this returns, `get` finds it, whatever happens to the process.
+    /// Stores a new or changed task durably; after this returns, `get` finds it, even after a crash.
     ///
-    /// Between the `get` and the `put` of a change, a task of the store's own may end: the store then keeps that end and
-    /// gives no error. What is told afterwards is read anew.
+    /// An external task may end between the `get` and the `put` of a change: the store then retains the final state and
+    /// returns no error. The published state is read again afterwards.
     fn put<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<(), Error>>;
     fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Task>, Error>>;
 }
 
-/// Turns at tasks, so that each moves one step at a time. Few enough to be made beforehand; tasks that share one by chance
-/// wait for each other.
+/// Striped locks by task id, so that each task changes one step at a time. The number of stripes is fixed; tasks that
+/// hash to the same stripe wait for each other.
 #[derive(Debug, Default)]
 pub(crate) struct Turns([tokio::sync::Mutex<()>; 16]);
 
@@ -67,24 +68,24 @@ impl Turns {
     }
 }
 
-/// Tasks in memory, bounded in number and age.
+/// In-memory task store, bounded in number and age.
 #[derive(Debug)]
 pub struct MemoryTasks {
     max: usize,
     tasks: Mutex<HashMap<Arc<str>, Task>>,
 }
 
-/// A task of this process that has not ended.
+/// A running task of this process.
 #[derive(Debug)]
 pub(crate) struct RunningTask {
     pub(crate) id: Arc<str>,
     pub(crate) cancel: CancellationToken,
     server: Server,
-    /// Questions put and not answered: the request shown to the client, and who waits.
+    /// Pending client requests: the request shown to the client, and the channel for its answer.
     waiting: Mutex<IndexMap<String, (Value, oneshot::Sender<Value>)>>,
 }
 
-/// Clients are asked not to poll faster than this.
+/// Minimum poll interval requested from clients.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl TaskState {
@@ -104,7 +105,7 @@ impl TaskState {
 }
 
 impl Task {
-    /// The members of every answer about a task.
+    /// The members of every reply about a task.
     pub(crate) fn handle(&self) -> Map<String, Value> {
         let time = |at: SystemTime| humantime::format_rfc3339_millis(at).to_string();
         let members = json!({
@@ -121,7 +122,7 @@ impl Task {
         }
     }
 
-    /// The answer of `tasks/get`: the handle, and what the state brings with it.
+    /// The reply of `tasks/get`: the handle plus state-specific members.
     pub(crate) fn detailed(&self) -> Map<String, Value> {
         let mut members = self.handle();
         match &self.state {
@@ -148,7 +149,7 @@ impl MemoryTasks {
         if !tasks.contains_key(&task.id) && tasks.len() >= self.max {
             let now = SystemTime::now();
             tasks.retain(|_, old| !old.state.is_final() || old.updated + old.ttl > now);
-            // What ended longest ago makes room: whoever wanted it has had the longest time to ask.
+            // Evict the task that ended first: its owner had the most time to query it.
             let oldest = tasks.values().filter(|old| old.state.is_final()).min_by_key(|old| old.updated);
             if tasks.len() >= self.max
                 && let Some(oldest) = oldest.map(|old| old.id.clone())
@@ -192,7 +193,7 @@ impl RunningTask {
         RunningTask { id, cancel: CancellationToken::new(), server, waiting: Mutex::default() }
     }
 
-    /// Puts a question and waits; `None` when the task is cancelled or nobody answers in time.
+    /// Sends a client request and waits; `None` when the task is cancelled or the answer times out.
     pub(crate) async fn ask(&self, key: &str, request: Value) -> Option<Value> {
         let (answer, answered) = oneshot::channel();
         self.lock().insert(key.to_owned(), (request, answer));
@@ -209,7 +210,7 @@ impl RunningTask {
         answer
     }
 
-    /// Hands answers to those who wait; keys nobody asked for are ignored.
+    /// Delivers answers to the waiting requests; ignores unknown keys.
     pub(crate) async fn answer(&self, answers: Map<String, Value>) {
         let mut changed = false;
         {
@@ -226,7 +227,7 @@ impl RunningTask {
         }
     }
 
-    /// Writes the open questions, or that there are none, into the task.
+    /// Writes the pending requests, or `working` if there are none, to the task.
     async fn show_waiting(&self) {
         let open: Map<String, Value> =
             self.lock().iter().map(|(key, (request, _))| (key.clone(), request.clone())).collect();
@@ -240,16 +241,16 @@ impl RunningTask {
 }
 
 impl Server {
-    /// Moves a task on; a task that has ended stays as it is.
+    /// Sets the state of a task; a finished task is left unchanged.
     pub async fn update_task(&self, id: &str, state: TaskState) {
         if let Err(error) = self.move_task(id, state).await {
             tracing::error!(task = id, %error, "task state could not be kept");
         }
     }
 
-    /// Tells those who listen what has become of a task, for stores whose tasks move by themselves.
+    /// Notifies subscribers of a task change, for stores with external tasks.
     ///
-    /// Reads the store, so it is not to be called while a lock is held that `get` needs.
+    /// Reads the store, so do not call it while holding a lock that `get` needs.
     pub async fn task_changed(&self, id: &str) {
         match self.tell_task(id).await {
             Ok(_) => {}
@@ -257,18 +258,18 @@ impl Server {
         }
     }
 
-    /// A task once nothing is about to move it: whoever asked for a change before, on the same line, finds it made.
+    /// Reads a task after pending changes: a change requested earlier on the same connection is visible.
     pub(crate) async fn task(&self, id: &str) -> Result<Option<Task>, Error> {
         let _turn = self.inner().task_turns.take(id).await;
         self.task_store().get(id).await
     }
 
-    /// Gives the task as it is afterwards, if there is one.
+    /// Sets the state and returns the resulting task, if it exists.
     pub(crate) async fn move_task(&self, id: &str, state: TaskState) -> Result<Option<Task>, Error> {
         self.move_task_if(id, |_| true, state).await
     }
 
-    /// The same for a task that something holds for; another one is as good as none.
+    /// Like [`Server::move_task`], for a task that satisfies `is_meant`; otherwise `None`.
     pub(crate) async fn move_task_if(
         &self,
         id: &str,
@@ -286,7 +287,7 @@ impl Server {
         self.tell_task(id).await
     }
 
-    /// Publishes a task as its store has it. One at a time, so that nobody is told `working` after `completed`.
+    /// Publishes the stored task. Serialized per task, so that no subscriber gets `working` after `completed`.
     async fn tell_task(&self, id: &str) -> Result<Option<Task>, Error> {
         let _turn = self.inner().task_news.take(id).await;
         let task = self.task_store().get(id).await?;

@@ -1,6 +1,6 @@
-//! A tool: a name, a description, a compiled schema, an effect, and the function that runs.
+//! Tool definition: name, description, compiled schema, effect and handler.
 //!
-//! A [`Tool`] without a schema cannot be built (invariant 2), and nothing but `dispatch` can run one (invariant 1).
+//! A [`Tool`] without a schema cannot be built (invariant 2), and only `dispatch` can run one (invariant 1).
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::outcome::{Dialect, IntoOutcome, Outcome, ToolError, core_dialect};
 use crate::schema::{self, Schema, Violation};
 use crate::trust::{Effect, TrustLevel};
 
-/// Something a caller can run by name.
+/// A function that callers run by name.
 pub struct Tool {
     name: Arc<str>,
     title: Option<String>,
@@ -32,20 +32,20 @@ pub struct Tool {
     pub(crate) stats: ToolStats,
 }
 
-/// What is known about a tool besides how to call it.
+/// Metadata of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Meta {
-    /// Where it was declared.
+    /// The module that declares it.
     pub module: String,
     pub effect: Effect,
-    /// How far its callers must be trusted, where that is further than its effect asks for.
+    /// Minimum trust of callers, if higher than its effect requires.
     pub least_trust: Option<TrustLevel>,
     pub idempotent: bool,
     /// The version in which it was deprecated; it still works, with a warning (M-71).
     pub deprecated_in: Option<String>,
-    /// How long a discovery that found it stays fresh.
+    /// How long a discovery result with this tool stays fresh.
     pub cache_ttl: Duration,
-    /// Its own time limit, if it differs from the server's.
+    /// Its timeout, if it differs from the server's.
     pub timeout: Option<Duration>,
     pub tasks: TaskSupport,
 }
@@ -55,25 +55,25 @@ pub struct Meta {
 pub enum TaskSupport {
     #[default]
     Never,
-    /// A task for clients that know tasks, an ordinary call for others.
+    /// A task for clients with task support, an ordinary call for the rest.
     Optional,
-    /// Only as a task; clients that do not know tasks are told what they lack.
+    /// Only as a task; clients without task support get an error that names the missing capability.
     Always,
-    /// Like `Always`, but the handler runs first (it may ask the person) and hands the rest over with
+    /// Like `Always`, but the handler runs first (it may ask the user) and hands over the rest with
     /// [`Outcome::background`].
     Handoff,
-    /// The handler itself begins a task in the server's [`TaskStore`](crate::TaskStore) and names it with
-    /// [`Outcome::Task`]; no other is made for it.
+    /// The handler creates a task in the server's [`TaskStore`](crate::TaskStore) and refers to it with
+    /// [`Outcome::Task`]; the library creates none.
     Own,
 }
 
 pub(crate) type Handler = Arc<dyn Fn(Context, Arguments) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// The arguments of one call, already checked against the tool's schema.
+/// The arguments of one call, already validated against the tool's schema.
 #[derive(Debug, Clone)]
 pub struct Arguments(Arc<Value>);
 
-/// Collects what makes a tool; [`ToolBuilder::run`] ends it.
+/// Builder of a tool; finish it with [`ToolBuilder::run`].
 #[derive(Debug)]
 pub struct ToolBuilder {
     name: String,
@@ -86,7 +86,7 @@ pub struct ToolBuilder {
     dialect: Dialect,
 }
 
-/// How long a discovery result stays fresh unless a tool says otherwise (M-61).
+/// Default TTL of a discovery result (M-61).
 pub(crate) const DEFAULT_CACHE_TTL: Duration = Duration::from_secs(300);
 
 impl Tool {
@@ -112,9 +112,9 @@ impl Tool {
         }
     }
 
-    /// The name a declaration without one gets: the last segment of its module and the function (M-62).
+    /// The default name of a declaration: the last segment of its module and the function name (M-62).
     ///
-    /// At a crate root there is no module to tell apart from others, so the function's name stands alone.
+    /// A crate root has no module segment, so only the function name is used.
     pub fn derived_name(module_path: &str, function: &str) -> String {
         match module_path.rsplit_once("::") {
             Some((_, module)) => format!("{module}_{function}"),
@@ -126,7 +126,7 @@ impl Tool {
         &self.name
     }
 
-    /// The name for those who keep it.
+    /// The name as a shared string.
     pub(crate) fn shared_name(&self) -> &Arc<str> {
         &self.name
     }
@@ -151,7 +151,7 @@ impl Tool {
         &self.stats
     }
 
-    /// What is wrong with arguments that the handler does not expect.
+    /// Validates arguments; missing required ones are accepted if the handler reports them.
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), Vec<Violation>> {
         let Err(violations) = self.input.check(arguments) else { return Ok(()) };
         let is_missing = |violation: &Violation| violation.keyword == "required" && violation.path.is_empty();
@@ -165,7 +165,7 @@ impl Tool {
         self.dialect
     }
 
-    /// Same declaration, whatever function stands behind it (M-64).
+    /// Whether the declarations are equal, regardless of the handler function (M-64).
     pub(crate) fn same_declaration(&self, other: &Tool) -> bool {
         let declared = |tool: &Tool| (tool.meta.effect, tool.meta.least_trust);
         self.input == other.input && self.output == other.output && declared(self) == declared(other)
@@ -226,7 +226,7 @@ impl ToolBuilder {
         self
     }
 
-    /// The schema written out.
+    /// An explicit schema.
     pub fn input_schema(mut self, schema: Value) -> Self {
         self.input = Some(schema);
         self
@@ -237,7 +237,7 @@ impl ToolBuilder {
         self.input_schema(schema::derive::<A>())
     }
 
-    /// A tool that takes nothing.
+    /// A tool without arguments.
     pub fn no_input(self) -> Self {
         self.input_schema(json!({ "type": "object", "properties": {} }))
     }
@@ -258,7 +258,8 @@ impl ToolBuilder {
         self
     }
 
-    /// For those who are trusted this far alone, although its effect would ask for less: it tells what is not for others.
+    /// Requires this trust level although the effect needs less, for example because the tool reveals sensitive
+    /// information.
     pub fn least_trust(mut self, level: TrustLevel) -> Self {
         self.meta.least_trust = Some(level);
         self
@@ -289,7 +290,7 @@ impl ToolBuilder {
         self
     }
 
-    /// The handler itself says what is to be said of required arguments that are missing, and must expect them to be.
+    /// Missing required arguments reach the handler, which must expect them and report them.
     pub fn answers_missing_arguments(mut self) -> Self {
         self.answers_missing = true;
         self
@@ -300,15 +301,15 @@ impl ToolBuilder {
         self
     }
 
-    /// Compiles the schemas and ends the declaration.
+    /// Compiles the schemas and builds the tool.
     pub fn run<F, Fut, R>(self, handler: F) -> Result<Tool, RegistrationError>
     where
         F: Fn(Context, Arguments) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = R> + Send + 'static,
         R: IntoOutcome,
     {
-        // Erased here, at the front door, so that nothing behind is generic over handlers. The call itself happens
-        // inside the future: a handler that panics before its first await is contained like any other.
+        // Type-erased here, so that no other code is generic over handlers. The call happens inside the future: a
+        // handler that panics before its first await is caught like any other.
         let handler = Arc::new(handler);
         self.finish(Arc::new(move |context, arguments| {
             let handler = handler.clone();
@@ -359,14 +360,14 @@ impl Arguments {
         &self.0
     }
 
-    /// Reads the arguments in the handler's own type. Texts are moved into it, not copied, when nobody else holds them.
+    /// Parses the arguments into the handler's type. Strings are moved, not copied, if this is the only reference.
     pub fn parse<T: DeserializeOwned>(self) -> Result<T, ToolError> {
         let read = match Arc::try_unwrap(self.0) {
             Ok(value) => T::deserialize(value),
             Err(shared) => T::deserialize(&*shared),
         };
         read.map_err(|error| {
-            // The schema let through what the type does not: still a mistake in the arguments, told as one.
+            // The schema accepted a value that the type rejects: still an argument error.
             let violation =
                 Violation { path: String::new(), keyword: "type".into(), parameter: None, message: error.to_string() };
             ToolError::Protocol(Error::Schema { tool: String::new(), violations: vec![violation] })
@@ -380,7 +381,7 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// Some clients drop the whole list over an output schema that is no object, so only object schemas are published.
+/// Some clients reject the whole list if an output schema is not an object, so only object schemas are published.
 fn publishable_output(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object")
 }

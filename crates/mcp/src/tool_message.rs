@@ -1,4 +1,4 @@
-//! The two message types of spec 004 as values: a tool call and its reply, validated when read (M-02, M-03, M-06).
+//! The two message types of docs/spec as values: a tool call and its reply, validated on parsing (M-02, M-03, M-06).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ pub struct ToolCall {
     pub meta: Option<Map<String, Value>>,
 }
 
-/// `MCPToolResult`: the response to it.
+/// `MCPToolResult`: the response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolReply {
     pub id: Id,
@@ -46,7 +46,7 @@ struct ReplyOnTheWire {
     result: ReplyResult,
 }
 
-/// `isError` must be there: a reader that has to guess whether a call failed will guess wrong.
+/// `isError` is required: a reader must not have to guess whether a call failed.
 #[derive(Serialize, Deserialize)]
 struct ReplyResult {
     content: Vec<crate::content::Content>,

@@ -1,7 +1,7 @@
-//! Where a request belongs: an id of its own, and the trace its caller follows (W3C Trace Context).
+//! Request ids and W3C Trace Context.
 //!
-//! Both come from strangers. An id that is not sane is replaced, a trace that is not valid is passed over; neither is
-//! ever a reason to refuse a request.
+//! Both are untrusted input. An invalid id is replaced, an invalid trace context is ignored; neither causes a request
+//! to be rejected.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,31 +12,31 @@ use std::sync::{Arc, LazyLock};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Serialize, Serializer};
 
-/// What every log line, audit entry and HTTP reply of one request carries.
+/// The id in every log line, audit entry and HTTP reply of one request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Id);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Id {
-    /// Made here.
+    /// Generated here.
     Own(u64),
-    /// The caller's own, which is known to be sane.
+    /// Sent by the caller and validated.
     Sent(Arc<str>),
 }
 
-/// The trace that a request is part of.
+/// The trace context of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// Never zero.
     id: u128,
-    /// The span of whoever called; never zero.
+    /// The caller's span id; never zero.
     parent: u64,
     flags: u8,
-    /// What vendors keep of it, in the form of the header.
+    /// Vendor-specific `tracestate`, in header form.
     state: Option<Arc<str>>,
 }
 
-/// The id and the trace that came with a request, as its transport read them.
+/// The request id and trace context as read by the transport.
 #[derive(Debug, Clone)]
 pub(crate) struct Trail {
     pub(crate) id: RequestId,
@@ -44,7 +44,7 @@ pub(crate) struct Trail {
 }
 
 tokio::task_local! {
-    /// Of the request that is being worked on.
+    /// Trace context of the current request.
     static CURRENT: Option<Trace>;
 }
 
@@ -52,24 +52,24 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// No longer id is taken from a caller.
+/// Maximum length of a caller's request id.
 const LONGEST_ID: usize = 64;
 /// `00-<32>-<16>-<2>`.
 const PARENT_LENGTH: usize = 55;
-/// Bits of the flags that have a meaning: sampled, and a random id.
+/// Defined flag bits: sampled, and random trace id.
 const KNOWN_FLAGS: u8 = 0b11;
-/// Bounds of the specification on `tracestate`.
+/// Limits of the specification on `tracestate`.
 const MOST_STATES: usize = 32;
 const LONGEST_STATE: usize = 512;
 
 impl RequestId {
-    /// A new one: unique in this process, and among processes by the random place where each begins to count.
+    /// A new id: unique in this process, and across processes by a random start value.
     pub(crate) fn new() -> RequestId {
         static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(SCATTER.hash_one("requests")));
         RequestId(Id::Own(NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// The caller's, if it is short and harmless.
+    /// The caller's id, if it is short and has only safe characters.
     pub(crate) fn sent(text: &str) -> Option<RequestId> {
         let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         let sane = (1..=LONGEST_ID).contains(&text.len()) && text.bytes().all(harmless);
@@ -101,10 +101,10 @@ impl Serialize for RequestId {
 }
 
 impl Trace {
-    /// Reads `traceparent`, and `tracestate` if that is valid too.
+    /// Parses `traceparent`, and `tracestate` if valid.
     pub fn read(parent: &str, state: Option<&str>) -> Option<Trace> {
         let bytes = parent.as_bytes();
-        // Later versions may say more, after another dash.
+        // Later versions may have more fields after another dash.
         let long_enough = match bytes.get(..2)? {
             b"00" => bytes.len() == PARENT_LENGTH,
             _ => bytes.len() == PARENT_LENGTH || bytes.get(PARENT_LENGTH) == Some(&b'-'),
@@ -121,10 +121,10 @@ impl Trace {
         (id != 0 && parent != 0).then_some(Trace { id, parent, flags, state })
     }
 
-    /// The trace a request's headers name.
+    /// Parses the trace context from HTTP headers.
     pub fn of_headers(headers: &HeaderMap) -> Option<Trace> {
         let mut parents = headers.get_all(TRACEPARENT).iter();
-        // Two parents are none.
+        // Duplicate `traceparent` headers are invalid.
         let (Some(parent), None) = (parents.next(), parents.next()) else { return None };
         let states: Vec<&str> = headers.get_all(TRACESTATE).iter().filter_map(|state| state.to_str().ok()).collect();
         let states = match states.as_slice() {
@@ -135,37 +135,37 @@ impl Trace {
         Trace::read(parent.to_str().ok()?, states.as_deref())
     }
 
-    /// The trace of the request that is being worked on here; for those who send requests on.
+    /// The trace context of the current request, for propagation to outgoing requests.
     pub fn current() -> Option<Trace> {
         CURRENT.try_with(Clone::clone).ok().flatten()
     }
 
-    /// The id that all parts of a trace share, in hex.
+    /// The trace id in hex.
     pub fn id(&self) -> impl fmt::Display + use<> {
         let id = self.id;
         fmt::from_fn(move |out| write!(out, "{id:032x}"))
     }
 
-    /// Whose span the request belongs below, as its caller said it.
+    /// The caller's `traceparent`.
     pub fn parent(&self) -> impl fmt::Display + use<> {
         let (id, parent, flags) = (self.id, self.parent, self.flags);
         fmt::from_fn(move |out| write!(out, "00-{id:032x}-{parent:016x}-{flags:02x}"))
     }
 
-    /// What a request that is sent on says: the same trace, a span of its own. Each call makes another span.
+    /// `traceparent` for an outgoing request: the same trace id with a new span id on each call.
     pub fn onward(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Zero is no span.
+        // Zero is not a valid span id.
         let span = SCATTER.hash_one(NEXT.fetch_add(1, Ordering::Relaxed)).max(1);
         format!("00-{:032x}-{span:016x}-{:02x}", self.id, self.flags)
     }
 
-    /// What vendors keep of the trace, to be sent on as it came.
+    /// `tracestate`, to be propagated unchanged.
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
 
-    /// Adds the trace to a request that is sent on. What an operator has set stays.
+    /// Adds the trace context to an outgoing request. An existing `traceparent` set by the operator takes precedence.
     pub fn add_to(&self, headers: &mut HeaderMap) {
         if headers.contains_key(TRACEPARENT) {
             return;
@@ -181,7 +181,7 @@ impl Trace {
 }
 
 impl Trail {
-    /// Of a message that came without headers.
+    /// For a message without headers.
     pub(crate) fn new() -> Trail {
         Trail { id: RequestId::new(), trace: None }
     }
@@ -192,12 +192,12 @@ impl Trail {
     }
 }
 
-/// Works with this trace as the current one.
+/// Runs the future with this trace context as the current one.
 pub(crate) fn scope<F: Future>(trace: Option<Trace>, work: F) -> impl Future<Output = F::Output> {
     CURRENT.scope(trace, work)
 }
 
-/// Numbers that look like chance, without a system call for each.
+/// Pseudo-random numbers without a system call for each.
 static SCATTER: LazyLock<foldhash::quality::RandomState> = LazyLock::new(Default::default);
 
 fn hex(number: u64) -> [u8; 16] {
@@ -205,7 +205,7 @@ fn hex(number: u64) -> [u8; 16] {
     std::array::from_fn(|at| DIGITS[(number >> (60 - 4 * at)) as usize & 0xf])
 }
 
-/// A number in lower-case hex; capitals are not valid in a trace.
+/// Parses lower-case hex; upper case is invalid in a trace context.
 fn number(text: &[u8]) -> Option<u128> {
     text.iter().try_fold(0u128, |number, byte| {
         let digit = match byte {
@@ -217,14 +217,14 @@ fn number(text: &[u8]) -> Option<u128> {
     })
 }
 
-/// Whether a text is a list of vendors' states, each vendor once.
+/// Whether the text is a valid `tracestate` list with unique keys.
 fn is_state(text: &str) -> bool {
-    // Looked at before anybody is known, so no more than is allowed is ever read.
+    // Runs before authentication, so it never reads more than the limit.
     if text.len() > LONGEST_STATE {
         return false;
     }
     let mut keys = Vec::new();
-    // An empty member is allowed, and says nothing.
+    // Empty members are allowed and ignored.
     let members = text.split(',').map(|member| member.trim_matches([' ', '\t'])).filter(|member| !member.is_empty());
     for member in members {
         match member.split_once('=') {
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(one.header().to_str().ok(), Some(one.to_string().as_str()));
     }
 
-    /// It is looked at before anybody is known.
+    /// Validation runs before authentication.
     #[test]
     fn s10_a_state_without_end_takes_no_time() {
         let members: String = (0..400_000).map(|number| format!("k{number}=v,")).collect();

@@ -1,7 +1,7 @@
-//! Who may run what.
+//! Trust levels and the authorization check.
 //!
-//! Trust belongs to the caller's connection and is set by the operator alone. Tools declare an effect and never look
-//! at trust themselves: the gate stands in front of every handler, in `dispatch`.
+//! Trust belongs to the caller's connection; only the operator sets it. Tools declare an effect and never check trust:
+//! the check runs before every handler, in `dispatch`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::grant::Grant;
 
-/// How far the operator trusts a caller.
+/// The operator's trust in a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum TrustLevel {
-    /// May run tools that only read.
+    /// May run read-only tools.
     Untrusted,
-    /// May also run tools that change or cost something.
+    /// May also run tools that change state or incur cost.
     Verified,
     /// May also run tools that destroy data.
     Trusted,
 }
 
-/// What running a tool does to the world. Only loss of data counts as destruction.
+/// The side effect of a tool. Only loss of data counts as destruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     Reads,
@@ -32,7 +32,7 @@ pub enum Effect {
     Destroys,
 }
 
-/// The way a caller reached us.
+/// The transport of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
@@ -40,26 +40,26 @@ pub enum Via {
     Http,
     Rest,
     WebSocket,
-    /// A socket in the file system of this machine.
+    /// A Unix socket on this machine.
     Unix,
-    /// A call from inside the program, such as the command line.
+    /// An in-process call, such as from the command line.
     Internal,
 }
 
-/// One caller, as the transport knows it.
+/// One caller, as identified by the transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub via: Via,
-    /// A name for logs, limits and sealed state: a token's name, or the kind of connection.
+    /// Identity for logs, limits and sealed state: the token's name, or the kind of connection.
     pub identity: Arc<str>,
     pub trust: TrustLevel,
-    /// What it may use; all, if none.
+    /// Its permissions; unrestricted if `None`.
     pub grant: Option<Arc<Grant>>,
 }
 
-/// Lets a call of a tool through, or says what is missing. Pure.
+/// Checks permissions and trust for a tool call.
 ///
-/// `least` is what a tool asks for beyond its effect.
+/// `least` is the trust the tool requires beyond its effect.
 pub(crate) fn gate(tool: &str, effect: Effect, least: Option<TrustLevel>, caller: &Caller) -> Result<(), Error> {
     if !caller.may_use(tool) {
         return Err(Error::NotGranted { what: format!("`{tool}`") });
@@ -67,7 +67,7 @@ pub(crate) fn gate(tool: &str, effect: Effect, least: Option<TrustLevel>, caller
     trusted(tool, effect, least.map_or(effect.needs(), |least| least.max(effect.needs())), caller)
 }
 
-/// Whether a caller is trusted with an effect. Pure.
+/// Checks that a caller's trust is sufficient for an effect.
 pub(crate) fn enough(tool: &str, effect: Effect, caller: &Caller) -> Result<(), Error> {
     trusted(tool, effect, effect.needs(), caller)
 }
@@ -80,22 +80,22 @@ fn trusted(tool: &str, effect: Effect, needed: TrustLevel, caller: &Caller) -> R
 }
 
 impl Caller {
-    /// One who may use all that its trust allows.
+    /// A caller restricted only by its trust.
     pub fn new(via: Via, identity: impl Into<Arc<str>>, trust: TrustLevel) -> Caller {
         Caller { via, identity: identity.into(), trust, grant: None }
     }
 
-    /// Whether it has shown a token; others are whoever can connect.
+    /// Whether it authenticated with a token; otherwise it is any client that can connect.
     pub fn has_token(&self) -> bool {
         self.identity.starts_with("token:") || self.identity.starts_with("oauth:")
     }
 
-    /// Whether the operator lets this caller use a tool, its trust aside.
+    /// Whether the caller's permissions include the tool, regardless of trust.
     pub fn may_use(&self, tool: &str) -> bool {
         self.grant.as_ref().is_none_or(|grant| grant.tools.allows(tool))
     }
 
-    /// Whether the operator lets this caller see a collection of the program's data.
+    /// Whether the caller's permissions include a collection of the program's data.
     pub fn may_see(&self, collection: &str) -> bool {
         self.grant.as_ref().is_none_or(|grant| grant.collections.allows(collection))
     }
@@ -104,7 +104,7 @@ impl Caller {
 impl Via {
     pub const ALL: [Via; 6] = [Via::Stdio, Via::Http, Via::Rest, Via::WebSocket, Via::Unix, Via::Internal];
 
-    /// As metrics, logs and the audit log write it.
+    /// The name in metrics, logs and the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
             Via::Stdio => "stdio",
@@ -136,7 +136,7 @@ impl Effect {
 }
 
 impl TrustLevel {
-    /// As the command line and the configuration write it.
+    /// The name on the command line and in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             TrustLevel::Untrusted => "untrusted",

@@ -1,13 +1,13 @@
-//! The MCP revisions this library speaks, and how a peer's revision is found.
+//! MCP protocol versions and version negotiation.
 //!
-//! Pure: no connection, no clock. Two eras differ in shape. A *legacy* peer opens with `initialize`; a *modern* peer
-//! says its version in the `_meta` of every request and opens nothing.
+//! No I/O, no clock. The two eras differ in structure. A *legacy* peer starts with `initialize`; a *modern* peer sends
+//! its version in the `_meta` of every request, without a handshake.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// A released protocol revision. Ordered by age, so `version >= Version::V2025_06_18` reads as it should.
+/// A released protocol version. Ordered by age, so that `version >= Version::V2025_06_18` works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     V2024_11_05,
@@ -17,7 +17,7 @@ pub enum Version {
     V2026_07_28,
 }
 
-/// Which of the two shapes of the protocol a request is in.
+/// The protocol generation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
     /// `initialize` handshake, server requests, sessions.
@@ -26,7 +26,7 @@ pub enum Era {
     Modern,
 }
 
-/// Where an `initialize` came from: the two places have different defaults for a peer that names no version.
+/// Origin of an `initialize`, which determines the default for a peer without a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opening {
     /// `POST /mcp/initialize`: the classification clients of 2024.
@@ -36,15 +36,15 @@ pub(crate) enum Opening {
 }
 
 impl Version {
-    /// All revisions, newest first: the order in which they are told to clients.
+    /// All versions, newest first: the order in which they are advertised to clients.
     pub const ALL: [Version; 5] =
         [Version::V2026_07_28, Version::V2025_11_25, Version::V2025_06_18, Version::V2025_03_26, Version::V2024_11_05];
 
-    /// The newest revision with an `initialize` handshake.
+    /// The newest version with an `initialize` handshake.
     pub const NEWEST_LEGACY: Version = Version::V2025_11_25;
 
-    /// What a peer that never said a version is taken for. It has `structuredContent`, and clients in the field that
-    /// send an empty version accept nothing newer.
+    /// Assumed for a peer that never declared a version. It has `structuredContent`, and deployed clients that send an
+    /// empty version accept nothing newer.
     pub const UNSTATED: Version = Version::V2025_06_18;
 
     pub fn as_str(self) -> &'static str {
@@ -66,10 +66,10 @@ impl Version {
     }
 }
 
-/// The version an `initialize` is answered with.
+/// The version of the `initialize` reply.
 ///
-/// A legacy version is echoed; an unknown or a modern one gets our newest legacy version, because a handshake is
-/// legacy by nature; none at all gets the default of the place it was asked at.
+/// A legacy version is echoed; an unknown or modern one gets our newest legacy version, because a handshake is always
+/// legacy; a missing one gets the default of its origin.
 pub(crate) fn negotiate(asked: Option<&str>, opening: Opening) -> Version {
     match asked.filter(|text| !text.is_empty()) {
         Some(text) => match Version::parse(text) {

@@ -1,4 +1,4 @@
-//! A taxonomy as people write it: YAML, TOML or JSON.
+//! Taxonomy file format: YAML, TOML or JSON.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,25 +15,25 @@ use crate::classify::rules;
 use crate::config::document::{self, Written};
 use crate::config::{ConfigError, KeyPath, Kind, Problem, derive};
 
-/// A larger file is refused. Two thousand categories with a hundred examples each take half of it.
+/// Size limit of a file. Two thousand categories with a hundred examples each take half of it.
 pub const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
 const KIND: Kind = Kind { name: "taxonomy", most_bytes: MAX_FILE_BYTES };
 
-/// More categories than this are refused: each has a probability in every answer.
+/// Maximum number of categories: each has a probability in every response.
 pub(in crate::classify) const MAX_CATEGORIES: usize = 2000;
-/// More examples than this are refused; training would take many minutes.
+/// Maximum number of examples; training on more would take many minutes.
 const MAX_EXAMPLES: usize = 200_000;
-/// More patterns than this are refused: every text is looked at with all of them.
+/// Maximum number of patterns: every text is matched against all of them.
 const MAX_PATTERNS: usize = 5000;
-/// More words than this are refused.
+/// Maximum number of words.
 const MAX_WORDS: usize = 100_000;
-/// The longest word or phrase, in characters. It bounds how many can overlap in one place of a text.
+/// Maximum length of a word or phrase, in characters. It bounds the number of overlapping matches.
 const MAX_WORD: usize = 100;
-/// The longest pattern, in characters.
+/// Maximum length of a pattern, in characters.
 const MAX_PATTERN: usize = 4096;
-/// The longest name, in characters.
+/// Maximum length of a name, in characters.
 const MAX_NAME: usize = 100;
-/// The longest example, in characters; models read less.
+/// Maximum length of an example, in characters; models truncate earlier.
 pub const MAX_EXAMPLE: usize = 8192;
 
 /// Categories, what belongs into each, and which model is recommended for what.
@@ -100,19 +100,20 @@ pub(super) fn read(path: &Path) -> Result<Taxonomy, ConfigError> {
     Ok(Taxonomy { path: Some(path.to_owned()), ..taxonomy })
 }
 
-/// Reads YAML that is in no file.
+/// Parses YAML that does not come from a file.
 pub(super) fn parse(text: &str) -> Result<Taxonomy, ConfigError> {
     let (file, written) = document::read_text(text, Path::new("taxonomy"), schema())?;
     build(file, &written)
 }
 
-/// Reads a text in the format that a file of this name has.
+/// Parses a text in the format of this file name.
 pub(super) fn parse_for(text: &str, file: &Path) -> Result<Taxonomy, ConfigError> {
     let (content, written) = document::read_for(text, file, KIND, schema())?;
     build(content, &written)
 }
 
-/// Categories that were written by nobody. Examples that several claim are fine: data that was gathered has them.
+/// Builds a taxonomy from collected data. Examples shared by several categories are allowed: collected data contains
+/// them.
 pub(super) fn of<'a>(categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Result<Taxonomy, ConfigError> {
     let entry = |(name, examples): (&str, Vec<&str>)| Entry {
         name: name.to_owned(),
@@ -130,13 +131,13 @@ pub(super) fn of<'a>(categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>) 
     Ok(Taxonomy { path: None, categories, remainder: None, routing: Arc::new(Routing::default()) })
 }
 
-/// Checks what a schema cannot say.
+/// Validates constraints beyond the schema.
 fn build(file: File, written: &Written) -> Result<Taxonomy, ConfigError> {
     let File { model, remainder, categories, routing } = file;
     let model = model.unwrap_or_else(|| DEFAULT_MODEL.into());
     let mut mistakes = size_mistakes(&categories, written);
     if !mistakes.is_empty() {
-        // Looking at everything else would take what the sizes are there to save.
+        // The size limits exist to avoid the cost of the further checks.
         return Err(ConfigError::sorted(mistakes));
     }
     mistakes.extend(name_mistakes(&categories, written));
@@ -161,7 +162,7 @@ fn build(file: File, written: &Written) -> Result<Taxonomy, ConfigError> {
     Ok(Taxonomy { path: None, categories, remainder, routing: Arc::new(routing) })
 }
 
-/// Where the category of this number is written.
+/// Path of the category with this index.
 fn at(class: usize) -> KeyPath {
     KeyPath::default().key("categories").index(class)
 }
@@ -205,7 +206,7 @@ fn name_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
     mistakes
 }
 
-/// Empty texts, and examples that two categories claim: they would teach nothing but doubt.
+/// Rejects empty texts, and examples shared by two categories: they would only add label noise.
 fn text_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
     let mut claimed: HashMap<&str, usize> = HashMap::new();
     let mut mistakes = Vec::new();
@@ -261,7 +262,7 @@ fn pattern_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
     mistakes
 }
 
-/// Words that no text can have, as texts are cut into words at everything that is neither letter nor digit.
+/// Rejects words that cannot match, because texts are split at every non-alphanumeric character.
 fn routing_mistakes(rules: Option<&Rules>, written: &Written) -> Vec<Problem> {
     let Some(rules) = rules else { return Vec::new() };
     let conditions = rules.model.iter().map(|rule| &rule.when).enumerate().map(|(index, when)| ("model", index, when));
@@ -285,7 +286,7 @@ fn routing_mistakes(rules: Option<&Rules>, written: &Written) -> Vec<Problem> {
 }
 
 impl Entry {
-    /// Fills in what was left out: clients can count on a description and a prompt for each (C-03, C-04).
+    /// Fills in defaults: clients can rely on a description and a prompt for each category (C-03, C-04).
     fn complete(self, model: &str) -> Category {
         let Entry { name, description, system_prompt, .. } = self;
         let description = description.unwrap_or_else(|| format!("Texts about {name}"));

@@ -1,4 +1,4 @@
-//! The categories, and what is known about each: one immutable value that listing and classifying share.
+//! Taxonomy: the categories and their data, one immutable value shared by listing and classifying.
 
 pub(super) mod default;
 mod file;
@@ -15,13 +15,13 @@ pub use yaml::scalar;
 use super::advice::Routing;
 use crate::config::{ConfigError, KeyPath, Problem};
 
-/// Categories in order; a category's place is its number (`class`).
+/// Categories in order; the index of a category is its `class`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Taxonomy {
-    /// The file it was read from; none for the one inside corbie.
+    /// Source file; `None` for the built-in taxonomy.
     pub path: Option<PathBuf>,
     pub categories: Vec<Category>,
-    /// The category of everything that fits nowhere else.
+    /// The catch-all category.
     pub remainder: Option<usize>,
     pub routing: Arc<Routing>,
 }
@@ -31,68 +31,68 @@ pub struct Taxonomy {
 pub struct Category {
     pub name: String,
     pub description: String,
-    /// Put before a request that is sent to a model.
+    /// System prompt of requests in this category.
     pub system_prompt: String,
-    /// The model recommended where no rule says otherwise.
+    /// Recommended model if no routing rule matches.
     pub model: String,
     pub use_reasoning: bool,
-    /// Regular expressions that speak for it.
+    /// Regular expressions that score for the category.
     pub patterns: Vec<String>,
-    /// Words and phrases that speak for it.
+    /// Words and phrases that score for the category.
     pub words: Vec<String>,
-    /// Regular expressions that leave no doubt.
+    /// Regular expressions that decide without a model.
     pub certain: Vec<String>,
     pub examples: Vec<Cow<'static, str>>,
-    /// It is no longer in the file; its place is kept so that the others keep theirs.
+    /// Removed from the file; keeps its index so that the indices of other categories stay stable.
     pub retired: bool,
 }
 
-/// What is recommended where the taxonomy says nothing (C-29).
+/// Default model of a taxonomy (C-29).
 pub const DEFAULT_MODEL: &str = "openai/gpt-oss-20b";
 
 impl Taxonomy {
-    /// The one inside corbie.
+    /// The built-in taxonomy.
     pub fn builtin() -> Taxonomy {
         default::taxonomy()
     }
 
-    /// The one inside corbie, written as a file that people could go on with.
+    /// The built-in taxonomy as an editable file.
     pub fn builtin_text() -> &'static str {
         default::text()
     }
 
-    /// Reads a file; every mistake in it has its line and column.
+    /// Reads a file; every error has a line and column.
     pub fn read(path: &Path) -> Result<Taxonomy, ConfigError> {
         file::read(path)
     }
 
-    /// Reads YAML that is in no file.
+    /// Parses YAML that does not come from a file.
     pub fn parse(yaml: &str) -> Result<Taxonomy, ConfigError> {
         file::parse(yaml)
     }
 
-    /// Reads a text that is to become the content of a file, whose name tells the format.
+    /// Parses the future content of a file. The file name determines the format.
     pub fn parse_for(text: &str, file: &Path) -> Result<Taxonomy, ConfigError> {
         file::parse_for(text, file)
     }
 
-    /// Categories with examples and nothing else.
+    /// Builds a taxonomy of categories with examples only.
     pub fn of<'a>(categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Result<Taxonomy, ConfigError> {
         file::of(categories)
     }
 
-    /// The one that settings name.
+    /// Opens the configured taxonomy.
     pub fn open(path: Option<&Path>) -> Result<Taxonomy, ConfigError> {
         path.map_or_else(|| Ok(Taxonomy::builtin()), Taxonomy::read)
     }
 
-    /// What is said of a file that made the reading itself fail.
+    /// The error for a file on which the parser itself failed.
     pub(super) fn unreadable() -> ConfigError {
         mistake("could not be read; please report this with the file")
     }
 
-    /// The same categories with the numbers they had before; new ones come after the old (C-55). Places that are kept
-    /// for those that are gone count too.
+    /// Keeps the category indices of an earlier version and appends new categories (C-55). Retired categories count
+    /// towards the limit.
     pub fn keeping_places_of(self, before: &Taxonomy) -> Result<Taxonomy, ConfigError> {
         let arranged = stable::arrange(self, before);
         if arranged.categories.len() <= file::MAX_CATEGORIES {
@@ -103,8 +103,8 @@ impl Taxonomy {
         ))
     }
 
-    /// The same categories with the numbers that everybody gives them. What is known of those that are gone is their names,
-    /// so that it is the same for all.
+    /// Assigns the category indices shared by all instances. Only the names of removed categories are stored, so every
+    /// instance gets the same result.
     pub fn in_places(self, places: &[String]) -> Result<Taxonomy, ConfigError> {
         let before = Taxonomy::of(places.iter().map(|name| (name.as_str(), Vec::new())))?;
         self.keeping_places_of(&before)
@@ -114,17 +114,17 @@ impl Taxonomy {
         self.categories.iter().map(|category| category.name.as_str())
     }
 
-    /// The categories that are not retired, with their places.
+    /// The categories that are not retired, with their indices.
     pub fn in_use(&self) -> impl Iterator<Item = (usize, &Category)> {
         self.categories.iter().enumerate().filter(|(_, category)| !category.retired)
     }
 
-    /// How many examples were written, not counting what stands in for missing ones.
+    /// Number of examples, without generated placeholders.
     pub fn example_count(&self) -> usize {
         self.categories.iter().map(|category| category.examples.len()).sum()
     }
 
-    /// What deserves a second look but is no mistake.
+    /// Warnings about a valid taxonomy.
     pub fn remarks(&self) -> Vec<String> {
         let bare = self.categories.iter().filter(|category| category.examples.is_empty() && !category.retired);
         let bare = bare.map(|category| {
@@ -139,7 +139,7 @@ impl Taxonomy {
 }
 
 impl Category {
-    /// What it is learned from: its examples, or else its name and description.
+    /// The training texts: the examples, or else the name and description.
     pub fn lessons(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let own = self.examples.iter().map(|example| Cow::Borrowed(&**example));
         let told = || Cow::Owned(format!("{}: {}", self.name, self.description));
@@ -147,7 +147,7 @@ impl Category {
     }
 }
 
-/// A mistake of the whole.
+/// An error about the taxonomy as a whole.
 fn mistake(message: &str) -> ConfigError {
     Problem { origin: None, path: KeyPath::default(), message: format!("the taxonomy {message}"), suggestion: None }
         .into()

@@ -1,7 +1,8 @@
-//! Keeps the numbers of categories when a file is read again.
+//! Stable category indices across reloads.
 //!
-//! Clients keep the list for minutes, so a number must go on meaning what it meant. A category that is gone leaves its
-//! place to nobody: it stays listed, retired, and no text is sorted into it any more.
+//!
+//! Clients cache the list for minutes, so an index must keep its meaning. A removed category keeps its index: it stays
+//! listed as retired and no text is classified into it.
 
 use super::{Category, Taxonomy};
 
@@ -49,7 +50,7 @@ mod tests {
     #[test]
     fn c55_the_place_of_a_category_that_is_gone_stays_empty() {
         check(&["a", "b", "c"], &["c", "x", "a"], &[("a", false), ("b", true), ("c", false), ("x", false)]);
-        // The last one too, or else the next new category would take its number.
+        // The last one too; otherwise the next new category would reuse its index.
         check(&["a", "b", "c"], &["a", "b"], &[("a", false), ("b", false), ("c", true)]);
     }
 

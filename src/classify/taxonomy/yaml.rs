@@ -1,13 +1,13 @@
-//! Writes texts as YAML.
+//! YAML scalar writer.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// Words that some readers of YAML take for something else.
+/// Plain scalars that some YAML parsers do not read as strings.
 const NOT_WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan"];
 
-/// A text as YAML, without quotes where nobody could read it as something else.
+/// A text as a YAML scalar, unquoted where that is unambiguous.
 pub fn scalar(text: &str) -> String {
     let is_plain = text.starts_with(char::is_alphabetic)
         && !text.ends_with(' ')
@@ -16,7 +16,7 @@ pub fn scalar(text: &str) -> String {
     if is_plain { text.to_owned() } else { quoted(text) }
 }
 
-/// A JSON string is also a YAML one, but for a few characters that YAML does not allow or that editors do not show.
+/// A JSON string is also a YAML string, except for a few characters that YAML forbids or editors do not display.
 fn quoted(text: &str) -> String {
     let is_unsafe =
         |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');

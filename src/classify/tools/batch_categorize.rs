@@ -1,4 +1,4 @@
-//! `batch_categorize`: what `classify_text` does, for many texts in one call.
+//! Tool `batch_categorize`: `classify_text` for many texts in one call.
 
 use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use super::classify_text::Output;
 use super::dialect;
 use crate::classify::Classification;
 
-// No word here has the stem that clients look for (Z-5).
+// The text avoids the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Sorts many texts into categories in one call: for each text its category, how sure that is \
 and the recommended model, in the order of the texts. A text that cannot be sorted gets an error of its own.";
 

@@ -1,4 +1,4 @@
-//! `check_taxonomy`: what is wrong with a taxonomy before it is saved, and what it would say of texts.
+//! Tool `check_taxonomy`: validates a draft taxonomy and classifies sample texts with it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::classify::candidate::{Candidate, Finding, Tried};
 use crate::classify::desk::Desk;
 use crate::classify::taxonomy::Category;
 
-// No word here has the stem that clients look for (Z-5).
+// The text avoids the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Checks the text of a taxonomy and tells every mistake with its line and column; it changes \
 nothing. With `try` the taxonomy is also learned, beside the one in use, and tells the categories of those texts: that \
 may take seconds, one caller at a time.";

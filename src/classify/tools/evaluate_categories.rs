@@ -1,4 +1,4 @@
-//! `evaluate_categories`: how often texts get the category they belong to, and whether the confidence can be believed.
+//! Tool `evaluate_categories`: accuracy and calibration of the live taxonomy.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::classify::desk::Desk;
 use crate::classify::measure::{Measured, NotMeasured};
 use crate::evaluate::{Judged, Matrix, Report};
 
-// No word here has the stem that clients look for, nor has its name (Z-5).
+// The name and the text avoid the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Measures how well the categories in use are told apart: accuracy, calibration, which are taken \
 for which, and the mistakes. Give labelled `examples`, best such as the taxonomy does not have. Without any, the \
 taxonomy's own are used: each is judged by what was learned without it, and of many only a sample. It changes nothing.";
 
-/// Learning five times over takes longer than other tools may.
+/// Training five times takes longer than the default tool timeout.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How many mistakes are told.
+/// Maximum number of misclassified texts in the response.
 const MOST_MISTAKES: usize = 50;
-/// How many characters of a text are told.
+/// Maximum length of a text in the response, in characters.
 const MOST_SHOWN: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -97,14 +97,14 @@ struct Mistake {
 }
 
 pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
-    // It shows examples, too, which is one more reason not to let everyone ask for it.
+    // The tool also returns examples, another reason to restrict it.
     let tool = costly::<Input, Output>("evaluate_categories", "Evaluate the categories", DESCRIPTION);
     tool.timeout(PATIENCE).run(move |context: Context, arguments: Arguments| {
         let desk = desk.clone();
         async move {
             let caller = context.caller().clone();
             let measured = measure(&desk, context, arguments.parse()?).await?;
-            // What callers brought they know already.
+            // The caller's own texts need no check.
             let shown = !measured.held_out || may_see_examples(&caller, &measured.published.taxonomy);
             let mut told = Output::of(&measured, desk.elsewhere());
             told.mistakes.iter_mut().filter(|_| !shown).for_each(|mistake| mistake.text.clear());

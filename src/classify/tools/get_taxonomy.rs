@@ -1,4 +1,4 @@
-//! `get_taxonomy`: the categories as they are written, to be read and changed.
+//! Tool `get_taxonomy`: the source text of the taxonomy, for reading and editing.
 
 use corbie_mcp::{Caller, Context, Json, RegistrationError, Tool, ToolError, TrustLevel};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use crate::classify::desk::Desk;
 use crate::classify::{Taxonomy, kept};
 use crate::replaceable::check_writable;
 
-// No word here has the stem that clients look for (Z-5).
+// The text avoids the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Tells the taxonomy as it is written: its text, where it lies, which version it is, and \
 whether save_taxonomy could change it. The text and the path of a file are for callers with trust `trusted`; others get \
 neither, and the text only of the taxonomy inside corbie.";
@@ -54,7 +54,7 @@ struct Output {
     elsewhere: Option<&'static str>,
 }
 
-/// What a caller may know of the file.
+/// The parts of the file that the caller may see.
 struct Shown {
     text: Option<String>,
     path: Option<String>,
@@ -83,11 +83,11 @@ async fn get(desk: &Desk, caller: &Caller) -> Result<Output, ToolError> {
     let shown = match file {
         None => Shown::inside(),
         Some(file) => {
-            // Files may lie on slow disks.
+            // Reading the file may block.
             let looked = tokio::task::spawn_blocking(move || Shown::file(&file, trusted));
             let failed = |_| ToolError::new("unreadable", "the taxonomy could not be read; look at the log");
             let shown = looked.await.map_err(failed)?;
-            // The mistake is told with its place, which is not for everyone.
+            // The error contains the path, so only trusted callers get it.
             let refused = refused.map(|why| if trusted { why } else { "the file has mistakes".to_owned() });
             Shown { problem: shown.problem.or(refused), ..shown }
         }

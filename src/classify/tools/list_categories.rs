@@ -1,4 +1,4 @@
-//! `list_categories`: what texts can be sorted into (C-01 to C-09).
+//! Tool `list_categories`: the available categories (C-01 to C-09).
 
 use corbie_mcp::{CallResult, RegistrationError, Tool};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::dialect;
 use crate::classify::Classification;
 
-// The stem of "classify" is kept out of every text here but for `classify_text`: clients look for it (Z-5).
+// No text here contains the stem of "classify" except `classify_text`: clients scan for it (Z-5).
 const DESCRIPTION: &str = "Lists the categories that texts are sorted into, in the order of their numbers, with a \
 system prompt and a description for each.";
 

@@ -1,4 +1,4 @@
-//! The tools over the classifier, one file each, and how they put failures.
+//! Classification tools, one file each, and their error format.
 
 mod batch_categorize;
 mod check_taxonomy;
@@ -22,11 +22,11 @@ use super::candidate::{self, Finding};
 use super::desk::{Around, Desk};
 use super::{Classification, Taxonomy, reload};
 
-/// What to do where the settings name no file.
+/// Hint for a configuration without a taxonomy file.
 const NO_FILE: &str = "the taxonomy is the one inside corbie, which cannot be changed; `corbie taxonomy new --out \
 taxonomy.yaml` makes a file, and `classification.taxonomy: taxonomy.yaml` in the configuration has it used";
 
-/// Adds the tools, and the categories as a resource, to a server.
+/// Registers the tools and the categories resource on a server.
 pub fn register(builder: ServerBuilder, classification: &Classification, around: Around) -> ServerBuilder {
     let desk = Desk::new(classification.clone(), around);
     builder
@@ -40,7 +40,7 @@ pub fn register(builder: ServerBuilder, classification: &Classification, around:
         .resource(categories(classification.clone()))
 }
 
-/// The answer of `list_categories`, for clients that would rather read than call.
+/// The response of `list_categories` as a resource, for clients that prefer reading to calling.
 fn categories(classification: Classification) -> Resource {
     let read = move |_| {
         let listing = classification.published().listing.to_string();
@@ -49,7 +49,7 @@ fn categories(classification: Classification) -> Resource {
     Resource::new(reload::RESOURCE, "categories", read).mime_type("application/json")
 }
 
-/// A tool that changes nothing, but costs work that not everyone may ask for.
+/// Builder of a read-only tool that is expensive and therefore restricted.
 fn costly<Input: JsonSchema, Output: Serialize + JsonSchema>(
     name: &str,
     title: &str,
@@ -66,19 +66,21 @@ fn costly<Input: JsonSchema, Output: Serialize + JsonSchema>(
         .dialect(dialect)
 }
 
-/// What deserves a second look in a taxonomy without mistakes.
+/// Warnings about a valid taxonomy.
 fn warnings(taxonomy: &Taxonomy, desk: &Desk) -> Vec<Finding> {
     let elsewhere = desk.elsewhere().map(|why| Finding::remark(why.to_owned()));
     candidate::remarks(taxonomy).into_iter().chain(elsewhere).collect()
 }
 
-/// Whether a caller may see examples and rules of a taxonomy: people's own may be private, those inside corbie are not.
+/// Whether a caller may see the examples and rules of a taxonomy. A custom taxonomy may be private; the built-in one is
+/// public.
 fn may_see_examples(caller: &Caller, taxonomy: &Taxonomy) -> bool {
     taxonomy.path.is_none() || caller.trust >= TrustLevel::Trusted
 }
 
-/// Failures as spec 000 writes them: `{"error":"…"}`. Requests in its own styles see no `isError`, all others do (X-04).
-/// A failure never carries a class: who overlooks it must not take it for an answer (Z-3).
+/// Formats failures as docs/spec requires: `{"error":"…"}`. Requests in its own styles get no `isError`, all other
+/// requests do (X-04). A failure never carries a class, so a client that overlooks it cannot mistake it for a result
+/// (Z-3).
 fn dialect(failure: &Failure<'_>, style: Style) -> Result<CallResult, Error> {
     let message = match failure.cause {
         Cause::Library(error) if style == Style::Standard && !is_about_arguments(error) => return Err(error.clone()),

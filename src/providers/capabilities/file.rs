@@ -1,4 +1,4 @@
-//! The file of models inside corbie, `models.yaml`.
+//! Built-in model data, `models.yaml`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -39,10 +39,10 @@ struct Entry {
 
 type Models = HashMap<String, Known>;
 
-/// What the file says of a model.
+/// The built-in data for a model.
 ///
-/// A snapshot is its model: `gpt-5-2025-08-07` is `gpt-5` unless the file has it apart. Beyond that no name is taken to
-/// mean anything: a model whose name merely looks like another may be of anybody.
+/// A snapshot inherits from its model: `gpt-5-2025-08-07` is `gpt-5` unless the file lists it separately. No other
+/// similarity of names counts, because an unrelated vendor may use a similar name.
 pub(super) fn find(protocol: Protocol, model: &str) -> Option<&'static Known> {
     static FILE: LazyLock<[Models; 3]> = LazyLock::new(|| models(read().expect("a test reads it")));
     let [openai, anthropic, google] = &*FILE;
@@ -71,7 +71,7 @@ fn models(file: File) -> [Models; 3] {
     })
 }
 
-/// A name without its `-2025-08-07`, `-20250929` or `-latest`.
+/// The name without `-2025-08-07`, `-20250929` or `-latest`.
 pub(super) fn without_snapshot(model: &str) -> Option<&str> {
     if let Some(name) = model.strip_suffix("-latest") {
         return Some(name);
@@ -106,7 +106,7 @@ mod tests {
             for Entry { models, refuses, reasoning, .. } in entries {
                 assert!(!models.is_empty());
                 assert_eq!(refuses.iter().collect::<BTreeSet<_>>().len(), refuses.len(), "{models:?}");
-                // Who cannot think is told nothing about it, and who can is told something.
+                // A model without reasoning must refuse reasoning parameters, and a reasoning model must not.
                 assert_eq!(reasoning == Some(false), refuses.contains(&Parameter::Reasoning), "{models:?}");
                 for model in models {
                     assert!(seen.insert(model.clone()), "{model} twice");
@@ -122,7 +122,7 @@ mod tests {
         }
         assert_eq!(refuses_temperature(Protocol::Anthropic, "claude-haiku-4-5-20251001"), Some(false));
         assert_eq!(refuses_temperature(Protocol::Google, "models/gemini-2.5-pro"), Some(false));
-        // The file has these apart.
+        // The file lists these separately.
         assert_eq!(refuses_temperature(Protocol::OpenAi, "gpt-5-chat-latest"), Some(false));
         assert_eq!(find(Protocol::OpenAi, "gpt-4o-2024-05-13").unwrap().output, Some(4096));
     }
@@ -134,7 +134,7 @@ mod tests {
         {
             assert_eq!(find(Protocol::OpenAi, model), None, "{model}");
         }
-        // Somebody else's model of the same name.
+        // The same model name at a different vendor.
         assert_eq!(find(Protocol::Google, "gpt-5"), None);
         assert_eq!(find(Protocol::OpenAi, "models/gpt-5"), None);
     }

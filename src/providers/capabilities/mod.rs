@@ -1,7 +1,7 @@
-//! What a model can do, and which parameters it refuses.
+//! Model capabilities and unsupported parameters.
 //!
-//! Three sources tell: the file inside corbie, the provider's own list of models, and the operator; the later one wins.
-//! A model that none of them knows is sent everything. Pure: the list is brought here.
+//! Three sources are merged: the built-in file, the provider's model list, and the operator's settings; later sources
+//! win. An unknown model is sent every parameter. Pure: callers pass the model list in.
 
 mod file;
 mod overrides;
@@ -17,47 +17,47 @@ pub use parameter::{Parameter, Refuses};
 use super::ModelInfo;
 use super::chat::Protocol;
 
-/// What a model can do, as far as it is known.
+/// Capabilities of a model, as far as known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
-    /// It sees pictures.
+    /// Accepts image input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// It asks for tools.
+    /// Supports tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
-    /// It can think before it answers.
+    /// Supports reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<bool>,
-    /// It can be held to a JSON Schema.
+    /// Supports structured output (JSON Schema).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<bool>,
-    /// Whether each parameter is refused. One that is not here is not known, and is sent.
+    /// Whether the model rejects a parameter. Parameters not listed here are unknown and are sent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub refuses: BTreeMap<Parameter, bool>,
 }
 
-/// Everything that is known of a model.
+/// All known properties of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
-    /// How many tokens it reads.
+    /// Context window in tokens.
     pub context: Option<u64>,
-    /// How many tokens it writes at most.
+    /// Maximum output tokens.
     pub output: Option<u64>,
     pub capabilities: Capabilities,
 }
 
-/// What the file inside corbie says of a model: of its exact name, or of its name without the date of a snapshot.
+/// The built-in data for a model: by its exact name, or by its name without a snapshot date.
 pub fn of(protocol: Protocol, model: &str) -> Known {
     file::find(protocol, model).cloned().unwrap_or_default()
 }
 
-/// A model's name without the date of a snapshot or `latest`, if it has one.
+/// The model name without a snapshot date or `latest`, if it has one.
 pub(super) fn without_snapshot(model: &str) -> Option<&str> {
     file::without_snapshot(model)
 }
 
-/// The model of a company that is asked where nobody names one: a small one.
+/// The vendor's default model when the request names none: a small one.
 pub(super) fn default_of(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::OpenAi => "gpt-5.4-mini",
@@ -66,7 +66,7 @@ pub(super) fn default_of(protocol: Protocol) -> &'static str {
     }
 }
 
-/// What is known after the provider's list and the operator have had their say.
+/// Merges the provider's list and the operator's overrides into the built-in data.
 pub fn merge(file: Known, live: Option<&ModelInfo>, operator: Option<&Overrides>) -> Known {
     let told = live.map(|model| Known {
         context: model.context,
@@ -86,7 +86,7 @@ pub fn merge(file: Known, live: Option<&ModelInfo>, operator: Option<&Overrides>
             tools: operator.tools.or(capabilities.tools),
             reasoning: operator.reasoning.or(capabilities.reasoning),
             structured_output: operator.structured_output.or(capabilities.structured_output),
-            // A list of the operator's is complete: an empty one says that nothing is refused.
+            // The operator's list is exhaustive: an empty list means that no parameter is refused.
             refuses: match &operator.refuses {
                 Some(refused) => refused.iter().map(|parameter| (*parameter, true)).collect(),
                 None => capabilities.refuses,
@@ -96,13 +96,13 @@ pub fn merge(file: Known, live: Option<&ModelInfo>, operator: Option<&Overrides>
 }
 
 impl Known {
-    /// What to leave out of a request.
+    /// The parameters to leave out of a request.
     pub fn refuses(&self) -> Refuses {
         let refused = self.capabilities.refuses.iter().filter(|(_, refused)| **refused);
         refused.map(|(parameter, _)| *parameter).collect()
     }
 
-    /// What is known here, and for the rest what is known there.
+    /// Fills unset fields from `other`.
     fn or(self, other: Known) -> Known {
         let (ours, theirs) = (self.capabilities, other.capabilities);
         Known {
@@ -120,7 +120,7 @@ impl Known {
 }
 
 impl Capabilities {
-    /// Whether nothing is known.
+    /// Whether no capability is known.
     pub fn is_empty(&self) -> bool {
         *self == Capabilities::default()
     }

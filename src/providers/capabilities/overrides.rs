@@ -1,4 +1,4 @@
-//! What an operator says of a model.
+//! Operator overrides for model capabilities.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

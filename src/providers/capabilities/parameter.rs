@@ -1,4 +1,4 @@
-//! What a request may say and a model may refuse.
+//! Request parameters that some models do not support.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,8 +41,8 @@ pub enum Parameter {
     ForcedTool,
 }
 
-/// What a model does not take. It is left out of a request, or said in the nearest way that the model takes, rather
-/// than sent to be refused. The fields are the [`Parameter`]s.
+/// Parameters that a model does not support. The adapter drops them or substitutes the closest supported form, so that
+/// the provider does not reject the request. The fields are the [`Parameter`]s.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Refuses {
     pub temperature: bool,

@@ -1,26 +1,26 @@
-//! What the parts of a turn say: Google's parts, read.
+//! Parses the parts of Google's `contents`.
 //!
-//! Google signs its thinking (`thoughtSignature`), and wants the signature back on the part it came with. On a
-//! thought or a function call it becomes their proof. On anything else it becomes an empty thought right after,
-//! marked with [`OF_PART_BEFORE`]; `turns` puts it back.
+//! Google signs its reasoning (`thoughtSignature`) and requires the signature back on the same part. On a thought or a
+//! function call it becomes that part's proof. On any other part it becomes an empty thought right after it, marked
+//! with [`OF_PART_BEFORE`]; `turns` restores it.
 
 use serde_json::{Value, json};
 
 use super::members::{Object, member, object, objects, text};
 use crate::providers::chat::{Image, Part};
 
-/// The member of a part that holds the signature.
+/// The field of a part that holds the signature.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
 
-/// Where a proof holds it: as Google's server for OpenAI's protocol writes it, so that callers can change between
-/// the two in the middle of a conversation.
+/// Path of the signature inside a proof. It matches the format of Google's OpenAI-compatible endpoint, so that clients
+/// can switch between the two in mid-conversation.
 pub(super) const PROVIDER: &str = "google";
 pub(super) const PROOF: &str = "thought_signature";
 
-/// The member of a proof that says that the signature belongs to the part before, which has no place for it.
+/// The field of a proof that marks the signature as belonging to the preceding part, which cannot hold it.
 pub(super) const OF_PART_BEFORE: &str = "of_part_before";
 
-/// All parts of a turn that corbie knows. `call_id` makes an id for the n-th function call that has none.
+/// All parts of a message that corbie supports. `call_id` generates an ID for the n-th function call without one.
 pub(super) fn read(content: &Object, mut call_id: impl FnMut(usize) -> String) -> Vec<Part> {
     let mut calls = 0;
     let mut read = Vec::new();
@@ -55,17 +55,17 @@ pub(super) fn read(content: &Object, mut call_id: impl FnMut(usize) -> String) -
     read
 }
 
-/// Whether a part is thinking and no answer.
+/// Whether a part is reasoning rather than answer text.
 pub(super) fn is_thought(part: &Object) -> bool {
     member(part, "thought").and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// A part's signature, as the proof to give back.
+/// A part's signature, wrapped as the proof to send back.
 pub(super) fn proof(part: &Object) -> Option<Value> {
     text(part, SIGNATURE).map(|signature| json!({PROVIDER: {PROOF: signature}}))
 }
 
-/// A call without a name cannot be made: it is none.
+/// A call without a name is invalid and is dropped.
 fn function_call(call: &Object, proof: Option<Value>, call_id: impl FnOnce() -> String) -> Option<Part> {
     let name = text(call, "name")?.to_owned();
     let id = text(call, "id").filter(|id| !id.is_empty()).map_or_else(call_id, str::to_owned);
@@ -73,7 +73,7 @@ fn function_call(call: &Object, proof: Option<Value>, call_id: impl FnOnce() -> 
     Some(Part::ToolCall { id, name, arguments, proof })
 }
 
-/// What a tool gave. The id is empty where there is none; `parse` finds the call it answers.
+/// A tool result. The ID is empty if absent; `parse` matches it to its call.
 fn function_response(response: &Object) -> Part {
     let given = object(response, "response");
     let one = given.filter(|given| given.len() == 1).and_then(|given| given.iter().next());
@@ -97,7 +97,7 @@ fn function_response(response: &Object) -> Part {
     }
 }
 
-/// A picture. Sound, film and papers are left to the raw request.
+/// An image. Audio, video and documents remain in the raw request.
 fn image(part: &Object) -> Option<Image> {
     if let Some(blob) = object(part, "inlineData") {
         let media_type = text(blob, "mimeType").filter(|media_type| media_type.starts_with("image/"))?;
@@ -110,7 +110,7 @@ fn image(part: &Object) -> Option<Image> {
     media_type.starts_with("image/").then(|| Image::Link { url: url.to_owned() })
 }
 
-/// The kind of picture behind a link, where the link says it. A wrong one would be refused; none need be given.
+/// Guesses the image type from the URL's file extension. The API rejects a wrong type, but the type is optional.
 pub(super) fn media_type_of(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next()?;
     let (_, ending) = path.rsplit_once('.')?;

@@ -1,4 +1,4 @@
-//! Vectors of texts: `batchEmbedContents`.
+//! Google embeddings: `batchEmbedContents`.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use super::resource;
 use crate::providers::Error;
 use crate::providers::embeddings::{Batch, Embed};
 
-/// The API refuses more texts in one request.
+/// Maximum number of texts per request; the API rejects more.
 const MOST_TEXTS: usize = 100;
 
-/// The bodies of as many requests as the texts need.
+/// The request bodies, one per batch of texts.
 pub(super) fn bodies(embed: &Embed) -> Result<Vec<Value>, Error> {
     let (collection, model) = resource(&embed.model);
     let name = format!("{collection}/{model}");
@@ -18,7 +18,7 @@ pub(super) fn bodies(embed: &Embed) -> Result<Vec<Value>, Error> {
         None | Some(Value::Null) => None,
         Some(dimensions) => Some(dimensions.as_u64().ok_or_else(|| Error::unread("dimensions"))?),
     };
-    // Before anybody is asked: the answer has to be written so.
+    // Rejects an unsupported encoding before any request is sent, because the response must be written in it.
     embed.encoding()?;
     let request = |text: &&str| {
         let mut request = json!({"model": name, "content": {"parts": [{"text": text}]}});
@@ -31,7 +31,7 @@ pub(super) fn bodies(embed: &Embed) -> Result<Vec<Value>, Error> {
     Ok(embed.texts()?.chunks(MOST_TEXTS).map(body).collect())
 }
 
-/// The vectors of an answer, in the order of the texts. Older models do not tell how many tokens they read.
+/// The vectors of a response, in input order. Older models do not report token usage.
 pub(super) fn batch(body: &Object) -> Result<Batch, Error> {
     let vectors: Option<Vec<Vec<f32>>> = objects(body, "embeddings").into_iter().map(vector).collect();
     let vectors = vectors.filter(|vectors| !vectors.is_empty()).ok_or(Error::Unreadable("it has no vectors"))?;

@@ -1,7 +1,7 @@
-//! Why Google did not answer.
+//! Google error responses.
 //!
-//! The status alone does not tell: a wrong key comes as 400, and 429 means both "in a moment" and "tomorrow". The
-//! `details` of an error do. Nothing of its `message` goes on to anybody (S-01).
+//! The status code is ambiguous: an invalid key yields 400, and 429 covers both a short rate limit and a daily quota.
+//! The `details` of the error distinguish them. The `message` never reaches clients (S-01).
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::members::{Object, member, object, objects, text};
 use crate::providers::{Error, Head, retry_after};
 
-/// The object in a body, if the response is no error.
+/// The body as an object, or the error it reports.
 pub(super) fn check(head: Head<'_>, body: &[u8]) -> Result<Object, Error> {
     let parsed = match serde_json::from_slice(body) {
         Ok(Value::Object(object)) => Some(object),
-        // What would have been a stream fails as a list with the error in it.
+        // A failed streaming request returns an array that contains the error.
         Ok(Value::Array(values)) => values.into_iter().next().and_then(|value| match value {
             Value::Object(object) => Some(object),
             _ => None,
@@ -35,7 +35,7 @@ pub(super) fn check(head: Head<'_>, body: &[u8]) -> Result<Object, Error> {
     }
 }
 
-/// An error in the middle of a stream. Its response began as a success.
+/// An error in the middle of a stream that started successfully.
 pub(super) fn in_stream(chunk: &Object) -> Error {
     match object(chunk, "error") {
         Some(error) => of(status(error), error, None),
@@ -56,24 +56,24 @@ fn of(http_status: u16, error: &Object, head: Option<Head<'_>>) -> Error {
     Error::of_status(http_status, kind.as_deref(), wait(error, head), quota)
 }
 
-/// The entries of `details` of one kind, such as `type.googleapis.com/google.rpc.ErrorInfo`.
+/// The `details` entries of one type, such as `type.googleapis.com/google.rpc.ErrorInfo`.
 fn details<'a>(error: &'a Object, kind: &str) -> impl Iterator<Item = &'a Object> {
     let ending = format!("google.rpc.{kind}");
     let is_kind = move |detail: &&Object| text(detail, "@type").is_some_and(|name| name.ends_with(&ending));
     objects(error, "details").into_iter().filter(is_kind)
 }
 
-/// Whether waiting a moment does not help: a day's quota is used up, or there is no money left.
+/// Whether the quota is exhausted rather than rate limited: the daily quota is used up, or the account has no credit.
 fn is_spent(error: &Object) -> bool {
     let mut violations = details(error, "QuotaFailure").flat_map(|failure| objects(failure, "violations"));
     let per_day = violations.any(|violation| text(violation, "quotaId").is_some_and(|id| id.contains("PerDay")));
     let exhausted = details(error, "ErrorInfo").any(|info| text(info, "reason") == Some("QUOTA_EXHAUSTED"));
-    // For prepaid accounts there is nothing but the sentence.
+    // For prepaid accounts only the message text indicates it.
     let message = text(error, "message").unwrap_or_default();
     per_day || exhausted || message.contains("credits are depleted") || message.contains("spending cap")
 }
 
-/// Whether what is wrong with the request is its model.
+/// Whether the error is about the model name.
 fn names_the_model(error: &Object) -> bool {
     let mut violations = details(error, "BadRequest").flat_map(|request| objects(request, "fieldViolations"));
     let is_model =
@@ -86,7 +86,7 @@ fn wait(error: &Object, head: Option<Head<'_>>) -> Option<Duration> {
     delay.and_then(retry_after::seconds).or_else(|| head.and_then(retry_after::of))
 }
 
-/// The status an error carries in itself: as a number, or as its word.
+/// The status code in the error body: as a number, or derived from its name.
 fn status(error: &Object) -> u16 {
     let code = member(error, "code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     code.filter(|code| (400..600).contains(code)).unwrap_or_else(|| match text(error, "status") {

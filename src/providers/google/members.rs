@@ -1,14 +1,13 @@
-//! Members of Google's objects.
+//! Accessors for fields of Google's JSON objects.
 //!
-//! Requests may spell a name as the documentation does (`systemInstruction`) or with underscores
-//! (`system_instruction`), and may give one object where a list of them is meant. All of it is read, and what is
-//! changed keeps its spelling.
+//! Requests may spell a field in camel case (`systemInstruction`) or snake case (`system_instruction`), and may pass a
+//! single object instead of a list. All forms are accepted, and updates preserve the spelling.
 
 use serde_json::{Map, Value};
 
 pub(super) type Object = Map<String, Value>;
 
-/// A member, by its name in the documentation.
+/// A field, by its documented name.
 pub(super) fn member<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
     object.get(name).or_else(|| object.get(&with_underscores(name))).filter(|value| !value.is_null())
 }
@@ -21,7 +20,7 @@ pub(super) fn object<'a>(object: &'a Object, name: &str) -> Option<&'a Object> {
     member(object, name)?.as_object()
 }
 
-/// The objects of a list, or the one that stands in its place.
+/// The objects of a list, or a single object as a one-element list.
 pub(super) fn objects<'a>(object: &'a Object, name: &str) -> Vec<&'a Object> {
     match member(object, name) {
         Some(Value::Array(values)) => values.iter().filter_map(Value::as_object).collect(),
@@ -30,14 +29,14 @@ pub(super) fn objects<'a>(object: &'a Object, name: &str) -> Vec<&'a Object> {
     }
 }
 
-/// Sets a member under the name it has already.
+/// Sets a field, preserving its existing spelling.
 pub(super) fn set(object: &mut Object, name: &str, value: impl Into<Value>) {
     let other = with_underscores(name);
     let name = if object.contains_key(&other) { other } else { name.to_owned() };
     object.insert(name, value.into());
 }
 
-/// Takes a member out, whatever its spelling.
+/// Removes a field in either spelling.
 pub(super) fn remove(object: &mut Object, name: &str) -> Option<Value> {
     let other = object.shift_remove(&with_underscores(name));
     object.shift_remove(name).or(other)

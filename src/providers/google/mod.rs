@@ -1,8 +1,8 @@
-//! Google's Gemini API: `generateContent`, its stream, and the list of models.
+//! Google Gemini API: `generateContent`, streaming, embeddings and the model list.
 //!
-//! The model and the wish for a stream are in the path and not in the body, so [`parse`] cannot know them: whoever
-//! took the request sets `model` and `stream`. The key travels in a header; this API also takes it in the address,
-//! where every log on the way would keep it.
+//! The model and the streaming flag are in the path rather than the body, so [`parse`] cannot set them: the caller sets
+//! `model` and `stream`. The key is sent in a header. The API also accepts it in the URL, where access logs would
+//! record it.
 
 mod content;
 mod embeddings;
@@ -27,15 +27,15 @@ use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request, untranslatable};
 
 pub use stream::Decoder;
 
-/// The version of the API where the base names none.
+/// API version to use if the base URL has none.
 const VERSION: &str = "v1beta";
 
-/// The most models a page may hold.
+/// Maximum number of models per page.
 const PAGE_SIZE: &str = "1000";
 
-/// A request for an answer, whole or in pieces; refused where this protocol cannot say it.
+/// A chat request, buffered or streaming. Fails if this protocol cannot express the chat.
 pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Request, Error> {
-    // It takes files and sounds of many types, and says itself which it does not.
+    // The API accepts many file and audio types and reports unsupported types itself.
     untranslatable::check(chat, |_| Ok(()))?;
     let (collection, model) = resource(&chat.model);
     let method = if chat.stream { "streamGenerateContent" } else { "generateContent" };
@@ -47,22 +47,22 @@ pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Req
     Ok(post(&address, endpoint, body.into()))
 }
 
-/// The answer to [`request`] where no stream was asked for, and any answer that reports an error.
+/// Parses the buffered response to [`request`], and any error response.
 pub fn response(head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {
     response::completion(failure::check(head, body)?)
 }
 
-/// A caller's request. Its model and its wish for a stream were in its path.
+/// Parses a client's request. Its model and streaming flag were in the path.
 pub fn parse(body: Map<String, Value>) -> Result<Chat, Error> {
     parse::chat(body)
 }
 
-/// Asks for the first page of models.
+/// Requests the first page of models.
 pub fn models_request(endpoint: &Endpoint) -> Request {
     models_page(endpoint, "")
 }
 
-/// Asks for the page of models that a token names.
+/// Requests the page of models that a token identifies.
 pub fn models_page(endpoint: &Endpoint, token: &str) -> Request {
     let mut address = address(endpoint, &["models"]);
     address.query_pairs_mut().append_pair("pageSize", PAGE_SIZE);
@@ -72,12 +72,12 @@ pub fn models_page(endpoint: &Endpoint, token: &str) -> Request {
     build(Method::GET, &address, endpoint, Bytes::new())
 }
 
-/// The models of a page that answer chats, and the token of the next page.
+/// The chat models of a page, and the token of the next page.
 pub fn models_response(head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
     models::page(&failure::check(head, body)?)
 }
 
-/// Asks for vectors, in as many requests as the texts need.
+/// Embedding requests, one per batch of texts.
 pub fn embed_requests(embed: &Embed, endpoint: &Endpoint) -> Result<Vec<Request>, Error> {
     let (collection, model) = resource(&embed.model);
     let address = address(endpoint, &[collection, &format!("{model}:batchEmbedContents")]);
@@ -85,12 +85,12 @@ pub fn embed_requests(embed: &Embed, endpoint: &Endpoint) -> Result<Vec<Request>
     Ok(embeddings::bodies(embed)?.into_iter().map(request).collect())
 }
 
-/// The vectors of one of [`embed_requests`].
+/// Parses the response to one of [`embed_requests`].
 pub fn embed_response(head: Head<'_>, body: &[u8]) -> Result<Batch, Error> {
     embeddings::batch(&failure::check(head, body)?)
 }
 
-/// A model's collection and its name there. A name alone is one of `models`.
+/// A model's collection and its name in it. A bare name belongs to `models`.
 fn resource(model: &str) -> (&str, &str) {
     match model.split_once('/') {
         Some((collection @ ("models" | "tunedModels"), name)) => (collection, name),
@@ -98,7 +98,7 @@ fn resource(model: &str) -> (&str, &str) {
     }
 }
 
-/// An address under the base. What is no part of the path is dropped: a base with `?key=` must not be sent.
+/// A URL under the base. The query and fragment are dropped, so that a base URL with `?key=` does not leak the key.
 fn address(endpoint: &Endpoint, segments: &[&str]) -> Url {
     let mut address = endpoint.base.clone();
     address.set_query(None);
@@ -124,7 +124,7 @@ fn post(address: &Url, endpoint: &Endpoint, body: Bytes) -> Request {
 fn build(method: Method, address: &Url, endpoint: &Endpoint, body: Bytes) -> Request {
     let mut request = http::Request::new(body);
     *request.method_mut() = method;
-    // An address longer than a URI may be leads nowhere, and sending says so.
+    // A URL that exceeds the URI length limit becomes empty, and sending it fails.
     *request.uri_mut() = address.as_str().parse().unwrap_or_default();
     let key = endpoint.key.as_ref().and_then(|key| HeaderValue::from_str(key.expose()).ok());
     if let Some(mut key) = key {

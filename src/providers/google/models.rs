@@ -1,4 +1,4 @@
-//! The list of models.
+//! Google model list.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use super::members::{Object, member, objects, text};
 use crate::providers::capabilities::{Capabilities, Parameter};
 use crate::providers::{Error, ModelInfo};
 
-/// The models of a page that can answer chats, and the token of the next page.
+/// The chat models of a page, and the token of the next page.
 pub(super) fn page(body: &Object) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
-    // A page without models leaves the list out, so only another type is wrong.
+    // An empty page omits the list, so only a wrong type is an error.
     if !matches!(member(body, "models"), None | Some(Value::Array(_))) {
         return Err(Error::Unreadable("its models are no list"));
     }
@@ -19,7 +19,7 @@ pub(super) fn page(body: &Object) -> Result<(Vec<ModelInfo>, Option<String>), Er
     Ok((models, next.map(str::to_owned)))
 }
 
-/// Models for embeddings, pictures and films are in the list too.
+/// Whether the model supports chat. The list also contains embedding, image and video models.
 fn answers(model: &Object) -> bool {
     let methods = member(model, "supportedGenerationMethods").and_then(Value::as_array);
     methods.is_none_or(|methods| methods.iter().any(|method| method == "generateContent"))
@@ -36,7 +36,7 @@ fn model(model: &Object) -> Option<ModelInfo> {
         output: member(model, "outputTokenLimit").and_then(Value::as_u64),
         capabilities: Capabilities {
             reasoning: thinks,
-            // To a model that does not think, every word about it is an error.
+            // A model without reasoning rejects every reasoning parameter.
             refuses: thinks.map(|thinks| (Parameter::Reasoning, !thinks)).into_iter().collect::<BTreeMap<_, _>>(),
             ..Capabilities::default()
         },

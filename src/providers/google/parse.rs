@@ -1,4 +1,4 @@
-//! A caller's `generateContent` request, as a [`Chat`].
+//! Parses a client's `generateContent` request into a [`Chat`].
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{content, resource, schema};
 use crate::providers::Error;
 use crate::providers::chat::{Chat, Effort, Format, Message, Part, Protocol, Raw, Reasoning, Role, Tool, ToolChoice};
 
-/// The request with everything corbie understands of it typed, and itself kept.
+/// Parses the supported fields and keeps the original body.
 pub(super) fn chat(body: Object) -> Result<Chat, Error> {
     if !matches!(member(&body, "contents"), Some(Value::Array(_) | Value::Object(_))) {
         return Err(Error::BadRequest { kind: "invalid_argument".into() });
@@ -17,7 +17,7 @@ pub(super) fn chat(body: Object) -> Result<Chat, Error> {
     Ok(chat)
 }
 
-/// What corbie understands of a request.
+/// The supported fields of a request.
 pub(super) fn typed(body: &Object) -> Chat {
     let none = Object::new();
     let settings = object(body, "generationConfig").unwrap_or(&none);
@@ -28,7 +28,7 @@ pub(super) fn typed(body: &Object) -> Chat {
         messages: messages(body),
         tools: tools(body),
         tool_choice: tool_choice(body),
-        // There is no way to say it.
+        // The API has no such parameter.
         parallel_tool_calls: None,
         format: format(settings),
         max_tokens: whole("maxOutputTokens").and_then(|tokens| tokens.try_into().ok()),
@@ -37,7 +37,7 @@ pub(super) fn typed(body: &Object) -> Chat {
         frequency_penalty: number("frequencyPenalty"),
         presence_penalty: number("presencePenalty"),
         seed: whole("seed"),
-        // `candidateCount` is left to the raw request.
+        // `candidateCount` remains in the raw request.
         n: None,
         stop: stop(settings),
         reasoning: object(settings, "thinkingConfig").and_then(reasoning),
@@ -46,7 +46,7 @@ pub(super) fn typed(body: &Object) -> Chat {
     }
 }
 
-/// One message for the instructions, if there are any, and one for each turn.
+/// One message for the system instruction, if present, and one per `contents` entry.
 fn messages(body: &Object) -> Vec<Message> {
     let instructions = object(body, "systemInstruction")
         .map(|instructions| Message { role: Role::System, parts: content::read(instructions, |_| String::new()) });
@@ -59,7 +59,7 @@ fn messages(body: &Object) -> Vec<Message> {
     messages
 }
 
-/// Where results have no ids, they answer the calls of the same function in order.
+/// Results without an ID are matched to the calls of the same function in order.
 fn pair_results_with_calls(messages: &mut [Message]) {
     let mut open: Vec<(String, String)> = Vec::new();
     for (turn, message) in messages.iter_mut().enumerate() {

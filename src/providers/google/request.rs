@@ -1,8 +1,7 @@
-//! A [`Chat`] as the body of a `generateContent` request.
+//! Serializes a [`Chat`] as a `generateContent` request body.
 //!
-//! The body starts as the caller's own where that was Google's protocol too, and as nothing otherwise. Then
-//! whatever the chat says differently from it is written over. So there is one way for both, and what corbie does
-//! not know survives.
+//! The body starts as the client's original body if that used Google's protocol, and empty otherwise. Fields in which
+//! the chat differs are then overwritten. One code path serves both cases, and unknown fields survive.
 
 use serde_json::{Value, json};
 
@@ -12,7 +11,7 @@ use super::{parse, resource};
 use crate::providers::Refuses;
 use crate::providers::chat::{Chat, Effort, Format, Message, Protocol, Reasoning, Role, Tool, ToolChoice};
 
-/// What Gemini 2.5 Pro takes at least: it has no way not to think.
+/// Minimum thinking budget of Gemini 2.5 Pro, which cannot disable reasoning.
 const LEAST_BUDGET: u32 = 128;
 
 pub(super) fn body(chat: &Chat, refuses: Refuses) -> Object {
@@ -39,7 +38,7 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Object {
     body
 }
 
-/// The system turns. Google has one place for them, before all others.
+/// System messages. Google has one field for them, ahead of the conversation.
 fn instructions(chat: &Chat, before: &Chat, body: &mut Object) {
     let is_system = |message: &&Message| message.role == Role::System;
     let now: Vec<&Message> = chat.messages.iter().filter(is_system).collect();
@@ -56,7 +55,7 @@ fn instructions(chat: &Chat, before: &Chat, body: &mut Object) {
     set(body, "systemInstruction", instructions);
 }
 
-/// The other turns. Those at both ends that are the caller's stay as the caller wrote them.
+/// Conversation messages. Unchanged messages at both ends remain as the client wrote them.
 fn contents(chat: &Chat, before: &Chat, body: &mut Object) {
     let is_turn = |message: &&Message| message.role != Role::System;
     let now: Vec<&Message> = chat.messages.iter().filter(is_turn).collect();
@@ -76,7 +75,7 @@ fn contents(chat: &Chat, before: &Chat, body: &mut Object) {
     set(body, "contents", contents);
 }
 
-/// Functions replace functions; Google's own tools in the caller's request stay.
+/// Replaces function declarations; Google's built-in tools in the client's request remain.
 fn tools(tools: &[Tool], body: &mut Object) {
     let mut entries: Vec<Value> = Vec::new();
     for mut entry in objects(body, "tools").into_iter().cloned() {
@@ -106,7 +105,7 @@ fn declaration(tool: &Tool) -> Value {
     declaration
 }
 
-/// A choice without functions to choose from is refused, so it goes with them.
+/// The API rejects a tool choice without functions, so it is removed together with them.
 fn tool_choice(chat: &Chat, refuses: Refuses, body: &mut Object) {
     let calling = chat.tool_choice.as_ref().filter(|_| !chat.tools.is_empty()).map(|choice| match choice {
         ToolChoice::Auto => json!({"mode": "AUTO"}),
@@ -126,7 +125,7 @@ fn tool_choice(chat: &Chat, refuses: Refuses, body: &mut Object) {
     }
 }
 
-/// Everything in `generationConfig`.
+/// All of `generationConfig`.
 fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
     let was = object(body, "generationConfig").cloned().unwrap_or_default();
     let mut config = was.clone();
@@ -137,7 +136,7 @@ fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
         None => drop(remove(&mut config, name)),
     };
     let stop = |chat: &Chat| (!chat.stop.is_empty()).then(|| chat.stop.clone().into());
-    // Seeds of other protocols are longer than Google's. A part of one gives the same answer again just as well.
+    // Seeds of other protocols have more bits than Google's. A truncated seed is reproducible just the same.
     let seed = |chat: &Chat| chat.seed.map(|seed| Value::from(seed as i32));
     put("maxOutputTokens", chat.max_tokens.map(Value::from), before.max_tokens.map(Value::from), false);
     put("temperature", chat.temperature.map(Value::from), before.temperature.map(Value::from), refuses.temperature);
@@ -161,9 +160,8 @@ fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
     }
 }
 
-/// Levels are how today's models are told; a budget is sent where one is asked for, and to models that take nothing
-/// else. There is no level for not thinking at all: the lowest is as near as it gets, and those who refuse that one
-/// take the next.
+/// Current models take a level. A budget is sent if the request specifies one, and to models that take only budgets. No
+/// level disables reasoning: the lowest level is the closest, and models that reject it get the next one.
 fn thinking(reasoning: Reasoning, refuses: Refuses) -> Value {
     let level = |effort| match effort {
         Effort::Minimal if refuses.reasoning_off => "LOW",
@@ -190,7 +188,7 @@ fn thinking(reasoning: Reasoning, refuses: Refuses) -> Value {
     }
 }
 
-/// Models after Gemini 2.0 refuse every penalty but zero, which is none.
+/// Models after Gemini 2.0 reject every penalty except zero, which has no effect.
 fn takes_penalties(model: &str) -> bool {
     let (_, name) = resource(model);
     !name.starts_with("gemini-") || name.starts_with("gemini-1.") || name.starts_with("gemini-2.0")

@@ -1,4 +1,4 @@
-//! Google's answer, whole. What a stream shares with it is here too.
+//! Parses Google responses. Streaming shares these functions.
 
 use serde_json::Value;
 
@@ -28,13 +28,13 @@ pub(super) fn completion(body: Object) -> Result<Completion, Error> {
     Ok(Completion { id, model, parts, stop, usage, raw: Some(Raw { protocol: Protocol::Google, body }) })
 }
 
-/// The first candidate; corbie never asks for more.
+/// The first candidate; corbie never requests more.
 pub(super) fn candidate(body: &Object) -> Option<&Object> {
     let is_first = |candidate: &&Object| member(candidate, "index").and_then(Value::as_u64).unwrap_or(0) == 0;
     objects(body, "candidates").into_iter().find(is_first)
 }
 
-/// Whether the prompt itself was refused: then there are no candidates.
+/// Whether the prompt was blocked, in which case there are no candidates.
 pub(super) fn is_blocked(body: &Object) -> bool {
     object(body, "promptFeedback").is_some_and(|feedback| text(feedback, "blockReason").is_some())
 }
@@ -44,7 +44,7 @@ pub(super) fn model(body: &Object) -> String {
     model.strip_prefix("models/").unwrap_or(model).to_owned()
 }
 
-/// An id for the n-th call of an answer that gave it none: the same one each time the answer is read.
+/// A deterministic ID for the n-th call of a response that provides none.
 pub(super) fn call_id(response_id: &str, call: usize) -> String {
     match response_id {
         "" => format!("call_{call}"),
@@ -52,12 +52,12 @@ pub(super) fn call_id(response_id: &str, call: usize) -> String {
     }
 }
 
-/// Google says `STOP` also where a stop word was met, and where the model waits for tools.
+/// Google also reports `STOP` after a stop sequence and when the model waits for tools.
 pub(super) fn stop(reason: &str, has_calls: bool) -> Stop {
     match reason {
         "STOP" if has_calls => Stop::Tools,
         "STOP" => Stop::Finished,
-        // The second is a limit of Google's for one request; `continuationToken` in the raw answer leads on.
+        // `CONTINUATION` is a per-request limit of Google's; `continuationToken` in the raw response resumes it.
         "MAX_TOKENS" | "CONTINUATION" => Stop::Length,
         "SAFETY"
         | "RECITATION"
@@ -74,7 +74,7 @@ pub(super) fn stop(reason: &str, has_calls: bool) -> Stop {
     }
 }
 
-/// Tokens, where the answer counts them. The results of Google's own tools are read by the model like the prompt.
+/// Token usage, if reported. Results of Google's built-in tools count as prompt tokens.
 pub(super) fn usage(body: &Object) -> Option<Usage> {
     let counts = object(body, "usageMetadata")?;
     let count = |name| member(counts, name).and_then(Value::as_u64).unwrap_or(0);
@@ -87,7 +87,7 @@ pub(super) fn usage(body: &Object) -> Option<Usage> {
     })
 }
 
-/// Only a word goes on to callers, never a sentence.
+/// Only a single word is passed to clients, never a sentence.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }

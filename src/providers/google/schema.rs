@@ -1,15 +1,15 @@
-//! Google's older way to write schemas, in JSON Schema.
+//! Converts Google's OpenAPI-style schemas to JSON Schema.
 //!
-//! `parameters` and `responseSchema` follow OpenAPI 3.0: types in capitals, `nullable` beside them, lengths as
-//! strings. Their younger siblings `parametersJsonSchema` and `responseJsonSchema` take JSON Schema as it is, so
-//! nothing is ever translated the other way.
+//! `parameters` and `responseSchema` follow OpenAPI 3.0: upper-case types, a separate `nullable`, lengths as strings.
+//! The newer `parametersJsonSchema` and `responseJsonSchema` accept JSON Schema directly, so the reverse conversion is
+//! not needed.
 
 use serde_json::{Map, Value, json};
 
-/// Members whose values are 64-bit integers, which JSON of protocol buffers writes as strings.
+/// Fields with 64-bit integer values, which protobuf JSON encodes as strings.
 const COUNTS: [&str; 6] = ["minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"];
 
-/// The same schema in JSON Schema.
+/// The equivalent JSON Schema.
 pub(super) fn json_schema(schema: &Value) -> Value {
     let Value::Object(members) = schema else {
         return schema.clone();

@@ -1,8 +1,8 @@
-//! Google's answer in pieces.
+//! Decodes Google's streaming responses.
 //!
-//! Each event is a whole answer with only what is new in it. There is no event for the end: an answer is complete
-//! when its last piece gives the reason why it stopped. Some models give one with every piece, so that what they say of the
-//! end is told when the stream has ended.
+//! Each event is a complete response that contains only the new parts. There is no end event: an answer is complete
+//! when its last event has a finish reason. Some models send a finish reason with every event, so the decoder reports
+//! it only after the stream has ended.
 
 use serde_json::Value;
 
@@ -13,22 +13,22 @@ use super::response::{call_id, candidate, is_blocked, model, stop, usage};
 use crate::providers::chat::{Delta, Stop, Usage};
 use crate::providers::{Error, Event};
 
-/// Reads the events of one stream.
+/// Decodes the events of one stream.
 #[derive(Debug, Default)]
 pub struct Decoder {
     has_started: bool,
     id: String,
     calls: usize,
-    /// What the last piece says of the end.
+    /// The finish reason of the last event.
     stopped: Option<Stop>,
     used: Option<Usage>,
     is_over: bool,
 }
 
 impl Decoder {
-    /// What is new with an event.
+    /// The deltas of an event.
     pub fn event(&mut self, event: &Event) -> Result<Vec<Delta>, Error> {
-        // Some gateways in between end every stream as OpenAI does.
+        // Some gateways end every stream with OpenAI's `[DONE]`.
         if matches!(event.data.trim(), "" | "[DONE]") {
             self.is_over |= !event.data.trim().is_empty();
             return Ok(Vec::new());
@@ -49,24 +49,24 @@ impl Decoder {
         } else if is_blocked(&chunk) {
             self.stopped = Some(Stop::Refused);
         }
-        // Every piece counts all tokens so far. Only the last count is of use.
+        // Every event reports cumulative usage; only the last report counts.
         if self.is_complete() {
             self.used = usage(&chunk).or(self.used);
         }
         Ok(deltas)
     }
 
-    /// Whether nothing more will come, where somebody says so.
+    /// Whether an explicit end marker was received.
     pub fn is_over(&self) -> bool {
         self.is_over && self.is_complete()
     }
 
-    /// Whether the last piece was the end.
+    /// Whether the last event had a finish reason.
     pub fn is_complete(&self) -> bool {
         self.stopped.is_some()
     }
 
-    /// What is to be told once nothing more comes.
+    /// The final deltas after the end of the stream.
     pub fn end(&mut self) -> Vec<Delta> {
         let stopped = self.stopped.take().map(|stop| Delta::Stopped { stop });
         let used = self.used.take().map(|usage| Delta::Used { usage });
@@ -81,7 +81,7 @@ impl Decoder {
         deltas.push(Delta::Started { id: self.id.clone(), model: model(chunk) });
     }
 
-    /// One part. A function call comes in one piece; pictures have no place in a stream of ours.
+    /// One part. A function call arrives whole; images are not supported in streams.
     fn part(&mut self, part: &Object, deltas: &mut Vec<Delta>) {
         let said = deltas.len();
         let mut call_index = None;

@@ -1,4 +1,4 @@
-//! Turns of a conversation, written as Google's `contents` and `systemInstruction`.
+//! Serializes messages as Google's `contents` and `systemInstruction`.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use super::content::{OF_PART_BEFORE, PROOF, PROVIDER, SIGNATURE, media_type_of};
 use super::members::Object;
 use crate::providers::chat::{Image, Message, Part, Role};
 
-/// What stands for the signature of a call that Google's models did not make. Without one, Gemini 3 and later refuse
-/// a history that another model began; this is the word Google documents for it.
+/// Placeholder signature for calls that Google's models did not make. Without one, Gemini 3 and later reject a history
+/// that another model started; Google documents this value.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// The names of the functions called, by the ids of the calls: a result needs its function's name.
+/// Function names by call ID: a result must carry its function's name.
 pub(super) struct Names<'a>(HashMap<&'a str, &'a str>);
 
 impl<'a> Names<'a> {
@@ -26,8 +26,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The turns of user and model. Neighbours of one role become one turn: all results of parallel calls must come
-/// together.
+/// User and model messages. Adjacent messages of one role are merged, because all results of parallel calls must be in
+/// one message.
 pub(super) fn contents(messages: &[&Message], names: &Names<'_>, model: &str) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in messages {
@@ -48,7 +48,7 @@ pub(super) fn contents(messages: &[&Message], names: &Names<'_>, model: &str) ->
     turns.into_iter().map(|(role, parts)| json!({"role": role, "parts": parts})).collect()
 }
 
-/// The parts of the instructions: their text, in order.
+/// The parts of the system instruction: their text, in order.
 pub(super) fn instructions(messages: &[&Message]) -> Vec<Value> {
     let parts = messages.iter().flat_map(|message| &message.parts);
     let texts = parts.filter_map(|part| match part {
@@ -63,7 +63,7 @@ fn write(part: &Part, names: &Names<'_>, out: &mut Vec<Value>) {
         Part::Text { text } if text.is_empty() => {}
         Part::Text { text } => out.push(json!({"text": text})),
         Part::Image { .. } | Part::File { .. } | Part::Audio { .. } => out.extend(shown(part)),
-        // Google decides by itself what to keep; the other is refused before.
+        // Google caches automatically; unparsed parts are rejected earlier.
         Part::CacheMark { .. } | Part::Unread { .. } => {}
         Part::Reasoning { text, proof } => thought(text, proof.as_ref(), out),
         Part::ToolCall { id, name, arguments, proof } => {
@@ -80,8 +80,8 @@ fn write(part: &Part, names: &Names<'_>, out: &mut Vec<Value>) {
     }
 }
 
-/// Thinking goes back with Google's signature, or without one if it never had any: Google signs only some of it. What
-/// another provider has signed stays away.
+/// Reasoning is sent back with Google's signature, or unsigned if it never had one: Google signs only some of it.
+/// Reasoning signed by another provider is dropped.
 fn thought(text: &str, proof: Option<&Value>, out: &mut Vec<Value>) {
     match signature(proof) {
         Some(signature) if text.is_empty() => {
@@ -116,7 +116,7 @@ fn function_response(id: &str, name: &str, content: &[Part], is_error: bool) -> 
     json!({"functionResponse": response})
 }
 
-/// Google takes nothing but objects as arguments.
+/// Google accepts only objects as arguments.
 fn as_object(arguments: &Value) -> Value {
     match arguments {
         Value::Object(_) => arguments.clone(),
@@ -125,7 +125,7 @@ fn as_object(arguments: &Value) -> Value {
     }
 }
 
-/// What is shown and not said: pictures, files and sounds.
+/// Media parts: images, files and audio.
 fn shown(part: &Part) -> Option<Value> {
     let inline = |media_type: &str, base64: &str| json!({"inlineData": {"mimeType": media_type, "data": base64}});
     match part {
@@ -140,13 +140,13 @@ fn shown(part: &Part) -> Option<Value> {
     }
 }
 
-/// Models before Gemini 3 check no signatures, and other families have none.
+/// Models before Gemini 3 do not check signatures, and other families have none.
 fn wants_signatures(model: &str) -> bool {
     let name = model.strip_prefix("models/").unwrap_or(model);
     name.starts_with("gemini-") && !name.starts_with("gemini-1.") && !name.starts_with("gemini-2.")
 }
 
-/// Of parallel calls only the first has a signature.
+/// Only the first of several parallel calls carries a signature.
 fn sign_first_call(parts: &mut [Value]) {
     let first =
         parts.iter_mut().filter_map(Value::as_object_mut).find(|part: &&mut Object| part.contains_key("functionCall"));

@@ -1,12 +1,12 @@
-//! The least JSON that fits a schema.
+//! Generates a minimal JSON value that matches a schema.
 
 use serde_json::{Map, Value, json};
 
-/// How many values are made. A schema may go on for ever, through itself, and in all directions.
+/// Maximum number of generated values. A recursive schema would otherwise never terminate.
 const MOST_VALUES: usize = 256;
 
-/// A small value that fits a schema, as far as the schema says what it wants in simple words: types, required members,
-/// least lengths and numbers, choices, and references within itself. Patterns and formats are beyond it.
+/// A small value that matches a schema. Supports types, required properties, minimum lengths and values, enums and
+/// local references; does not support patterns and formats.
 pub(super) fn fitting(schema: &Value) -> Value {
     at(schema, schema, &mut { MOST_VALUES })
 }
@@ -37,7 +37,7 @@ fn at(schema: &Value, root: &Value, left: &mut usize) -> Value {
             .map_while(|_| (*left > 0).then(|| at(&schema["items"], root, left)))
             .collect(),
         Some("null") => Value::Null,
-        // No type allows an object too.
+        // A schema without a type also allows an object.
         _ => object(schema, root, left),
     }
 }
@@ -51,7 +51,7 @@ fn object(schema: &Value, root: &Value, left: &mut usize) -> Value {
     Value::Object(required.iter().filter_map(&mut member).collect::<Map<_, _>>())
 }
 
-/// The least length. What would not fit into an answer is not made.
+/// The minimum length, capped so that the value fits into a response.
 fn least(schema: &Value, name: &str) -> usize {
     const MOST: u64 = 1000;
     schema[name].as_u64().unwrap_or_default().min(MOST) as usize

@@ -1,7 +1,7 @@
-//! A provider without a company: it answers at once, always the same, and fails on demand.
+//! Mock provider: deterministic responses and failures on demand.
 //!
-//! For trying corbie out without a key, and for making every failure happen once. Pure, like the adapters, but it is
-//! its own upstream: nothing is sent anywhere.
+//! For trying corbie without an API key and for provoking every error. Pure, like the adapters, but it answers
+//! in-process: it sends nothing over the network.
 
 mod minimal_json;
 
@@ -10,17 +10,17 @@ use std::time::Duration;
 use super::chat::{Format, Message, Part, Reasoning, Role, Stop, Tool, ToolChoice, Usage};
 use super::{Capabilities, Chat, Completion, Delta, Error, ModelInfo, NetworkFault};
 
-/// The model that answers.
+/// The model that answers directly.
 const ANSWERS: &str = "mock";
-/// The model that thinks first.
+/// The model that reasons first.
 const THINKS: &str = "mock-reasoner";
-/// Before the name of a failure, with `-` for `_`: `mock-error-rate-limited`.
+/// Prefix before an error code, with `-` for `_`: `mock-error-rate-limited`.
 const FAILS: &str = "mock-error-";
 
-/// How much of a prompt comes back, in characters.
+/// Maximum number of prompt characters echoed.
 const ECHO: usize = 500;
 
-/// The models it lists. Those that fail are not among them: nobody should choose one by accident.
+/// The listed models. Failing models are not listed, so that clients do not select one by accident.
 pub fn models() -> Vec<ModelInfo> {
     let model = |id: &str, thinks| ModelInfo {
         id: id.into(),
@@ -36,7 +36,7 @@ pub fn models() -> Vec<ModelInfo> {
     vec![model(ANSWERS, false), model(THINKS, true)]
 }
 
-/// The answer to a chat, or the failure that its model is named after.
+/// The response to a chat, or the error that the model name selects.
 pub fn complete(chat: &Chat) -> Result<Completion, Error> {
     let thinks = match chat.model.as_str() {
         ANSWERS => false,
@@ -72,7 +72,7 @@ pub fn complete(chat: &Chat) -> Result<Completion, Error> {
     Ok(Completion { id: "mock-completion".into(), model: chat.model.clone(), parts, stop, usage, raw: None })
 }
 
-/// The same answer in pieces, word by word.
+/// The same response as a stream, word by word.
 pub fn deltas(chat: &Chat) -> Result<Vec<Delta>, Error> {
     let Completion { id, model, parts, stop, usage, .. } = complete(chat)?;
     let mut deltas = vec![Delta::Started { id, model }];
@@ -86,7 +86,7 @@ pub fn deltas(chat: &Chat) -> Result<Vec<Delta>, Error> {
                 deltas.push(Delta::ToolCall { index: 0, id, name });
                 deltas.push(Delta::Arguments { index: 0, json: arguments.to_string() });
             }
-            // It shows nothing and runs no tools.
+            // The mock produces no media and runs no tools.
             Part::Image { .. }
             | Part::File { .. }
             | Part::Audio { .. }
@@ -110,7 +110,7 @@ fn failure(model: &str) -> Error {
         Some("timeout") => Error::Timeout,
         Some("unreadable") => Error::Unreadable("it is no JSON"),
         Some("broken-off") => Error::BrokenOff,
-        // `mock-error-model-not-found`, and every model there is not.
+        // `mock-error-model-not-found`, and every unknown model.
         _ => Error::ModelNotFound,
     }
 }
@@ -127,7 +127,7 @@ fn answer(chat: &Chat) -> String {
     }
 }
 
-/// The tool that must be asked for.
+/// The tool that the model is required to call.
 fn forced_tool(chat: &Chat) -> Option<&Tool> {
     match chat.tool_choice.as_ref()? {
         ToolChoice::Required => chat.tools.first(),
@@ -136,7 +136,7 @@ fn forced_tool(chat: &Chat) -> Option<&Tool> {
     }
 }
 
-/// The last thing that the user or a tool said, as much of it as is said back.
+/// The last user or tool text, limited to the echoed length.
 fn said(messages: &[Message]) -> String {
     let users = messages.iter().rev().filter(|message| message.role == Role::User);
     let last = users.map(|message| texts(&message.parts)).find(|text| !text.is_empty());
@@ -153,22 +153,22 @@ fn texts(parts: &[Part]) -> String {
         Part::ToolResult { content, .. } => texts(content),
         _ => String::new(),
     });
-    // Results are apart from each other, as they were messages of their own.
+    // Tool results are joined with newlines, as if they were separate messages.
     let between = if matches!(parts, [Part::ToolResult { .. }, ..]) { "\n" } else { "" };
     texts.collect::<Vec<_>>().join(between)
 }
 
-/// Counts tokens: a word is one, and so is the mark that ends the text. `Hello, world!` has three.
+/// Counts tokens: one per word, plus one for trailing punctuation. `Hello, world!` has three.
 fn count(text: &str) -> u64 {
     text.split_whitespace().count() as u64 + mark(text)
 }
 
-/// One where a mark ends the text.
+/// 1 if the text ends with punctuation, else 0.
 fn mark(text: &str) -> u64 {
     u64::from(text.trim_end().ends_with(|end: char| end.is_ascii_punctuation()))
 }
 
-/// As much of a text as there are tokens left for.
+/// Truncates a text to the remaining token budget.
 fn take(text: &str, left: &mut u64) -> String {
     let (mut end, mut tokens) = (0, 0);
     for word in words(text) {
@@ -183,7 +183,7 @@ fn take(text: &str, left: &mut u64) -> String {
     taken.to_owned()
 }
 
-/// The words of a text, each with the spaces after it.
+/// The words of a text, each with its trailing whitespace.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(char::is_whitespace)
 }

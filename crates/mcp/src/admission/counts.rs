@@ -1,4 +1,4 @@
-//! What operators see of the door: how many run and wait, how long they waited, and who was refused for what.
+//! Admission metrics: running and queued requests, queue times, shed requests by reason.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ struct Reason {
     reason: &'static str,
 }
 
-/// Why a request was refused.
+/// Why a request was shed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
     QueueFull,
@@ -31,7 +31,7 @@ pub(super) enum Why {
     BodyMemory,
 }
 
-/// Upper bounds of the histogram, in seconds.
+/// Upper bounds of the histogram buckets, in seconds.
 const BOUNDS: [f64; 8] = [0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0];
 
 impl Default for Counts {

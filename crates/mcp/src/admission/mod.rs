@@ -1,8 +1,8 @@
-//! Lets requests in: so many are worked on at once, the others wait in turn, and what would wait too long is refused at
-//! once with a hint when to come again (S-09).
+//! Admission control: a bounded number of requests executes concurrently, further ones are queued fairly, and requests
+//! that would wait too long are shed immediately with a retry hint (S-09).
 //!
-//! Refusing early keeps a server that has too much to do useful: what it takes on it answers in time. Who is next is
-//! decided in `turns`; here is the waiting, and the giving back of places however a request ends.
+//! Early load shedding keeps an overloaded server useful: it answers admitted requests in time. `turns` decides the
+//! order; this module implements the waiting and releases slots however a request ends.
 
 mod counts;
 mod turns;
@@ -20,19 +20,19 @@ use crate::metrics::Metrics;
 use crate::server::Server;
 use crate::trust::{Caller, Via};
 
-/// The door of a server. Cheap to clone; all clones are the same.
+/// Admission control of a server. Cheap to clone; all clones share their state.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission(Arc<Door>);
 
 #[derive(Debug)]
 struct Door {
-    /// Held for a few look-ups, and never while anything is waited for.
+    /// Held for a few lookups, never across an await.
     turns: Mutex<Turns<oneshot::Sender<()>>>,
     max_wait: Duration,
     counts: Counts,
 }
 
-/// The place of a request that is worked on. Dropped, it is the next one's.
+/// The permit of an executing request. Dropping it admits the next one.
 #[derive(Debug)]
 pub struct Slot {
     admission: Admission,
@@ -40,31 +40,31 @@ pub struct Slot {
     since: Instant,
 }
 
-/// What came of asking for a place.
+/// The result of requesting a slot.
 pub(crate) enum Entered {
     Runs(Slot),
     Waits(Waiting),
 }
 
-/// A request in its line. Dropped, it leaves the line.
+/// A queued request. Dropping it leaves the queue.
 pub(crate) struct Waiting {
     admission: Admission,
     caller: Arc<str>,
     ticket: Ticket,
     woken: oneshot::Receiver<()>,
     since: Instant,
-    /// The place it was given has gone on to a slot.
+    /// The slot was taken over by a [`Slot`].
     is_over: bool,
 }
 
-/// Hints stay within these: below, trying again would come too early for anything to have changed; above, the server may
-/// have been restarted since.
+/// Range of retry hints: with a shorter one nothing would have changed; after a longer one the server may have been
+/// restarted.
 const SHORTEST_HINT: Duration = Duration::from_millis(100);
 const LONGEST_HINT: Duration = Duration::from_secs(60);
 
 impl Server {
-    /// A place among the requests that are worked on, waited for in turn, for paths that a program serves itself. Calls
-    /// from inside the program need none: what they are part of has one.
+    /// Acquires a slot, waiting in the queue if necessary, for routes that a program serves. In-process calls need
+    /// none: the request they belong to has one.
     pub async fn admit(&self, caller: &Caller) -> Result<Option<Slot>, Error> {
         match self.enter(caller)? {
             None => Ok(None),
@@ -73,7 +73,7 @@ impl Server {
         }
     }
 
-    /// The same without waiting, so that whoever finds a free place pays for no more than that.
+    /// Acquires or queues without waiting, so that requests with a free slot take a short path.
     pub(crate) fn enter(&self, caller: &Caller) -> Result<Option<Entered>, Error> {
         match caller.via {
             Via::Internal => Ok(None),
@@ -115,7 +115,7 @@ impl Admission {
         }
     }
 
-    /// Counts a refusal for want of something that is not counted here.
+    /// Counts a request shed for lack of body memory, which is accounted elsewhere.
     pub(crate) fn out_of_body_memory(&self) {
         self.0.counts.shed(Why::BodyMemory);
     }
@@ -140,7 +140,7 @@ impl Admission {
         Error::busy(message, wait.clamp(SHORTEST_HINT, LONGEST_HINT))
     }
 
-    /// Passes a place on. Whoever it is given to and does not want it any more passes it on in turn.
+    /// Passes a slot on. A receiver that was dropped passes it on in turn.
     fn leave(&self, caller: &Arc<str>, held: Option<Duration>) {
         let mut turns = self.turns();
         let next = turns.leave(caller, held);
@@ -161,7 +161,7 @@ impl Admission {
 }
 
 impl Waiting {
-    /// Waits for its turn, as long as the server lets anybody wait.
+    /// Waits for a slot, at most `max_wait`.
     pub(crate) async fn turn(mut self) -> Result<Slot, Error> {
         let door = self.admission.0.clone();
         let woken = tokio::time::timeout(door.max_wait, &mut self.woken).await;
@@ -184,7 +184,7 @@ impl Drop for Waiting {
         let gave_up = turns.give_up(&self.caller, self.ticket);
         self.admission.show(&turns);
         drop(turns);
-        // Its turn had come while it went away.
+        // The slot was granted while the request was being dropped.
         if !gave_up {
             self.admission.leave(&self.caller, None);
         }

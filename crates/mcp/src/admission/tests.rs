@@ -1,4 +1,4 @@
-//! The waiting: no place is lost, whoever goes away whenever.
+//! Tests of queued requests: no slot is lost, whenever a request is dropped.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -63,7 +63,7 @@ async fn s09_one_that_went_away_with_its_turn_passes_it_on() {
     let held = slot(door.enter(&caller("a")));
     let gone = waiting(door.enter(&caller("b")));
     let patient = waiting(door.enter(&caller("c")));
-    // Its turn has come, and it never looks.
+    // It is granted the slot and dropped without polling.
     drop(held);
     drop(gone);
     drop(patient.turn().await.expect("its turn"));
@@ -83,7 +83,7 @@ async fn s09_nobody_waits_longer_than_the_setting() {
     drop(slot(door.enter(&caller("c"))));
 }
 
-/// Many at once from all sides, some of which lose patience: all that stay are served, and nothing is left over.
+/// Many concurrent requests, some dropped while queued: all remaining ones are served, and no slot leaks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn s09_no_wake_up_is_lost_among_many() {
     let door = door(3, 2, 10_000, LONG);
@@ -96,7 +96,7 @@ async fn s09_no_wake_up_is_lost_among_many() {
                 let slot = match entered {
                     Ok(Entered::Runs(slot)) => slot,
                     Ok(Entered::Waits(waiting)) if number % 3 == 0 => {
-                        // Polled once or not at all, and then dropped.
+                        // Polled once or not at all, then dropped.
                         let mut turn = Box::pin(waiting.turn());
                         if number % 2 == 0 {
                             let _ = futures_util::poll!(&mut turn);

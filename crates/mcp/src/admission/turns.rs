@@ -1,63 +1,63 @@
-//! Whose turn it is. Pure: who runs, who waits, who is next and when waiting is pointless; no clock, no waking.
+//! Fair queue: running and queued requests, order, and expected wait. No clock, no wakers.
 //!
-//! Each caller has a line of its own, first come first served. Callers take turns, one request each, so that one with a
-//! thousand in its line holds up nobody who has one.
+//! Each caller has its own FIFO queue. Callers are served round-robin, one request each, so that a caller with a
+//! thousand queued requests does not delay one with a single request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How much is taken on.
+/// Admission limits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// Requests that are worked on at once.
+    /// Concurrently executing requests.
     pub(super) running: usize,
-    /// The same of one caller.
+    /// Concurrently executing requests of one caller.
     pub(super) running_per_caller: usize,
-    /// Requests that wait, of all callers.
+    /// Queued requests of all callers.
     pub(super) waiting: usize,
 }
 
-/// All that run and all that wait; `W` is how one that waits is woken.
+/// All running and queued requests; `W` is the waker of a queued one.
 #[derive(Debug)]
 pub(super) struct Turns<W> {
     bounds: Bounds,
     running: usize,
     waiting: usize,
-    /// Those of whom something runs or waits, and nobody else.
+    /// Callers with running or queued requests only.
     callers: HashMap<Arc<str>, Line<W>, foldhash::fast::RandomState>,
-    /// Callers whose first in line may run as soon as there is a place, the next one first.
+    /// Callers with a queued request that may run once a slot is free, in round-robin order.
     round: VecDeque<Arc<str>>,
     last_ticket: u64,
-    /// How long a request holds its place, lately.
+    /// Moving average of how long a request holds its slot.
     usual: Option<Duration>,
 }
 
-/// What one caller has.
+/// The requests of one caller.
 #[derive(Debug)]
 struct Line<W> {
     running: usize,
     waiting: VecDeque<(Ticket, W)>,
 }
 
-/// Names one that waits. Later ones are larger.
+/// Identifies a queued request. Later ones are larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
-/// What becomes of a request that comes.
+/// The result for a new request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// It has a place.
+    /// It has a slot.
     Runs,
-    /// It has none yet, and waiting is worth while.
+    /// No slot yet; it should wait.
     MayWait,
-    /// Too many wait already.
+    /// The queue is full.
     QueueFull,
-    /// Its turn would come too late.
+    /// Its expected wait is too long.
     TooLate,
 }
 
-/// The weight of the newest among recent times: the last few dozen decide.
+/// Weight of the newest sample in the moving average: the last few dozen dominate.
 const NEWEST: u32 = 16;
 
 impl<W> Turns<W> {
@@ -88,9 +88,9 @@ impl<W> Turns<W> {
         self.waiting
     }
 
-    /// Gives a request its place if there is one for this caller; else says whether it should wait.
+    /// Takes a slot for this caller if one is free; otherwise returns whether to wait.
     pub(super) fn ask(&mut self, caller: &Arc<str>, patience: Duration) -> Asked {
-        // Whenever there is a place, nobody waits who could have it: it would have been given away before.
+        // While a slot is free, no queued request is eligible for it: it would have been granted already.
         if self.running < self.bounds.running {
             match self.callers.get_mut(caller) {
                 Some(line) if line.running >= self.bounds.running_per_caller => {}
@@ -115,10 +115,11 @@ impl<W> Turns<W> {
         }
     }
 
-    /// How long a request of this caller would wait; none where nothing has ended yet to tell by.
+    /// Expected wait of a request of this caller; `None` before the first request has ended.
     ///
-    /// The places become free one after the other, so the n-th that becomes free does so after n times the usual time
-    /// divided by their number. Before it come those of its own line and, of every other line, as many as rounds pass.
+    /// Slots become free one after the other, so the n-th becomes free after n times the mean hold time divided by
+    /// their number. Ahead of the request are those of its own queue and, from every other queue, one per round-robin
+    /// round.
     pub(super) fn expected_wait(&self, caller: &Arc<str>) -> Option<Duration> {
         let usual = self.usual?;
         let own = self.callers.get(caller);
@@ -127,7 +128,7 @@ impl<W> Turns<W> {
         let before: usize = lines.map(|line| line.waiting.len().min(rounds)).sum();
         let place_by_place = |turns: usize, places: usize| usual.mul_f64(turns as f64 / places as f64);
         let among_all = match self.running < self.bounds.running {
-            // Only its own bound holds it up.
+            // Only the per-caller limit delays it.
             true => Duration::ZERO,
             false => place_by_place(before + rounds, self.bounds.running),
         };
@@ -139,7 +140,7 @@ impl<W> Turns<W> {
         Some(among_all.max(among_its_own))
     }
 
-    /// Lets a request wait that [`Turns::ask`] had no place for.
+    /// Queues a request for which [`Turns::ask`] had no slot.
     pub(super) fn wait(&mut self, caller: &Arc<str>, waker: W) -> Ticket {
         self.last_ticket += 1;
         let ticket = Ticket(self.last_ticket);
@@ -152,9 +153,9 @@ impl<W> Turns<W> {
         ticket
     }
 
-    /// Takes a place back and gives it to whoever is next, who has to be woken.
+    /// Releases a slot and grants it to the next request, which the caller has to wake.
     ///
-    /// `held` is how long it was held; none for a place whose request was never begun.
+    /// `held` is how long the slot was held; `None` for a request that never started.
     pub(super) fn leave(&mut self, caller: &Arc<str>, held: Option<Duration>) -> Option<W> {
         if let Some(held) = held {
             self.usual = Some(self.usual.map_or(held, |usual| (usual * (NEWEST - 1) + held) / NEWEST));
@@ -171,7 +172,7 @@ impl<W> Turns<W> {
         self.begin_next()
     }
 
-    /// Somebody stops waiting. False if it has got its place meanwhile, which is then its own to give back.
+    /// Removes a queued request. False if it was granted a slot already, which it then has to release.
     pub(super) fn give_up(&mut self, caller: &Arc<str>, ticket: Ticket) -> bool {
         let Some(line) = self.callers.get_mut(caller) else { return false };
         let Ok(place) = line.waiting.binary_search_by_key(&ticket, |(ticket, _)| *ticket) else { return false };

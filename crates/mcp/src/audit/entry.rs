@@ -1,4 +1,4 @@
-//! What is kept of a call, and of what happens beside calls.
+//! Audit log records for calls and events.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::trace::RequestId;
 use crate::trust::{TrustLevel, Via};
 
-/// One call of a tool, of a method a program added, or of a path of its own.
+/// One call of a tool, a custom method, or a custom route.
 #[derive(Debug, Clone, Serialize)]
 pub struct AuditEntry {
     /// RFC 3339, UTC.
@@ -17,7 +17,7 @@ pub struct AuditEntry {
     pub request_id: RequestId,
     /// The tool, the method, or the path.
     pub tool: Arc<str>,
-    /// None where nobody read them, as for paths.
+    /// `None` where the arguments were not read, as for routes.
     #[serde(serialize_with = "hex", skip_serializing_if = "Option::is_none")]
     pub arguments_hash: Option<u64>,
     pub outcome: AuditOutcome,
@@ -35,26 +35,26 @@ pub enum AuditOutcome {
     Blocked,
 }
 
-/// Something that is no call: a stranger turned away, or what the operator did.
+/// An event that is not a call: a rejected request, or an action of the operator.
 #[derive(Debug, Clone, Serialize)]
 pub struct AuditEvent {
     #[serde(serialize_with = "rfc3339")]
     pub time: SystemTime,
-    /// One word, such as `start` or `authentication_failed`.
+    /// A short identifier, such as `start` or `authentication_failed`.
     pub event: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// The address it came from, or the name of who did it.
+    /// The source address, or the name of the actor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Events of strangers that were not kept before this one, as there were too many.
+    /// Number of rejection events dropped by the rate limit before this one.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: u64,
 }
 
-/// No longer text of an event is kept.
+/// Maximum length of an event's text.
 const LONGEST_DETAIL: usize = 256;
 
 impl AuditEvent {
@@ -66,7 +66,7 @@ impl AuditEvent {
         AuditEvent { by: Some(short(who.into())), ..self }
     }
 
-    /// Never a secret, and never what a caller said.
+    /// Must not contain a secret or caller-supplied text.
     pub fn detail(self, detail: impl Into<String>) -> AuditEvent {
         AuditEvent { detail: Some(short(detail.into())), ..self }
     }

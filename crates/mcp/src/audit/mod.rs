@@ -1,4 +1,4 @@
-//! Who called what, and how it ended (M-98). Never what was said: arguments are kept as a keyed hash only.
+//! Audit log: caller, target and outcome of every call (M-98). Arguments are recorded only as a keyed hash.
 
 mod entry;
 
@@ -15,12 +15,12 @@ use crate::error::Error;
 use crate::trace::RequestId;
 use crate::trust::{Caller, Effect};
 
-/// The last calls and events, oldest first; all of them are handed to a sink as well, if there is one.
+/// Ring of the latest calls and events, oldest first; every record also goes to the sink, if configured.
 #[derive(Debug)]
 pub struct AuditLog {
     capacity: usize,
-    /// Keyed per process, so that a hash says "the same arguments again" and nothing else. The standard library's would
-    /// take a millisecond for a megabyte of arguments.
+    /// Keyed per process, so that a hash only reveals repeated arguments. The standard library's hasher would take a
+    /// millisecond for a megabyte of arguments.
     hasher: foldhash::quality::RandomState,
     entries: Mutex<VecDeque<AuditEntry>>,
     events: Mutex<VecDeque<AuditEvent>>,
@@ -29,30 +29,30 @@ pub struct AuditLog {
     sink: Option<Arc<dyn AuditSink>>,
 }
 
-/// Where entries go to stay, such as a file. It is called on the path of every call, so it must not wait.
+/// Persistent destination, such as a file. Called on the path of every call, so it must not block.
 pub trait AuditSink: std::fmt::Debug + Send + Sync + 'static {
     fn call(&self, entry: &AuditEntry);
 
     fn event(&self, event: &AuditEvent);
 
-    /// Entries that could not be kept since the start.
+    /// Entries lost since the start.
     fn lost(&self) -> u64;
 
-    /// Why entries cannot be kept at the moment, if so.
+    /// Why the sink cannot store entries at present, if so.
     fn failing(&self) -> Option<String>;
 
-    /// Whether nothing may be changed or destroyed while entries cannot be kept.
+    /// Whether mutating and destructive calls are rejected while the sink fails.
     fn is_required(&self) -> bool {
         false
     }
 }
 
-/// How many events of strangers are kept in a second. Whoever guesses at tokens must not fill a disk.
+/// Maximum rejection events recorded per second. Token guessing must not fill the disk.
 const MOST_STRANGERS: u32 = 20;
-/// How many events are remembered.
+/// Maximum number of events in memory.
 const MOST_EVENTS: usize = 1000;
 
-/// Events of those who were not let in, in the current second.
+/// Rejection events in the current second.
 #[derive(Debug)]
 struct Strangers {
     since: Instant,
@@ -60,10 +60,10 @@ struct Strangers {
     omitted: u64,
 }
 
-/// A call that has ended.
+/// A finished call.
 pub(crate) struct Ended<'a> {
     pub(crate) tool: &'a Arc<str>,
-    /// See [`AuditLog::hash`]; none where nobody has read them.
+    /// See [`AuditLog::hash`]; `None` where the arguments were not read.
     pub(crate) arguments_hash: Option<u64>,
     pub(crate) caller: &'a Caller,
     pub(crate) request: &'a RequestId,
@@ -84,7 +84,7 @@ impl AuditLog {
         }
     }
 
-    /// What is kept of arguments.
+    /// Keyed hash of arguments.
     pub(crate) fn hash(&self, arguments: &str) -> u64 {
         self.hasher.hash_one(arguments)
     }
@@ -108,7 +108,7 @@ impl AuditLog {
         keep(&mut lock(&self.entries), entry, self.capacity);
     }
 
-    /// Keeps something that is no call: what the operator did, such as a start or a revoked token.
+    /// Records an event that is not a call: an action of the operator, such as a start or a revoked token.
     pub fn event(&self, event: AuditEvent) {
         self.recorded.fetch_add(1, Ordering::Relaxed);
         if let Some(sink) = &self.sink {
@@ -117,7 +117,7 @@ impl AuditLog {
         keep(&mut lock(&self.events), event, self.capacity.min(MOST_EVENTS));
     }
 
-    /// The same for what strangers do, of which only so many are kept in a second.
+    /// Records a rejection event, subject to the rate limit.
     pub(crate) fn stranger(&self, mut event: AuditEvent) {
         {
             let mut strangers = lock(&self.strangers);
@@ -152,27 +152,27 @@ impl AuditLog {
         self.len() == 0
     }
 
-    /// Calls and events since the start, also those that are forgotten by now.
+    /// Calls and events since the start, including those no longer in memory.
     pub fn recorded(&self) -> u64 {
         self.recorded.load(Ordering::Relaxed)
     }
 
-    /// Entries that the sink could not keep.
+    /// Entries the sink lost.
     pub fn lost(&self) -> u64 {
         self.sink.as_ref().map_or(0, |sink| sink.lost())
     }
 
-    /// Why the sink cannot keep entries at the moment, if there is one and it cannot.
+    /// Why the sink cannot store entries at present, if configured and failing.
     pub fn failing(&self) -> Option<String> {
         self.sink.as_ref().and_then(|sink| sink.failing())
     }
 
-    /// Whether there is a sink.
+    /// Whether a sink is configured.
     pub fn is_kept(&self) -> bool {
         self.sink.is_some()
     }
 
-    /// Refuses what changes the world while nobody would know afterwards, where the operator wants it so.
+    /// Rejects mutating calls while a required sink cannot record them.
     pub(crate) fn admit(&self, effect: Effect) -> Result<(), Error> {
         let Some(sink) = self.sink.as_ref().filter(|sink| effect != Effect::Reads && sink.is_required()) else {
             return Ok(());
@@ -191,7 +191,7 @@ impl AuditLog {
     }
 }
 
-/// Held for a push and a pop, never across an await.
+/// Hold for a push and a pop only, never across an await.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,4 +1,4 @@
-//! `inspect_server`: how the server is doing, and what it lets this caller do (M-69, M-88, M-98).
+//! `inspect_server`: server status and the caller's permissions (M-69, M-88, M-98).
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::tool::{Arguments, Tool};
 use crate::trust::TrustLevel;
 use crate::version::Version;
 
-/// How many entries of the audit log are shown at most.
+/// Maximum number of audit log entries in the result.
 const MOST_ENTRIES: usize = 100;
 
 pub(super) fn tool() -> Result<Tool, RegistrationError> {
@@ -84,7 +84,7 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
                 return Err(ToolError::new("TrustDenied", why));
             }
             let mut told = inspect(&context, wanted);
-            // A whole number may be written as 12.0.
+            // JSON allows an integer to be written as 12.0.
             let samples = arguments.value()["history"].as_f64().unwrap_or_default() as usize;
             if samples > 0 {
                 told["history"] = context.server().metrics().history.latest(Instant::now(), samples);
@@ -128,7 +128,7 @@ fn inspect(context: &Context, entries: usize) -> Value {
     told
 }
 
-/// What the program adds; where both have an object, the members are put together.
+/// Merges members from the program, combining objects.
 fn add(told: &mut Value, more: Map<String, Value>) {
     for (name, value) in more {
         match (told.get_mut(&name), value) {

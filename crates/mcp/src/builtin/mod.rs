@@ -1,4 +1,4 @@
-//! Tools every server should have: looking at the server itself (M-67, M-69, M-73).
+//! Built-in introspection tools (M-67, M-69, M-73).
 
 mod inspect_server;
 
@@ -13,7 +13,7 @@ use crate::resource::Resource;
 use crate::server::Server;
 use crate::tool::{Arguments, Tool};
 
-/// URI of the resource that holds every tool's counts and latencies.
+/// URI of the resource with the counts and latencies of every tool.
 pub const METRICS_URI: &str = "corbie://metrics/tools";
 
 impl ServerBuilder {

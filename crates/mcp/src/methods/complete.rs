@@ -1,4 +1,4 @@
-//! `completion/complete` in its standard form: suggestions for an argument. A program may serve another form.
+//! `completion/complete` in its standard form: argument suggestions. A program may serve the other form.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ struct Settled {
     arguments: HashMap<String, String>,
 }
 
-/// Which of the two meanings of `completion/complete` a request has.
+/// The two forms of a `completion/complete` request.
 pub(crate) enum Form {
     /// `ref` with `argument`: suggestions, served here.
     Standard,
@@ -47,7 +47,7 @@ pub(crate) enum Form {
     Generation,
 }
 
-/// `ref` and `argument` make the standard form, `prompt` the other; both or neither are nobody's.
+/// `ref` with `argument` selects the standard form, `prompt` the other; both or neither are an error.
 pub(crate) fn form(call: &Call) -> Result<Form, Error> {
     #[derive(Deserialize)]
     struct Shape {

@@ -1,4 +1,4 @@
-//! `server/discover`: what a modern client may ask before anything else.
+//! `server/discover`: server capabilities for modern clients.
 
 use serde_json::{Value, json};
 

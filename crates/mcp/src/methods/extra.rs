@@ -1,4 +1,4 @@
-//! Methods a program adds, such as `models/list`: behind the same gate and time limit as tools.
+//! Custom methods, such as `models/list`, with the same authorization and timeout as tools.
 
 use super::recorded::Recorded;
 use super::rounds::{Round, Stopped};

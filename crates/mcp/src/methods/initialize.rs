@@ -1,4 +1,4 @@
-//! `initialize`: the handshake of legacy MCP, and the union of what three specifications want in its result.
+//! `initialize`: the legacy handshake; its result is the union of three specifications.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -39,7 +39,7 @@ pub(crate) fn initialize(call: &Call) -> Result<Reply, Error> {
     Ok(Reply::new(members))
 }
 
-/// What a legacy client is told the server can do (M-42…M-50).
+/// Capabilities advertised to legacy clients (M-42…M-50).
 fn capabilities(server: &Server, version: Version) -> Map<String, Value> {
     let flags = !server.inner().quiet_flags;
     let mut all = Map::new();

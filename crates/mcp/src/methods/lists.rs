@@ -1,4 +1,4 @@
-//! `tools/list`, `resources/templates/list`, `prompts/list`: one page after the other.
+//! Pagination for `tools/list`, `resources/templates/list`, `prompts/list`.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,18 +15,18 @@ struct Params {
     cursor: Option<String>,
 }
 
-/// Where a page begins.
+/// Start of a page.
 #[derive(Debug, PartialEq)]
 pub(super) enum Position {
-    /// After so many entries.
+    /// Offset into the fixed entries.
     At(usize),
-    /// Where a program's own list said that its next page begins.
+    /// Cursor of the program's resource lister.
     From(String),
 }
 
 pub(super) const OWN: Cache = Cache { ttl_ms: 0, scope: "private" };
 
-/// Lists change rarely, and clients are told when they do: they may keep one as long as we keep a discovery.
+/// Lists change rarely and clients are notified of changes, so they may cache one for the discovery TTL.
 fn shared(call: &Call) -> Cache {
     let ttl_ms = u64::try_from(call.server.inner().discovery_ttl.as_millis()).unwrap_or(u64::MAX);
     Cache { ttl_ms, scope: "public" }
@@ -38,7 +38,7 @@ pub(crate) fn tools(call: &Call) -> Result<Reply, Error> {
     let Params { cursor } = call.params.parse()?;
     let caller = &call.exchange.caller;
     if caller.grant.as_ref().is_some_and(|grant| !grant.tools.is_all()) {
-        // What it may not use it need not see; the list is its own, and nobody else's cache may have it.
+        // Omit tools the caller may not use. The list is specific to the caller and must not be in a shared cache.
         let granted = tools.iter().filter(|tool| caller.may_use(tool.name()));
         let granted: Vec<Value> = granted.map(|tool| tool.listing_for(with_output_schemas)).collect();
         return page(call, "tools", granted.into_iter(), OWN);
@@ -70,7 +70,7 @@ pub(super) fn page(
     entries: impl ExactSizeIterator<Item = Value>,
     cache: Cache,
 ) -> Result<Reply, Error> {
-    // A page without room would never end.
+    // A page size of zero would never end.
     let size = call.server.limits().page_size.max(1);
     let total = entries.len();
     let start = match position(call)? {
@@ -85,7 +85,7 @@ pub(super) fn page(
     Ok(Reply::from(Body::Members(members)).cached(cache))
 }
 
-/// Where the page that is asked for begins.
+/// The start of the requested page.
 pub(super) fn position(call: &Call) -> Result<Position, Error> {
     let Params { cursor } = call.params.parse()?;
     let Some(cursor) = cursor else { return Ok(Position::At(0)) };

@@ -1,4 +1,4 @@
-//! `logging/setLevel`: how much a legacy client wants to hear.
+//! `logging/setLevel`: minimum log level of a legacy client.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! Counts and logs each tool call exactly once, however it ends (M-88, M-98).
+//! Metrics and audit log of tool calls; each call is counted exactly once, however it ends (M-88, M-98).
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -9,11 +9,11 @@ use crate::error::Error;
 use crate::server::Server;
 use crate::tool::Tool;
 
-/// One call being measured. Dropped before its end is known, it counts as cancelled: its caller has gone.
+/// One measured call. Dropped before its outcome is known, it counts as cancelled, because the caller has disconnected.
 pub(crate) struct Measure<'a> {
     server: &'a Server,
     tool: &'a Tool,
-    /// The arguments as sent, for their hash.
+    /// The raw arguments, for their hash.
     sent: &'a str,
     exchange: &'a Exchange,
     started: Instant,
@@ -43,7 +43,7 @@ impl<'a> Measure<'a> {
         self.record(AuditOutcome::Blocked, took);
     }
 
-    /// The call goes on elsewhere, or will be repeated with an answer, and is counted there.
+    /// The call continues as a task, or will be repeated with an answer, and is counted there.
     pub(crate) fn goes_on(&self) {
         self.is_counted.set(true);
     }

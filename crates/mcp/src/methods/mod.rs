@@ -1,4 +1,5 @@
-//! One file per method, or per small family of them. Each takes a [`Call`](crate::dispatch::Call) and gives a reply.
+//! Protocol methods, one file per method or small family. Each takes a [`Call`](crate::dispatch::Call) and returns a
+//! reply.
 
 pub(crate) mod complete;
 pub(crate) mod discover;

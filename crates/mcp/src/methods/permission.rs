@@ -1,6 +1,6 @@
-//! A verified caller's destructive call, put to the person at the client instead of being refused (`trust.ask_person`).
+//! Confirmation of destructive calls of verified callers by the user at the client (`trust.ask_person`).
 //!
-//! The client is trusted to ask the person, and not to answer for them; that is why the operator has to switch it on.
+//! The operator has to enable it, because it relies on the client to ask the user and not to answer automatically.
 
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use crate::outcome::{Outcome, ToolError};
 use crate::tool::{Arguments, Tool};
 use crate::trust::{Effect, TrustLevel};
 
-/// The name of the question among those of a call; no tool's own begins like this.
+/// Key of this client request within a call; tools do not use this prefix.
 const KEY: &str = "corbie/permission";
 
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ struct Permission {
     allow: bool,
 }
 
-/// Whether a call that trust refuses may be put to a person.
+/// Whether a call denied by trust can be confirmed by the user.
 pub(super) fn can_be_asked_for(tool: &Tool, call: &Call) -> bool {
     let caller = &call.exchange.caller;
     call.server.asks_person()
@@ -32,7 +32,7 @@ pub(super) fn can_be_asked_for(tool: &Tool, call: &Call) -> bool {
         && call.client.supports(ClientFeature::Elicitation)
 }
 
-/// Runs a tool; first, if trust would refuse it, with the consent of the person.
+/// Runs a tool; a call denied by trust needs confirmation first.
 pub(super) fn run(
     tool: &Tool,
     denied: Option<Error>,
@@ -50,7 +50,7 @@ pub(super) fn run(
     })
 }
 
-/// Whatever is not a clear yes is a no; none where nobody could be asked.
+/// Anything but an explicit yes is a no; `None` if the user could not be asked.
 async fn is_allowed(tool: &str, context: &Context, arguments: &Arguments) -> Option<bool> {
     let (caller, sent) = (&context.caller().identity, shown(&arguments.value().to_string()));
     let question = format!("`{caller}` wants to run `{tool}`, which destroys data, with {sent}. Do you allow it?");
@@ -68,7 +68,7 @@ async fn is_allowed(tool: &str, context: &Context, arguments: &Arguments) -> Opt
     }
 }
 
-/// Arguments for a person to read: all of what is usual, and nothing that changes how the rest looks.
+/// Arguments for display: truncated, without control characters and characters that affect text direction.
 fn shown(arguments: &str) -> String {
     const MOST: usize = 2000;
     let plain = |letter: &char| {

@@ -1,4 +1,4 @@
-//! `prompts/get`: fills in a prompt.
+//! `prompts/get`: renders a prompt.
 
 use serde::Deserialize;
 use serde_json::json;

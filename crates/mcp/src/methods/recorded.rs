@@ -1,4 +1,4 @@
-//! One entry of the audit log for each call that is no tool: reads of resources, prompts, added methods.
+//! Audit log entries for calls that are not tools: resource reads, prompts, custom methods.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::server::Server;
 use crate::trace::RequestId;
 use crate::trust::Caller;
 
-/// One call on its way. Dropped before its end is known, it counts as failed: its caller has gone.
+/// One call in progress. Dropped before its outcome is known, it counts as failed, because the caller has disconnected.
 pub(super) struct Recorded {
     server: Server,
     name: Arc<str>,
@@ -21,7 +21,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// It counts as blocked until it is let through.
+    /// Counts as blocked until it is authorized.
     pub(super) fn begin(name: &str, call: &Call) -> Recorded {
         Recorded {
             server: call.server.clone(),
@@ -34,7 +34,7 @@ impl Recorded {
         }
     }
 
-    /// Of something that everybody may do: without an end it is a failure.
+    /// For methods without authorization: counts as failed until it succeeds.
     pub(super) fn open(name: &str, call: &Call) -> Recorded {
         let mut recorded = Recorded::begin(name, call);
         recorded.outcome = AuditOutcome::Error;

@@ -1,4 +1,4 @@
-//! `resources/list`: the fixed resources first, then those the program lists itself, in pages that run through both.
+//! `resources/list`: fixed resources first, then those of the resource lister, with pages across both.
 
 use serde_json::{Map, Value};
 
@@ -31,7 +31,7 @@ pub(crate) async fn list(call: Call) -> Result<Reply, Error> {
     };
     let room = size - entries.len();
     if room == 0 {
-        // Whether a page is to follow that has nothing on it would be a waste to find out by asking for it.
+        // Use the count instead of fetching a page that may be empty.
         let next = (lister.count() > 0).then(|| Position::At(fixed.len()));
         return Ok(reply(entries, next));
     }
@@ -40,14 +40,14 @@ pub(crate) async fn list(call: Call) -> Result<Reply, Error> {
     Ok(reply(entries, page.next.map(Position::From)))
 }
 
-/// Asks the program for a page, within the time a tool has, and keeps it to its bound.
+/// Fetches a page from the lister within the tool timeout, and checks its size.
 async fn one_page(call: &Call, lister: &ResourceLister, wanted: WantedPage) -> Result<ResourcePage, Error> {
     let context = call.context(Asking::Nowhere);
     let (room, limit) = (wanted.room, Some(call.server.limits().tool_timeout));
     let work = lister.list(context.clone(), wanted);
     match Round::detached(Asking::Nowhere).run(&context, "resources/list", limit, work).await? {
         Stopped::Finished(page) => page.and_then(|page| match page.resources.len() {
-            // Cut short, the rest would be on no page.
+            // Truncating it would lose the rest from all pages.
             listed if listed > room => Err(Error::internal(
                 "the resources could not be listed",
                 format!("a page for {room} resources has {listed}"),

@@ -1,4 +1,4 @@
-//! `resources/read`: a fixed resource first, then the first template that matches.
+//! `resources/read`: a fixed resource, or else the first matching template.
 
 use std::collections::HashMap;
 

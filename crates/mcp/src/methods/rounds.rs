@@ -1,4 +1,4 @@
-//! Multi round-trip requests: running a handler that may need answers it does not have yet.
+//! Multi round-trip requests: runs handlers that may need answers from the client.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -19,7 +19,7 @@ use crate::reply::{Reply, ResultType};
 use crate::seal;
 use crate::version::Era;
 
-/// What a repeated request brings along.
+/// Answers and state of a repeated request.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Brought {
     #[serde(rename = "inputResponses", default)]
@@ -28,21 +28,21 @@ pub(crate) struct Brought {
     pub(crate) state: Option<String>,
 }
 
-/// The way a call asks, and what is needed to seal its answers for the next round.
+/// The client request mode of a call, and the digest to seal its answers for the next round.
 pub(crate) struct Round {
     pub(crate) asking: Asking,
     digest: String,
 }
 
-/// How a handler stopped.
+/// Why a handler stopped.
 pub(crate) enum Stopped<T> {
     Finished(T),
-    /// It waits for answers to these.
+    /// It waits for answers to these requests.
     Asks(Map<String, Value>),
 }
 
 impl Round {
-    /// Opens the state of earlier rounds. `target` is the tool, prompt or resource; `arguments` what it was called with.
+    /// Opens the state of earlier rounds. `target` is the tool, prompt or resource; `arguments` are those of the call.
     pub(crate) fn begin(
         call: &Call,
         method: &str,
@@ -54,7 +54,7 @@ impl Round {
             let asking = if call.exchange.outlet.is_open() { Asking::Wire } else { Asking::Nowhere };
             return Ok(Round { asking, digest: String::new() });
         }
-        // Most calls never ask, so the digest is made only when there is a state to open or one to seal.
+        // Most calls never ask, so the digest is computed only to open or seal a state.
         let digest = match &brought.state {
             None => String::new(),
             Some(_) => seal::digest(method, target, arguments),
@@ -70,9 +70,10 @@ impl Round {
         Ok(Round { asking: Asking::Rounds(Arc::new(rounds)), digest })
     }
 
-    /// Runs a handler until it finishes or waits for the client, within its time, and contains its panics.
+    /// Runs a handler until it finishes or waits for the client, with a timeout, and catches its panics.
     ///
-    /// Waiting for a person does not count towards `limit`. Dropping the returned future drops the handler.
+    /// Time spent waiting for the client does not count towards `limit`. Dropping the returned future drops the
+    /// handler.
     pub(crate) async fn run<T>(
         &self,
         context: &Context,
@@ -95,7 +96,7 @@ impl Round {
                 _ => Poll::Pending,
             },
         };
-        // Most handlers are done at the first poll; only the others pay for a timer and a cancellation slot.
+        // Most handlers finish on the first poll; only the rest need a timer and a cancellation future.
         if let Poll::Ready(done) = poll_fn(|wake| Poll::Ready(step(wake))).await {
             return done;
         }
@@ -111,7 +112,7 @@ impl Round {
         }
     }
 
-    /// Steps whenever the handler, or a question it put elsewhere, asks for it.
+    /// Polls whenever the handler is woken, or when one of its spawned tasks asks something.
     async fn until_stopped<T>(
         &self,
         mut step: impl FnMut(&mut std::task::Context<'_>) -> Poll<Result<Stopped<T>, Error>>,
@@ -126,7 +127,7 @@ impl Round {
         }
     }
 
-    /// The `input_required` result for these questions.
+    /// The `input_required` result for these requests.
     pub(crate) fn ask(
         &self,
         call: &Call,
@@ -145,7 +146,7 @@ impl Round {
     }
 }
 
-/// Ends when the handler has had its time, the time people took not counted.
+/// Completes when the timeout has elapsed, not counting time spent waiting for the client.
 async fn expired(context: &Context, started: Instant, limit: Option<Duration>) -> Duration {
     const LOOK_AGAIN: Duration = Duration::from_secs(1);
     let Some(limit) = limit else { return std::future::pending().await };
@@ -160,7 +161,7 @@ async fn expired(context: &Context, started: Instant, limit: Option<Duration>) -
 }
 
 impl Round {
-    /// For work that has no request any more, such as a task.
+    /// For work without a request, such as a task.
     pub(crate) fn detached(asking: Asking) -> Round {
         Round { asking, digest: String::new() }
     }

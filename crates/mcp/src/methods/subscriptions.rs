@@ -1,4 +1,4 @@
-//! Hearing of changes: `resources/subscribe` for legacy peers, `subscriptions/listen` for modern ones.
+//! Change notifications: `resources/subscribe` for legacy peers, `subscriptions/listen` for modern ones.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::message;
 use crate::party::Party;
 use crate::reply::Reply;
 
-/// A peer may not make us remember URIs without end, in number or in length.
+/// Bounds on the subscriptions of a peer, in number and length.
 const MAX_SUBSCRIPTIONS: usize = 1000;
 const MAX_URI: usize = 2048;
 
@@ -50,7 +50,7 @@ pub(crate) fn unsubscribe(call: &Call) -> Result<Reply, Error> {
     Ok(Reply::default())
 }
 
-/// Stays until the client leaves or the server stops; every message carries the id of this request.
+/// Runs until the client disconnects or the server stops; every message carries the id of this request.
 pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
     let Listen { notifications: mut filter } = call.params.parse()?;
     if !call.exchange.outlet.is_open() {
@@ -66,7 +66,7 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
         filter.task_ids.clear();
     }
     let _listening = call.server.listening()?;
-    // Subscribed before the acknowledgement, so that nothing after it is missed.
+    // Subscribe before the acknowledgement, so that no later event is missed.
     let mut events = call.server.events();
     let meta = json!({ META_SUBSCRIPTION: call.id });
     let acknowledged = json!({ "_meta": meta, "notifications": filter });
@@ -78,7 +78,7 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
-            // A token may end while nothing happens.
+            // A token may expire while no event arrives.
             _ = looks.tick() => match is_gone() {
                 true => break,
                 false => continue,
@@ -89,7 +89,7 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
         };
         let event = match event {
             Ok(event) => event,
-            // The stream was too slow and lost some news; what comes next is still worth telling.
+            // The stream was too slow and lost some events; continue with the next one.
             Err(RecvError::Lagged(_)) => continue,
             Err(RecvError::Closed) => break,
         };
@@ -102,7 +102,7 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
             return Err(Error::Cancelled);
         }
     }
-    // Two pages of the revision ask for two different goodbyes; a client finds the one it looks for.
+    // Two pages of the specification require different closing messages; send both.
     let goodbye = json!({ "requestId": call.id, "reason": "the stream ends", "_meta": meta });
     send(&call, "notifications/cancelled", &goodbye).await;
     Ok(Reply::new(json!({ "_meta": meta })))

@@ -1,4 +1,4 @@
-//! `tasks/get`, `tasks/update`, `tasks/cancel` (extension) and `tools/cancel`, over one registry of tasks.
+//! `tasks/get`, `tasks/update`, `tasks/cancel` (extension) and `tools/cancel`.
 
 use futures_util::FutureExt;
 use serde::Deserialize;
@@ -45,7 +45,7 @@ pub(crate) async fn update(call: Call) -> Result<Reply, Error> {
     Ok(Reply::default())
 }
 
-/// Asks a task to stop; one that has ended already is left as it is.
+/// Cancels a task; a finished one is left unchanged.
 pub(crate) async fn cancel(call: Call) -> Result<Reply, Error> {
     call.client.require(ClientFeature::Tasks)?;
     let Named { task_id } = call.params.parse()?;
@@ -54,7 +54,7 @@ pub(crate) async fn cancel(call: Call) -> Result<Reply, Error> {
     Ok(Reply::default())
 }
 
-/// `tools/cancel` as a request: says what became of it.
+/// `tools/cancel` as a request, with the result in the reply.
 pub(crate) async fn cancel_tool(call: Call) -> Result<Reply, Error> {
     let Named { task_id } = call.params.parse()?;
     let ended = |task: &Task| {
@@ -65,7 +65,7 @@ pub(crate) async fn cancel_tool(call: Call) -> Result<Reply, Error> {
     if task.state.is_final() {
         return ended(&task);
     }
-    // It may have ended between the two looks at it.
+    // It may have ended between the two reads.
     match stop(&call.server, &task_id).await? {
         Some(task) if task.state.is_final() && !matches!(task.state, TaskState::Cancelled) => return ended(&task),
         _ => {}
@@ -73,7 +73,7 @@ pub(crate) async fn cancel_tool(call: Call) -> Result<Reply, Error> {
     Ok(Reply::new(json!({ "success": true, "taskId": task_id, "status": "cancelled" })))
 }
 
-/// `tools/cancel` as a notification: never answered.
+/// `tools/cancel` as a notification, without a reply.
 pub(crate) fn cancel_tool_silently(server: &Server, params: &Params, caller: &Caller) {
     let Ok(Named { task_id }) = params.parse() else { return };
     let (owner, caller) = (server.clone(), caller.clone());
@@ -85,15 +85,15 @@ pub(crate) fn cancel_tool_silently(server: &Server, params: &Params, caller: &Ca
             Err(error) => tracing::error!(task = task_id, %error, "task could not be cancelled"),
         }
     });
-    // The turn at the task is taken now: whoever asks next on the same line is told `cancelled`.
+    // Take the task's lock now, so that the next request on the same connection sees `cancelled`.
     if (&mut stopping).now_or_never().is_none() {
         server.spawn(stopping);
     }
 }
 
-/// Gives the task as it is afterwards. A task that is no work of this process is stopped by its store.
+/// Cancels a task and returns its resulting state. The store stops a task that does not run in this process.
 async fn stop(server: &Server, id: &str) -> Result<Option<Task>, Error> {
-    // The state first: whoever asks next is told `cancelled`, however long the work takes to notice.
+    // Set the state first, so that the next request sees `cancelled` however long the work takes to stop.
     let stopped = server.move_task(id, TaskState::Cancelled).await;
     interrupt(server, id);
     stopped
@@ -106,7 +106,7 @@ fn interrupt(server: &Server, id: &str) {
     }
 }
 
-/// A task of another caller does not exist.
+/// A task of another caller is reported as not found.
 pub(super) async fn find(server: &Server, id: &str, caller: &Caller) -> Result<Task, Error> {
     server
         .task(id)

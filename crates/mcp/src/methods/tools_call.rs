@@ -1,4 +1,4 @@
-//! `tools/call`: find, check, gate, run, render, count (M-80). The only place a tool's handler is run.
+//! `tools/call`: look up, validate, authorize, run, render, count (M-80). The only code that runs a tool's handler.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl<'a> Params<'a> {
         Params::quickly(params).map_or_else(|| params.parse(), Ok)
     }
 
-    /// The same for calls that nothing is unusual about, without reading the arguments on the way.
+    /// Fast path for ordinary calls, without parsing the arguments.
     fn quickly(params: &'a message::Params) -> Option<Params<'a>> {
         let names = ["name", "arguments", "inputResponses", "requestState"];
         let [Some(name), arguments, None, None] = params.pick(names)? else { return None };
@@ -97,7 +97,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
             measure.goes_on();
             return tools_call_task::start(&call, tool.clone(), sent, work).await;
         }
-        // A client without tasks waits for the whole.
+        // A client without task support waits for the complete result.
         stopped = round.run(&context, tool.name(), limit, work(context.clone())).await;
     }
     if let Ok(Stopped::Finished(Outcome::Task { id, .. })) = &stopped
@@ -108,12 +108,12 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     }
     match stopped {
         Ok(Stopped::Asks(open)) => {
-            // One that waits for a person's leave may never come again.
+            // A call that waits for confirmation may never be repeated.
             match asks_permission {
                 true => measure.blocked("PermissionAsked"),
                 false => measure.goes_on(),
             }
-            // The handler owns the arguments, so that it need not copy them; few calls ever come here.
+            // The handler owns the arguments to avoid a copy, so parse them again; few calls get here.
             Ok(round.ask(&call, "tools/call", tool.name(), &read_arguments(&tool, sent)?, open))
         }
         Ok(Stopped::Finished(outcome)) => finish(&tool, &call, &measure, Ok(outcome)),
@@ -121,7 +121,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     }
 }
 
-/// A tool by its name; one that the caller may not use is not suggested.
+/// Finds a tool by name; does not suggest one that the caller may not use.
 fn find(call: &Call, name: &str) -> Result<Arc<Tool>, Error> {
     match call.server.tools().find(name) {
         Ok(tool) => Ok(tool.clone()),
@@ -133,7 +133,7 @@ fn find(call: &Call, name: &str) -> Result<Arc<Tool>, Error> {
     }
 }
 
-/// Turns what a handler ended with, or what the library stopped it for, into the reply; counts it on the way.
+/// Converts the handler's outcome, or the library's error, into the reply, and counts it.
 pub(crate) fn finish(
     tool: &Tool,
     call: &Call,
@@ -171,7 +171,8 @@ pub(crate) fn finish(
     rendered.map(|result| reply(tool, result, call.version))
 }
 
-/// Whether this call is answered with a task handle; a tool that needs one says so to clients that know no tasks.
+/// Whether this call is answered with a task handle; fails if the tool requires tasks and the client does not support
+/// them.
 fn becomes_task(tool: &Tool, call: &Call) -> Result<bool, Error> {
     match (tool.meta().tasks, call.version.era()) {
         (TaskSupport::Never | TaskSupport::Own, _) | (_, Era::Legacy) => Ok(false),
@@ -181,9 +182,9 @@ fn becomes_task(tool: &Tool, call: &Call) -> Result<bool, Error> {
     }
 }
 
-/// The handle of a task that the handler began itself, for clients that know tasks.
+/// The handle of an external task that the handler created, for clients with task support.
 ///
-/// A handle that cannot be looked up is worth less than the plain answer, and the work has begun either way.
+/// If the task cannot be found, the plain result is more useful than its handle; the work has started either way.
 async fn own_task(tool: &Tool, call: &Call, id: &str) -> Option<Reply> {
     let knows = call.version.era() == Era::Modern && call.client.supports(ClientFeature::Tasks);
     if tool.meta().tasks != TaskSupport::Own || !knows {
@@ -198,12 +199,12 @@ async fn own_task(tool: &Tool, call: &Call, id: &str) -> Option<Reply> {
     }
 }
 
-/// A member's own text.
+/// The raw text of a member.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de str>, D::Error> {
     Ok(Option::<&RawValue>::deserialize(deserializer)?.map(RawValue::get))
 }
 
-/// Reads the arguments; absent and `null` are `{}` (T-22), and a `null` that stands for "not given" is left out.
+/// Parses the arguments; absent and `null` mean `{}` (T-22), and `null` members that mean "absent" are removed.
 fn read_arguments(tool: &Tool, sent: &str) -> Result<Value, Error> {
     let mut arguments: Value = serde_json::from_str(sent)
         .map_err(|error| Error::Validation(format!("`arguments` cannot be read: {error}")))?;
@@ -217,12 +218,12 @@ fn read_arguments(tool: &Tool, sent: &str) -> Result<Value, Error> {
     }
 }
 
-/// A handler's failure: one for the dialect to render, or an error of the protocol.
+/// Classifies a handler's failure: rendered by the dialect, or a protocol error.
 fn cause(tool: &Tool, error: ToolError) -> Result<Cause, Error> {
     let tool = tool.name().to_owned();
     match error {
         ToolError::Domain { kind, message, details } => Ok(Cause::Tool { kind, message, details }),
-        // Raised where the tool's name was not known.
+        // Raised where the tool's name was not available.
         ToolError::Protocol(Error::Serialization { reason, .. }) => {
             Ok(Cause::Library(Error::Serialization { tool, reason }))
         }
@@ -236,12 +237,12 @@ fn reply(tool: &Tool, mut result: CallResult, version: Version) -> Reply {
         let note = format!("`{}` is deprecated since {since} and may go away", tool.name());
         result.meta.get_or_insert_default().insert("deprecated".into(), json!({ "since": since, "message": note }));
     }
-    // `structuredContent` came with 2025-06-18, and had to be an object until 2026-07-28.
+    // `structuredContent` exists since 2025-06-18, and had to be an object until 2026-07-28.
     let keeps = match &result.structured {
         Some(Value::Object(_)) => version >= Version::V2025_06_18,
         _ => version.era() == Era::Modern,
     };
-    // A failure does not fit the schema of the tool's success, and clients that check would refuse the whole reply.
+    // A failure does not match the tool's output schema, and validating clients would reject the whole reply.
     let misfit = result.is_error && tool.output_schema().is_some();
     if !keeps || misfit {
         result.structured = None;

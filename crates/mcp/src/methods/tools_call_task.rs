@@ -1,4 +1,4 @@
-//! A tool call that is answered with a task handle and goes on in the background.
+//! Tool calls that return a task handle and continue in the background.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::tasks::{RunningTask, Task, TaskState};
 use crate::tool::Tool;
 use crate::trace;
 
-/// Keeps a task, answers with its handle, and lets the work go on.
+/// Stores a task, replies with its handle, and continues the work in the background.
 pub(crate) async fn start(
     call: &Call,
     tool: Arc<Tool>,
@@ -33,7 +33,7 @@ pub(crate) async fn start(
     let (id, now, ttl): (Arc<str>, _, _) = (random_id().into(), SystemTime::now(), server.limits().task_ttl);
     let owner = call.exchange.caller.identity.clone();
     let task = Task { id: id.clone(), owner, state: TaskState::Working, created: now, updated: now, ttl };
-    // Durable before the handle is given away.
+    // Store the task durably before returning its handle.
     server.task_store().put(&task).await?;
     let running = Arc::new(RunningTask::new(id.clone(), server.clone()));
     server.running_tasks().insert(id.clone(), running.clone());
@@ -45,7 +45,7 @@ pub(crate) async fn start(
     let trace = call.exchange.trail.trace.clone();
     let going_on = async move {
         let measure = Measure::begin(&server, &tool, &sent, &detached.exchange);
-        // A task has as long as it is remembered; the tool's own limit is for callers that wait.
+        // A task may run for its TTL; the tool timeout applies to callers that wait.
         let ended = match Round::detached(asking).run(&context, tool.name(), Some(ttl), work).await {
             Ok(Stopped::Finished(outcome)) => Ok(outcome),
             // A task asks through its state and never stops for rounds.
@@ -53,7 +53,7 @@ pub(crate) async fn start(
             Err(error) => Err(error),
         };
         let era = detached.version.era();
-        // A dialect is the program's own code; if it panics, the task still ends.
+        // A dialect is program code; if it panics, the task still ends.
         let finished = catch_unwind(AssertUnwindSafe(|| finish(&tool, &detached, &measure, ended)));
         let finished = finished.unwrap_or_else(|_| {
             Err(Error::internal("the task failed unexpectedly", format!("rendering `{}` panicked", tool.name())))
@@ -70,8 +70,8 @@ pub(crate) async fn start(
     Ok(Reply::from(Body::Members(task.handle())).of_kind(ResultType::Task))
 }
 
-/// The call without its request. Progress still goes to its sender while the line is open; an HTTP stream ends
-/// with the handle, and what is offered to it then is dropped.
+/// The call without its request. Progress still goes to the sender while the connection is open; an HTTP stream
+/// ends with the handle, and later messages are dropped.
 fn detach(call: &Call, running: &RunningTask) -> Call {
     let mut exchange = call.exchange.clone();
     exchange.cancel = running.cancel.clone();

@@ -1,4 +1,4 @@
-//! A histogram of durations, made of atomics alone: it sits on the path of every call.
+//! Lock-free histogram of durations, used on the path of every call.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,14 +39,14 @@ impl Durations {
         self.max_ns.load(Ordering::Relaxed) as f64 / 1e6
     }
 
-    /// The samples of a histogram of this name; `labels` stand between the braces.
+    /// Writes the samples of a histogram with this name; `labels` go between the braces.
     pub(crate) fn encode(&self, text: &mut String, name: &str, labels: &str) {
-        // Read in the order that keeps a bucket from being larger than the whole while others count.
+        // Read the buckets before the count, so that a concurrent update cannot make their sum exceed it.
         let mut below = 0;
         let buckets: Vec<u64> = self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect();
         let (sum, count) = (self.total_ns.load(Ordering::Relaxed) as f64 / 1e9, self.count());
         let count = count.max(buckets.iter().sum());
-        // Writing into a String cannot fail, so its results are dropped.
+        // Writing to a String cannot fail.
         for (bound, bucket) in BOUNDS.iter().zip(buckets) {
             below += bucket;
             let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");

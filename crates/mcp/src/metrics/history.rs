@@ -1,6 +1,6 @@
-//! How the last ten minutes went, five seconds at a time: what a person looks at to see whether something changes now.
+//! Request history of the last ten minutes in samples of five seconds, to see changes as they happen.
 //!
-//! Atomics alone, but for whoever counts first in a sample: it sits on the path of every request.
+//! Used on the path of every request: lock-free except for the first update of a sample.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -8,26 +8,26 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-/// How many samples are kept.
+/// Number of samples.
 pub(crate) const SAMPLES: usize = 120;
-/// How long each is.
+/// Length of a sample in seconds.
 pub(crate) const SECONDS: u64 = 5;
 
-/// The latest samples.
+/// Ring of the latest samples.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// When the first one began, by both clocks. What is told goes by the one that never jumps.
+    /// Start time by both clocks. Timestamps are derived from the monotonic one.
     began: Instant,
     began_at: SystemTime,
     ring: Box<[Sample]>,
-    /// For whoever empties a sample to use it again.
+    /// Held while a sample is reset for reuse.
     turning: Mutex<()>,
 }
 
 /// Five seconds.
 #[derive(Debug)]
 struct Sample {
-    /// Which sample since the beginning stands here.
+    /// Sequence number of the sample in this slot.
     number: AtomicU64,
     requests: AtomicU32,
     errors: AtomicU32,
@@ -36,11 +36,11 @@ struct Sample {
     durations: [AtomicU32; BUCKETS],
 }
 
-/// Four buckets for each doubling of the time, so that what is told is off by an eighth at most.
+/// Buckets per power of two; limits the error to one eighth.
 const PARTS: u32 = 4;
-/// Durations below 2^10 ns, about a microsecond, are in the first bucket.
+/// Durations below 2^10 ns, about a microsecond, go to the first bucket.
 const SHORTEST: u32 = 10;
-/// Those of 2^36 ns, about a minute, and more are in the last ones.
+/// Durations of 2^36 ns, about a minute, and more go to the last buckets.
 const LONGEST: u32 = 36;
 const BUCKETS: usize = ((LONGEST - SHORTEST + 1) * PARTS) as usize;
 
@@ -49,7 +49,7 @@ impl History {
         History { began, began_at, ring: (0..SAMPLES).map(|_| Sample::unused()).collect(), turning: Mutex::default() }
     }
 
-    /// A request ended.
+    /// Records a finished request.
     pub(crate) fn request(&self, ended: Instant, took: Duration, failed: bool) {
         let Some(sample) = self.at(ended) else { return };
         sample.requests.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl History {
         }
     }
 
-    /// A call of a tool ended, whatever its request is answered.
+    /// Records a finished tool call, independent of the request's reply.
     pub(crate) fn call(&self, ended: Instant, failed: bool) {
         let Some(sample) = self.at(ended) else { return };
         sample.calls.fetch_add(1, Ordering::Relaxed);
@@ -68,8 +68,8 @@ impl History {
         }
     }
 
-    /// So many samples, the oldest first; the last one is still being counted. Those in which nothing happened are there
-    /// too, also those before the beginning.
+    /// The last `count` samples, oldest first; the last one is incomplete. Includes empty samples, also from before the
+    /// start.
     pub(crate) fn latest(&self, now: Instant, count: usize) -> Value {
         let last = self.number(now);
         let first = last + 1 - count.min(SAMPLES) as u64;
@@ -77,12 +77,13 @@ impl History {
         json!({ "seconds": SECONDS, "samples": samples })
     }
 
-    /// Samples are numbered so that a whole ring is before the first: none has a number below zero.
+    /// Sequence number of a sample; starts at one full ring, so that samples before the start have non-negative
+    /// numbers.
     fn number(&self, at: Instant) -> u64 {
         at.saturating_duration_since(self.began).as_secs() / SECONDS + SAMPLES as u64
     }
 
-    /// The sample of this moment; none if it has made room for a later one.
+    /// The sample for this time; `None` if its slot was reused for a later one.
     fn at(&self, moment: Instant) -> Option<&Sample> {
         let number = self.number(moment);
         let sample = &self.ring[number as usize % SAMPLES];
@@ -144,15 +145,16 @@ fn bucket(took: Duration) -> usize {
     (((doubling - SHORTEST) * PARTS + part) as usize).min(BUCKETS - 1)
 }
 
-/// The middle of a bucket.
+/// The midpoint of a bucket in milliseconds.
 fn milliseconds(bucket: usize) -> f64 {
     let (doubling, part) = (bucket as u32 / PARTS + SHORTEST, bucket as u32 % PARTS);
     let ns = (1_u64 << doubling) as f64 * (1.0 + (f64::from(part) + 0.5) / f64::from(PARTS));
-    // A tenth of a microsecond: more digits would not be true, fewer would be coarser than the shortest buckets.
+    // Round to a tenth of a microsecond: more digits would be false precision, fewer would be coarser than the shortest
+    // buckets.
     (ns / 100.0).round() / 1e4
 }
 
-/// The duration that this share of all stay below; none where there are none.
+/// The quantile of the durations; `None` if there are none.
 fn share_below(durations: &[u32], share: f64) -> Option<f64> {
     let all: u64 = durations.iter().map(|count| u64::from(*count)).sum();
     let wanted = ((all as f64 * share).ceil() as u64).max(1);

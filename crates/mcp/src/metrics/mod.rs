@@ -1,4 +1,4 @@
-//! Counting what happens: per tool, per method, per connection; shown as Prometheus text and as a resource.
+//! Server metrics per tool, method and connection, exposed in Prometheus format and as a resource.
 
 mod durations;
 mod history;
@@ -25,7 +25,7 @@ pub(crate) use requests::Timed;
 pub(crate) use text::Form;
 pub use tool::ToolStats;
 
-/// The server's own measurements; programs add theirs to `prometheus`.
+/// The server's metrics; programs add theirs to `prometheus`.
 #[derive(Debug)]
 pub struct Metrics {
     prometheus: Mutex<Prometheus>,
@@ -88,12 +88,12 @@ impl Metrics {
         Metrics { prometheus: Mutex::new(prometheus), ..metrics }
     }
 
-    /// A request of this method is let in.
+    /// Counts an admitted request.
     pub(crate) fn count_request(&self, method: &str) {
         self.requests.served(method);
     }
 
-    /// Measures a request until what is given back is dropped.
+    /// Measures a request until the returned guard is dropped.
     pub(crate) fn begin(&self, method: &str, via: Via) -> Timed<'_> {
         self.requests.begin(method, via, &self.in_flight, &self.history)
     }
@@ -102,28 +102,28 @@ impl Metrics {
         self.errors.get_or_create(&CodeLabel { error_type }).inc();
     }
 
-    /// A request that was turned away before anybody looked at what it wants.
+    /// Counts a request rejected before it was parsed.
     pub(crate) fn count_refused(&self, reason: &'static str) {
         self.refused.get_or_create(&ReasonLabel { reason }).inc();
     }
 
-    /// A request to a path of the program's own.
+    /// Counts a request to a custom route.
     pub(crate) fn count_path(&self, pattern: &str, took: Duration, failed: bool) {
         self.requests.path(pattern, took, failed);
         self.history.request(Instant::now(), took, failed);
     }
 
-    /// Lets a part of the program add metrics of its own.
+    /// Lets the program register its metrics.
     pub fn register(&self, add: impl FnOnce(&mut Prometheus)) {
         add(&mut self.prometheus.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
     }
 
-    /// The whole of it in one of Prometheus' text forms.
+    /// All metrics in one of the Prometheus text formats.
     pub(crate) fn encode(&self, server: &Server, form: Form) -> String {
         let mut text = String::new();
         {
             let prometheus = self.prometheus.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            // Writing into a String cannot fail.
+            // Writing to a String cannot fail.
             let _ = prometheus_client::encoding::text::encode(&mut text, &prometheus);
         }
         text.truncate(text.strip_suffix(text::END).unwrap_or(&text).len());

@@ -1,4 +1,4 @@
-//! What the operating system knows of this process. Read when somebody asks, never on the path of a call.
+//! Process metrics from the operating system. Read on scrape, never on the path of a call.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ pub(super) fn encode(text: &mut String, server: &Server) {
     use std::fmt::Write;
     let version = super::text::escaped(server.version());
     head(text, "corbie_build", "info", "What is running");
-    // Writing into a String cannot fail, so its results are dropped.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "corbie_build_info{{version=\"{version}\"}} 1");
     let mut gauge = |name: &str, help: &str, value: f64| {
         head(text, name, "gauge", help);
@@ -26,7 +26,7 @@ pub(super) fn encode(text: &mut String, server: &Server) {
     }
 }
 
-/// Where there is no `/proc`, nothing is told.
+/// Resident memory; `None` without `/proc`.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -34,6 +34,6 @@ fn resident() -> Option<u64> {
 }
 
 fn open_descriptors() -> Option<usize> {
-    // The one that reads the folder is there too.
+    // Subtract the descriptor used to read the directory.
     std::fs::read_dir("/proc/self/fd").ok().map(|open| open.count().saturating_sub(1))
 }

@@ -1,4 +1,4 @@
-//! Requests by method and by the way they came: how many, how many failed, how long they took.
+//! Request metrics by method and transport: count, errors, duration.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -14,12 +14,12 @@ use super::history::History;
 use super::text::head;
 use crate::trust::Via;
 
-/// What is counted of each method, looked up without a lock: it sits on the path of every request.
+/// Counters of each method, looked up without a lock on the path of every request.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     methods: HashMap<String, Method>,
     unknown: Method,
-    /// Paths beside those of the protocol; as many as the program has.
+    /// Custom routes; bounded by the number the program defines.
     paths: RwLock<BTreeMap<String, Arc<Stats>>>,
 }
 
@@ -36,7 +36,8 @@ pub(crate) struct Stats {
     failures: AtomicU64,
 }
 
-/// A request being worked on. Dropped before its end is known, it counts as failed: its caller has gone.
+/// A request in progress. Dropped before its outcome is known, it counts as failed, because the caller has
+/// disconnected.
 pub(crate) struct Timed<'a> {
     stats: &'a Stats,
     in_flight: &'a Gauge,
@@ -46,7 +47,7 @@ pub(crate) struct Timed<'a> {
 }
 
 impl Requests {
-    /// Only methods that are served become labels: a peer must not grow the metrics by inventing names.
+    /// Only served methods become labels: a peer must not be able to grow the metrics with invented names.
     pub(super) fn new<'a>(methods: impl Iterator<Item = &'a str>, counter: impl Fn(&str) -> Counter) -> Requests {
         let method = |name: &str| Method { served: counter(name), ..Method::default() };
         Requests {
@@ -70,7 +71,7 @@ impl Requests {
         self.methods.get(method).unwrap_or(&self.unknown)
     }
 
-    /// Counts a request to a path of the program's own, by the pattern that matched.
+    /// Counts a request to a custom route, by its matched pattern.
     pub(super) fn path(&self, pattern: &str, took: Duration, failed: bool) {
         let known = self.paths.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(pattern).cloned();
         let stats = known.unwrap_or_else(|| {
@@ -80,7 +81,7 @@ impl Requests {
         stats.count(took, failed);
     }
 
-    /// Only what was ever asked for is written.
+    /// Writes only methods and routes that were used.
     pub(super) fn encode(&self, text: &mut String) {
         let mut methods: Vec<_> = self.methods.iter().map(|(name, method)| (name.as_str(), method)).collect();
         methods.sort_by_key(|(name, _)| *name);
@@ -94,7 +95,7 @@ impl Requests {
         head(text, "corbie_request_errors", "counter", "Failed requests by method and transport");
         for (labels, stats) in &used {
             let failures = stats.failures.load(Ordering::Relaxed);
-            // Writing into a String cannot fail.
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "corbie_request_errors_total{{{labels}}} {failures}");
         }
         head(text, "corbie_request_seconds", "histogram", "Duration of requests by method and transport");

@@ -1,9 +1,9 @@
-//! The forms in which metrics are written.
+//! Prometheus and OpenMetrics text formats.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// What a scraper reads. OpenMetrics, unless it asks for the older form alone.
+/// Exposition format. OpenMetrics, unless the scraper accepts only the older format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     OpenMetrics,
@@ -13,7 +13,7 @@ pub(crate) enum Form {
 pub(super) const END: &str = "# EOF\n";
 
 impl Form {
-    /// The form that an `Accept` header asks for.
+    /// The format for an `Accept` header.
     pub(crate) fn wanted(accept: Option<&str>) -> Form {
         let accept = accept.unwrap_or_default();
         match accept.contains("text/plain") && !accept.contains("application/openmetrics-text") {
@@ -30,18 +30,19 @@ impl Form {
     }
 }
 
-/// What stands before the samples of a metric.
+/// Writes the HELP and TYPE lines of a metric.
 pub(crate) fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing into a String cannot fail.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "# HELP {name} {help}.\n# TYPE {name} {kind}");
 }
 
-/// A label's value.
+/// Escapes a label value.
 pub(super) fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The older form knows a counter by the name of its samples, no `info`, no units and no end.
+/// Converts OpenMetrics to the older format, which names counters by their samples and has no `info`, units or EOF
+/// marker.
 pub(super) fn plain(open: &str) -> String {
     let mut lines = Vec::new();
     let mut help: Option<(&str, &str)> = None;

@@ -1,4 +1,4 @@
-//! One tool's counts.
+//! Per-tool metrics.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::durations::Durations;
 use super::text::{escaped, head};
 
-/// One tool's counts. Atomics only: it sits on the path of every call.
+/// Counters of one tool. Atomics only: used on the path of every call.
 #[derive(Debug, Default)]
 pub struct ToolStats {
     durations: Durations,
@@ -20,7 +20,7 @@ pub struct ToolStats {
     by_kind: Mutex<BTreeMap<String, u64>>,
 }
 
-/// A tool that invents error kinds must not grow the map without end.
+/// Bounds the map for tools that generate error kinds.
 const MAX_KINDS: usize = 64;
 
 impl ToolStats {
@@ -36,7 +36,7 @@ impl ToolStats {
         *by_kind.entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// Calls, errors by kind and latencies, for people and agents (M-88).
+    /// Calls, errors by kind and latencies, for users and agents (M-88).
     pub fn summary(&self) -> Value {
         let (calls, total) = (self.durations.count(), self.durations.total_ms());
         json!({
@@ -50,13 +50,13 @@ impl ToolStats {
     }
 }
 
-/// Tool metrics are written from the tools' own atomics, so that a call touches nothing shared between tools.
+/// Writes tool metrics from per-tool atomics, so that a call touches no state shared between tools.
 pub(super) fn encode<'a>(text: &mut String, tools: impl Iterator<Item = (&'a str, &'a ToolStats)> + Clone) {
     head(text, "corbie_tool_errors", "counter", "Failed tool calls by kind");
     for (name, stats) in tools.clone() {
         for (kind, count) in stats.by_kind.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).iter() {
             let kind = escaped(kind);
-            // Writing into a String cannot fail.
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "corbie_tool_errors_total{{tool=\"{name}\",kind=\"{kind}\"}} {count}");
         }
     }

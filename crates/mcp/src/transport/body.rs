@@ -1,9 +1,9 @@
-//! Bodies of requests, whole and within their bounds: of size, of time, and of the memory all of them take together.
+//! Request bodies with limits on size, time and total memory.
 //!
-//! Memory is reserved as bytes come and not as they are announced, so a thousand senders who announce much and send
-//! nothing take nothing. What is counted is the bytes themselves, from their arrival until their request is done. Not
-//! counted are the buffers below (a few dozen KiB a connection, WebSocket messages that are not complete yet included,
-//! whose number and size are bounded), the copy when pieces are joined, and what is made of a body by those who read it.
+//! Memory is reserved as bytes arrive and not as announced, so a thousand clients that announce much and send nothing
+//! take none. The bytes themselves are counted, from their arrival until their request is done. Not counted: the
+//! buffers below (a few dozen KiB per connection, including incomplete WebSocket messages, bounded in number and size),
+//! the copy when chunks are joined, and data derived from a body.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::server::Server;
 use crate::version::Era;
 
-/// The memory that bodies may take, over all connections. Cheap to clone; all clones are the same.
+/// Memory budget for bodies, over all connections. Cheap to clone; all clones share their state.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyMemory(Arc<Room>);
 
@@ -34,21 +34,21 @@ struct Room {
     taken: AtomicUsize,
 }
 
-/// Memory that is taken. Dropped, it is free again.
+/// A reservation, released on drop.
 #[derive(Debug)]
 pub struct Reserved {
     memory: BodyMemory,
     bytes: usize,
 }
 
-/// A whole body with the memory it takes, which is to be kept as long as any part of it.
+/// A complete body with its reservation, which must be kept as long as any part of the body.
 #[derive(Debug)]
 pub struct Received {
     pub bytes: Bytes,
     pub reserved: Reserved,
 }
 
-/// Why there is no whole body.
+/// Why the body could not be received.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NotReceived {
     #[error("the body is larger than {most} bytes; raise `server.limits.max_message_bytes` or send less")]
@@ -61,15 +61,15 @@ pub enum NotReceived {
     NoMemory(#[from] Error),
 }
 
-/// A body may take this long however little comes of it.
+/// Minimum time for a body, regardless of its rate.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After that it is given up when it comes with fewer bytes a second than this, all in all.
+/// After that, a body that arrives with fewer bytes per second on average is rejected.
 const SLOWEST: usize = 32 << 10;
-/// When to come again where there was no memory left: most requests are done by then.
+/// Retry hint when the memory is exhausted: most requests are done by then.
 const COME_AGAIN: Duration = Duration::from_secs(1);
 
 impl Server {
-    /// Receives a whole body, for paths that a program serves itself.
+    /// Receives a complete body, for routes that a program serves.
     pub async fn receive(&self, mut body: Body) -> Result<Received, NotReceived> {
         let limits = self.limits();
         let most = limits.max_message_bytes;
@@ -81,7 +81,7 @@ impl Server {
         let mut began = None;
         loop {
             let mut next = body.frame();
-            // A small body has come with its head; only one that has to be waited for pays for a timer.
+            // A small body arrives with its head; only one that has to be waited for needs a timer.
             let frame = match futures_util::poll!(&mut next) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
@@ -92,7 +92,7 @@ impl Server {
                 }
             };
             let Some(frame) = frame else { break };
-            // Trailers say nothing to us.
+            // Ignore trailers.
             let Ok(data) = frame.map_err(|_| NotReceived::Broken)?.into_data() else { continue };
             if reserved.bytes + data.len() > most {
                 return Err(NotReceived::TooLarge { most });
@@ -103,7 +103,7 @@ impl Server {
         Ok(Received { bytes: pieces.joined(), reserved })
     }
 
-    /// Takes memory for a message that has come.
+    /// Reserves memory for a received message.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<Reserved, Error> {
         let mut reserved = self.inner().body_memory.nothing();
         reserved.grow(bytes).map_err(|error| self.out_of_memory(error))?;
@@ -116,7 +116,7 @@ impl Server {
     }
 }
 
-/// A body as it comes. Nearly all come in one piece, which is kept as it is.
+/// Chunks of a body. Nearly all bodies arrive in one chunk, which is not copied.
 #[derive(Default)]
 struct Pieces {
     first: Bytes,
@@ -170,9 +170,9 @@ impl Drop for Reserved {
     }
 }
 
-/// Reads the body of a request of the protocol, which is JSON.
+/// Reads the JSON body of a protocol request.
 pub(super) async fn read_body(server: &Server, headers: &HeaderMap, body: Body) -> Result<Received, Box<Response>> {
-    // Only JSON: forms and plain text are what a foreign web page can send without asking.
+    // Only JSON: forms and plain text can be sent cross-origin by a web page without a CORS preflight.
     let is_json = headers.get(CONTENT_TYPE).is_none_or(|kind| {
         kind.to_str().is_ok_and(|kind| {
             kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
@@ -212,7 +212,7 @@ mod tests {
         Server::builder("test", "1").limits(limits).build().expect("valid")
     }
 
-    /// A body of so many pieces, each a while after the one before.
+    /// A body of `pieces` chunks with a delay between them.
     fn trickle(pieces: usize, bytes: usize, every: Duration) -> Body {
         let piece = move |number: usize| async move {
             if number == pieces {

@@ -1,4 +1,4 @@
-//! A connection that carries many messages both ways: stdio and WebSocket differ only in framing.
+//! Bidirectional message connection, common to stdio and WebSocket, which differ only in framing.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -27,7 +27,7 @@ use crate::transport::Bucket;
 use crate::trust::{Caller, Via};
 use crate::version::{Era, Opening};
 
-/// One peer. Dropping it ends the news it gets; running requests are waited for with [`Connection::finished`].
+/// One peer. Dropping it ends its notifications; wait for running requests with [`Connection::finished`].
 pub(crate) struct Connection {
     server: Server,
     session: Arc<Session>,
@@ -35,24 +35,24 @@ pub(crate) struct Connection {
     out: Sender,
     running: TaskTracker,
     in_flight: Arc<Semaphore>,
-    /// Parent of what ends with the connection.
+    /// Parent token of requests that end with the connection.
     requests: CancellationToken,
     bucket: Option<Arc<Bucket>>,
-    /// Cancelled when the peer is gone: its news end, and what it asked for in the modern era.
+    /// Cancelled when the peer disconnects: ends its notifications and its modern requests.
     _gone: DropGuard,
     closing: CancellationToken,
 }
 
-/// A request that was not begun, in the words of its era.
+/// A rejected request, with the era for its error.
 struct Refused {
     rejection: Rejection,
     era: Era,
 }
 
-/// The memory of a message, which each of its requests keeps until it is done; none where it is not counted.
+/// Memory reservation of a message, shared by its requests; `None` where memory is not counted.
 type Memory = Result<Option<Arc<Reserved>>, Error>;
 
-/// A request that is being worked on.
+/// A request in progress.
 struct Started {
     id: Id,
     cancel: CancellationToken,
@@ -62,13 +62,13 @@ struct Started {
 }
 
 impl Connection {
-    /// Messages for the peer come out of the receiver, one frame each.
+    /// The receiver yields messages for the peer, one frame each.
     pub(crate) fn new(server: Server, party: Party, bucket: Option<Arc<Bucket>>) -> (Connection, queue::Receiver) {
         let (out, outgoing) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
         let session = Arc::new(Session::new());
         session.take_over_news(out.clone());
         let gone = CancellationToken::new();
-        // Subscribed here, so that nothing that happens from now on is missed.
+        // Subscribe here, so that no later event is missed.
         server.spawn(tell_news(server.events(), session.clone(), party.clone(), out.clone(), gone.clone()));
         let running = TaskTracker::new();
         running.close();
@@ -90,8 +90,8 @@ impl Connection {
         )
     }
 
-    /// Takes one frame. What can be answered at once is written to `reply`; the rest goes on beside the next frames and
-    /// is answered through the queue (T-02).
+    /// Handles one frame. Immediate responses are written to `reply`; other requests run concurrently with the next
+    /// frames and respond through the queue (T-02).
     pub(crate) async fn receive(&self, frame: &[u8], reply: &mut Vec<u8>) {
         let limits = self.server.limits();
         let bounds = Bounds { bare_allowed: false, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
@@ -103,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// What is no message costs as much as one.
+    /// Invalid messages count against the rate limit too.
     fn charged(&self, rejection: Rejection) -> Rejection {
         match self.bucket.as_ref().map(|bucket| bucket.charge()) {
             Some(Err(error)) => Rejection { error, ..rejection },
@@ -111,12 +111,12 @@ impl Connection {
         }
     }
 
-    /// A frame that could not be read at all.
+    /// A frame that could not be decoded at all.
     pub(crate) fn refuse(&self, error: Error, reply: &mut Vec<u8>) {
         reply.extend(reject(&Rejection { id: None, error }));
     }
 
-    /// The peer will send no more: streams of news end with their closing result.
+    /// The peer sends no more: event streams end with their closing result.
     pub(crate) fn no_more_input(&self) {
         self.closing.cancel();
     }
@@ -126,7 +126,7 @@ impl Connection {
         self.running.wait().await;
     }
 
-    /// Whether its token is not valid any more, so that the connection is of no use.
+    /// Whether its token is no longer valid, so that the connection should be closed.
     pub(crate) fn is_over(&self) -> bool {
         self.party.is_gone()
     }
@@ -135,7 +135,8 @@ impl Connection {
         self.running.is_empty()
     }
 
-    /// A peer in the file system or on stdin is alone and bounded by its lines; those who come over the network are many.
+    /// A Unix socket or stdin peer is bounded by its line buffer; only WebSocket clients, which may be many, are
+    /// counted.
     fn memory(&self, frame: &[u8]) -> Memory {
         match self.party.via {
             Via::WebSocket => self.server.reserve(frame.len()).map(|reserved| Some(Arc::new(reserved))),
@@ -148,7 +149,7 @@ impl Connection {
             Ok(started) => started,
             Err(refused) => return reply.extend(refused.encode()),
         };
-        // Polled once where it was read: most calls are done by then and need no task of their own.
+        // Poll once inline: most calls finish here and need no separate task.
         if let Poll::Ready(answer) = futures_util::poll!(&mut started.work) {
             return answer.encode_into(reply);
         }
@@ -161,7 +162,7 @@ impl Connection {
         });
     }
 
-    /// Members run side by side; their answers come as one array, without entries for notifications (M-08).
+    /// Runs members concurrently; the responses form one array, without entries for notifications (M-08).
     fn start_batch(&self, members: Vec<Result<Message, Rejection>>, memory: &Memory) {
         let mut answers: Vec<BoxFuture<'static, Option<Vec<u8>>>> = Vec::new();
         for member in members {
@@ -191,7 +192,7 @@ impl Connection {
         });
     }
 
-    /// Gives a request its place among those in flight, or refuses it.
+    /// Acquires an in-flight permit for a request, or rejects it.
     fn begin(&self, request: Request, memory: &Memory) -> Result<Started, Refused> {
         let meta = RequestMeta::of(&request.params);
         let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
@@ -212,7 +213,7 @@ impl Connection {
                 return Err(Refused { rejection: Rejection { id: Some(request.id), error: error.clone() }, era });
             }
         };
-        // A modern peer that is gone has cancelled; a legacy one has not.
+        // A disconnected modern peer has cancelled its requests; a legacy one has not.
         let cancel = match era {
             Era::Modern => self.gone_token(),
             Era::Legacy => CancellationToken::new(),
@@ -223,17 +224,17 @@ impl Connection {
         Ok(Started { id, cancel, work, _place: place, _reserved: reserved })
     }
 
-    /// Cancelled with the connection.
+    /// A token that is cancelled with the connection.
     fn gone_token(&self) -> CancellationToken {
         self.requests.child_token()
     }
 
-    /// What needs no answer; of somebody who is not known any more it is dropped.
+    /// Handles messages without a response; drops them if the token is no longer valid.
     fn take(&self, message: Message) {
         let Some(caller) = self.party.caller() else { return };
         match message {
             Message::Notification(notification) => {
-                // It costs as much as a request, and has nobody to be told that there were too many.
+                // It counts like a request, but there is no response to report the rate limit.
                 if self.bucket.as_ref().is_some_and(|bucket| bucket.charge().is_err()) {
                     return;
                 }
@@ -244,9 +245,9 @@ impl Connection {
         }
     }
 
-    /// Queues a frame of the reader's own.
+    /// Queues a frame of the reader.
     pub(crate) async fn send(&self, frame: Vec<u8>) {
-        // A failure means that the writer is gone; the reader will notice by itself.
+        // A failure means that the writer has ended; the reader will notice.
         self.out.send(frame).await;
     }
 
@@ -266,7 +267,8 @@ impl Connection {
     }
 }
 
-/// Whoever still remembers the session finds no stream in it: the peer's writer ends when nobody can send any more.
+/// Removes the stream from the session, which may be referenced elsewhere: the writer ends when all senders are
+/// dropped.
 impl Drop for Connection {
     fn drop(&mut self) {
         self.session.end_news();
@@ -280,7 +282,7 @@ impl Refused {
 }
 
 impl Started {
-    /// Waits for the answer. A cancelled request has none: its sender has stopped listening for it.
+    /// Waits for the response. A cancelled request has none: its sender no longer expects it.
     async fn finish(self, session: &Session) -> Option<Vec<u8>> {
         let answer = self.work.await;
         session.ended(&self.id);
@@ -306,7 +308,7 @@ pub(crate) fn reject(rejection: &Rejection) -> Vec<u8> {
     message::encode_error(rejection.id.as_ref(), &rejection.error.to_object(Era::Legacy))
 }
 
-/// Passes on what happens to a peer that opened with `initialize`; others did not ask for it.
+/// Forwards events to a peer that called `initialize`; other peers did not subscribe.
 async fn tell_news(
     mut events: Receiver<Event>,
     session: Arc<Session>,

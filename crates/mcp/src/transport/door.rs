@@ -1,4 +1,4 @@
-//! Ways in for HTTP: a port, a port with TLS, a socket in the file system. Behind each of them is a plain stream.
+//! HTTP acceptors: TCP, TLS and Unix sockets, each producing a byte stream.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::server::Server;
 
-/// One way in.
+/// One listening endpoint.
 #[derive(Debug)]
 pub(super) struct Door {
     listener: Listener,
@@ -24,7 +24,7 @@ enum Listener {
     Unix(super::socket_file::SocketFile),
 }
 
-/// What happens at a door before HTTP is spoken.
+/// Processing of a connection before HTTP.
 #[derive(Debug, Clone)]
 pub(super) enum Manners {
     Plain,
@@ -34,35 +34,35 @@ pub(super) enum Manners {
     Peers(super::peers::Peers),
 }
 
-/// From where a door can be reached.
+/// From where an acceptor can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// A loopback address.
     Loopback,
-    /// A file of this machine.
+    /// A socket file on this machine.
     File,
     Outside,
 }
 
-/// A connection nobody has spoken on.
+/// An accepted connection before any I/O.
 pub(super) enum Knock {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(tokio::net::UnixStream),
-    /// Somebody else has opened it.
+    /// A stream opened by other code.
     Stream(Stream),
 }
 
-/// What HTTP is spoken on.
+/// The stream that carries HTTP.
 pub(super) type Stream = Box<dyn ByteStream>;
 
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
-/// How long a client that is turned away may take to hear why.
+/// Time for a rejected client to read the reply.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How much of what it has sent is read meanwhile: closing a socket with unread bytes would take the reply back.
+/// Maximum of its input read in that time: closing a socket with unread bytes would reset it and discard the reply.
 const UNHEARD: u64 = 64 * 1024;
 
 impl Door {
@@ -90,7 +90,7 @@ impl Door {
         }
     }
 
-    /// Its address, for people.
+    /// Its address, for display.
     pub(super) fn name(&self) -> String {
         match &self.listener {
             Listener::Tcp(listener) => listener.local_addr().map(|address| address.to_string()).unwrap_or_default(),

@@ -1,7 +1,8 @@
-//! The taxonomy inside corbie.
+//! The built-in taxonomy.
 //!
-//! The examples are plain files, one a line, and are used where they lie in the program: a server that never classifies
-//! should not pay for six thousand of them.
+//!
+//! The examples are plain files, one per line, borrowed from the binary: a server that never classifies should not pay
+//! for six thousand of them.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -18,7 +19,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("general", include_str!("general.txt")),
 ];
 
-/// What was learned from the examples; after a change to them, a test asks for it to be made anew.
+/// The classifier trained on the examples. A test fails if the examples change without retraining.
 pub(in crate::classify) const TRAINED: &[u8] = include_bytes!("trained");
 
 pub(super) fn taxonomy() -> Taxonomy {
@@ -30,13 +31,13 @@ pub(super) fn taxonomy() -> Taxonomy {
     taxonomy
 }
 
-/// Where a category begins in the file.
+/// Start of a category in the file.
 const ENTRY: &str = "\n  - name: ";
 
-/// Categories and examples as one file, made when somebody asks for it first.
+/// Categories and examples as one file, built on first use.
 pub(super) fn text() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
-        // What is said above them is about the files beside.
+        // Skips the header comment, which is about the separate files.
         let start = CATEGORIES.find("\nmodel:").map_or(0, |line| line + 1);
         let mut entries = CATEGORIES[start..].split(ENTRY);
         let mut text = String::from("# The categories inside corbie. Change them into yours.\n\n");

@@ -1,5 +1,4 @@
-//! What filters look at, as a column has it: a number for each key with its value, as these may be longer than an entry of
-//! an index.
+//! Facets as stored in a column: one hash per key and value, because the strings may be longer than an index entry.
 
 use sha2::{Digest, Sha256};
 
@@ -18,7 +17,7 @@ pub(super) fn facet_number(key: &str, value: &str) -> i64 {
     first_number(&hash.finalize())
 }
 
-/// The first of a hash, as a number.
+/// The first eight bytes of a hash as a number.
 pub(super) fn first_number(hash: &[u8]) -> i64 {
     hash.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))
 }

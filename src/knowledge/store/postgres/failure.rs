@@ -1,17 +1,17 @@
-//! What PostgreSQL's errors mean for the store.
+//! Maps PostgreSQL errors to store errors.
 
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 
 use crate::knowledge::store::Error;
 
-/// Why nothing can be written to one that follows another.
+/// Message for a write to a replica.
 pub(super) const STANDBY: &str = "it is a standby, and takes no writes";
 
-/// Whoever calls is not told who may go to the database.
+/// Message for a failed login. Callers do not learn who may log in.
 const REFUSED: &str = "it does not let us in; the log says more";
 
-/// What an error of a statement or a connection means. Words of the server are told; values are not in them.
+/// Maps an error of a statement or connection. The result contains the server's message, which contains no values.
 pub(super) fn of(error: tokio_postgres::Error) -> Error {
     let Some(database) = error.as_db_error() else {
         return match error.is_closed() || error.to_string().starts_with("error c") || has_io(&error) {
@@ -24,7 +24,7 @@ pub(super) fn of(error: tokio_postgres::Error) -> Error {
     let told = || format!("{} ({})", database.message(), code.code());
     match code {
         &SqlState::DISK_FULL => Error::Full,
-        // The second is what a standby says to whoever begins to write.
+        // The second code is what a standby returns when a write transaction begins.
         &SqlState::READ_ONLY_SQL_TRANSACTION => Error::Away(STANDBY.to_owned()),
         &SqlState::FEATURE_NOT_SUPPORTED if database.message().contains("during recovery") => {
             Error::Away(STANDBY.to_owned())
@@ -33,7 +33,7 @@ pub(super) fn of(error: tokio_postgres::Error) -> Error {
         | &SqlState::T_R_DEADLOCK_DETECTED
         | &SqlState::LOCK_NOT_AVAILABLE
         | &SqlState::QUERY_CANCELED => Error::Busy,
-        // Whoever was not heard of for too long in the middle of a transaction has lost it with its connection.
+        // The server closed the connection because the transaction was idle for too long, and rolled it back.
         &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Error::Away(told()),
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => Error::Corrupt(told()),
         _ if class == "28" => {
@@ -45,7 +45,7 @@ pub(super) fn of(error: tokio_postgres::Error) -> Error {
     }
 }
 
-/// What it means that no connection was to be had.
+/// Maps an error of the connection pool.
 pub(super) fn of_pool(error: PoolError) -> Error {
     match error {
         PoolError::Backend(error) | PoolError::PostCreateHook(deadpool_postgres::HookError::Backend(error)) => {
@@ -65,7 +65,7 @@ fn has_io(error: &tokio_postgres::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
 }
 
-/// All that an error says, the causes too.
+/// The message of an error with its cause.
 fn reason(error: &tokio_postgres::Error) -> String {
     let mut text = error.to_string();
     if let Some(source) = std::error::Error::source(error) {

@@ -1,6 +1,7 @@
-//! Files that all instances follow, each change a version of its own.
+//! Versioned files that all instances share.
 //!
-//! A version is written only after the one its writer knew, so that of two who change the same at once, one hears of it.
+//! Writes use optimistic concurrency control: a version is inserted only if the writer knew the latest one, so one of
+//! two concurrent writers detects the conflict.
 
 use deadpool_postgres::Pool;
 use serde::{Deserialize, Serialize};
@@ -11,25 +12,25 @@ use super::session::{Given, Session};
 use super::{Store, instance, rows, schema};
 use crate::knowledge::store::Error;
 
-/// So many versions of a file are kept, for people who look for what it said.
+/// Number of versions to retain per file, as a history for operators.
 const KEPT: i64 = 200;
-/// Any number that nobody else makes locks from.
+/// Arbitrary seed of the advisory locks for files.
 const LOCK: i64 = 0x636f_7262_6967;
 
-/// The files of one database. Cheap to clone.
+/// The shared files of a database. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Files {
     pool: Pool,
     history: String,
 }
 
-/// What a file says.
+/// A version of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// From 1, counting up.
+    /// Starts at 1.
     pub number: i64,
     pub content: String,
-    /// Of a taxonomy, the names of its categories in the order of their numbers; those that are gone, too.
+    /// For a taxonomy: the category names in the order of their numbers, including removed categories.
     pub places: Vec<String>,
 }
 
@@ -41,7 +42,8 @@ impl Store {
 }
 
 impl Files {
-    /// Those of a database that a server has used before; for commands, which need nothing else of it.
+    /// Opens the files of a database that a server has already initialized. For CLI commands, which need no other
+    /// tables.
     pub async fn connect(address: &Address) -> Result<Files, Error> {
         let pool = address.pool(1)?;
         let session = Session::plain(&pool).await?;
@@ -54,17 +56,17 @@ impl Files {
         Ok(Files { pool, history })
     }
 
-    /// Which database this is, whatever its address.
+    /// Identifies the database, independent of its address.
     pub fn history(&self) -> &str {
         &self.history
     }
 
-    /// What a file says now; none where nobody has brought it yet.
+    /// The latest version of a file; None if no instance has written it yet.
     pub async fn newest(&self, name: &str) -> Result<Option<Version>, Error> {
         self.version("name = $1", &[&name]).await
     }
 
-    /// What a file said before a version, as far as that is kept.
+    /// The version before a number, if it is still retained.
     pub async fn before(&self, name: &str, number: i64) -> Result<Option<Version>, Error> {
         self.version("name = $1 AND version < $2", &[&name, &number]).await
     }
@@ -77,12 +79,12 @@ impl Files {
         Ok(Some(Version { number: rows::get(&row, 0)?, content, places: rows::get(&row, 2)? }))
     }
 
-    /// Writes a version after the newest that its writer knew, and has everybody hear of it. Says whether nobody was
-    /// quicker.
+    /// Writes a version after the latest one that the writer knew, and notifies all instances. Returns false if
+    /// another writer was faster.
     pub async fn write(&self, name: &str, known: i64, version: &Version) -> Result<bool, Error> {
         let written = self.try_to_write(name, known, version).await;
         let Err(Error::Away(_)) = written else { return written };
-        // The connection may have been lost when it was written already.
+        // The version may have been committed before the connection was lost.
         let sql = "SELECT content = $3 FROM files WHERE name = $1 AND version = $2";
         let found = Session::plain(&self.pool).await?;
         let found = found.maybe(sql, &[&name, &version.number, &version.content.as_bytes()]).await?;
@@ -94,7 +96,7 @@ impl Files {
 
     async fn try_to_write(&self, name: &str, known: i64, version: &Version) -> Result<bool, Error> {
         let session = Session::writing(&self.pool).await?;
-        // One after the other: after a database went back, two may write different numbers.
+        // Serializes writers: after a database was restored to an older state, two writers may use different numbers.
         session.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, $2))", &[&name, &LOCK]).await?;
         let sql = "INSERT INTO files (name, version, content, places, host) SELECT $1, $2, $3, $4, $5 \
                    WHERE $6 = (SELECT coalesce(max(version), 0) FROM files WHERE name = $1) ON CONFLICT DO NOTHING";
@@ -105,7 +107,7 @@ impl Files {
             return Ok(false);
         }
         session.execute("DELETE FROM files WHERE name = $1 AND version <= $2", &[&name, &(number - KEPT)]).await?;
-        // With the commit, unlike news of documents: a file is rarely written.
+        // Sent within the transaction, unlike document notifications, because files change rarely.
         session.execute("SELECT pg_notify($1, 'files')", &[&CHANNEL]).await?;
         session.commit().await?;
         Ok(true)

@@ -1,8 +1,8 @@
-//! Indexes over vectors, one for each model.
+//! HNSW indexes over vectors, one per model.
 //!
-//! Where there are few vectors, an index is made at once. Where there are many it takes minutes, or hours: then it is made
-//! aside, one partition after the other, while others read and write. Until it is there vectors are compared one by one,
-//! and where a partition has its part already, that is used.
+//! For few vectors the index is built immediately. For many it takes minutes or hours, so it is built in the
+//! background, one partition at a time, while reads and writes continue. Until it is complete, vectors are compared by
+//! a full scan, except in partitions that already have an index.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,30 +16,30 @@ use super::session::Session;
 use super::{Shared, Store, failure, rows};
 use crate::knowledge::store::Error;
 
-/// More numbers than these cannot be indexed; such vectors are compared one by one.
+/// Maximum number of dimensions that can be indexed; longer vectors are compared by a full scan.
 const MOST_DIMENSIONS: usize = 4000;
-/// Any number that nobody else locks.
+/// Arbitrary key of the advisory lock for index builds.
 const LOCK: i64 = 0x636f_7262_6966;
-/// How an index is made: twice as well connected as by default while it is built, so that few neighbours are missed.
+/// Index parameters: `ef_construction` is twice the default, for better recall.
 const HOW: &str = "m = 16, ef_construction = 128";
-/// With so many vectors, of whatever models, an index is made while others wait.
+/// Up to this number of vectors (of all models), the index is built in the foreground.
 const FEW: i64 = 10_000;
-/// Between two looks at whether somebody has made it.
+/// Interval between two checks whether the index exists.
 const AGAIN: Duration = Duration::from_secs(60);
-/// What an element takes beside its vector, and the most memory that is asked for, in kilobytes: what does not fit is
-/// made all the same, and slowly.
+/// Bytes per element in addition to its vector, and the maximum memory to request, in kilobytes. A build that does not
+/// fit still succeeds, but slowly.
 const BESIDE: u64 = 450;
 const MOST_MEMORY: u64 = 1024 * 1024;
 
 impl Store {
-    /// Sees to it that a model has an index.
+    /// Makes sure that a model has an index.
     pub(super) async fn see_to_index(&self, model: Model) -> Result<(), Error> {
-        // Asked first: making one needs more rights than searching.
+        // Checked first, because creating an index needs more privileges than searching.
         let state = state(&self.plain().await?, model).await?;
         match state {
             State::Whole => Ok(()),
             State::None if !is_large(&self.plain().await?).await? => self.make_at_once(model).await,
-            // One that somebody began and did not end is gone on with part by part.
+            // An unfinished index is completed partition by partition.
             State::None | State::Begun => {
                 tokio::spawn(make_some_time(Arc::downgrade(&self.0), model));
                 Ok(())
@@ -47,8 +47,8 @@ impl Store {
         }
     }
 
-    /// Makes the indexes that are missing, and waits for them: what was just filled is about to be searched. Has the server
-    /// count what is there, too.
+    /// Builds missing indexes and waits for them, because freshly loaded data is about to be searched. Also updates
+    /// the planner statistics.
     pub(in crate::knowledge::store) async fn make_indexes(&self) -> Result<(), Error> {
         for row in self.ask("SELECT key, dimensions FROM models ORDER BY key", &[]).await? {
             let model = Model { key: rows::get(&row, 0)?, dimensions: rows::small(&row, 1)? as usize };
@@ -56,7 +56,7 @@ impl Store {
                 make(&self.0.address, model).await?;
             }
         }
-        // What the planner does not know of yet is read from end to end.
+        // Without statistics the planner chooses full table scans.
         let (client, _said) = self.0.address.alone().await?;
         run(&client, "SET statement_timeout = 0; SET lock_timeout = 0").await?;
         run(&client, "ANALYZE documents, pages, chunks, vectors, postings, writings, sums").await
@@ -65,7 +65,7 @@ impl Store {
     async fn make_at_once(&self, model: Model) -> Result<(), Error> {
         let session = self.writing().await?;
         let turn = session.row("SELECT pg_try_advisory_xact_lock($1)", &[&LOCK]).await?;
-        // Somebody may be making it at this moment, or may have made it.
+        // Another instance may be building the index or may have built it.
         if !rows::get::<bool>(&turn, 0)? || is_indexed(&session, model).await? {
             return session.leave().await;
         }
@@ -83,12 +83,12 @@ fn kind(Model { key, dimensions }: Model) -> String {
     format!("USING hnsw ((direction::halfvec({dimensions})) halfvec_cosine_ops) WITH ({HOW}) WHERE model = {key}")
 }
 
-/// How far an index is.
+/// State of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Or there cannot be any.
+    /// Complete, or not possible for this model.
     Whole,
-    /// Some of its parts are missing.
+    /// Some partitions have no index.
     Begun,
     None,
 }
@@ -107,12 +107,12 @@ async fn state(session: &Session, model: Model) -> Result<State, Error> {
     })
 }
 
-/// Whether there is nothing left to do.
+/// Whether no work is left.
 async fn is_indexed(session: &Session, model: Model) -> Result<bool, Error> {
     Ok(state(session, model).await? == State::Whole)
 }
 
-/// Models whose vectors are compared one by one for want of an index. Those whose vectors are too long for one do not count.
+/// Models with missing indexes. Models with too many dimensions for an index are not included.
 pub(super) async fn unindexed(session: &Session) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for row in session.rows("SELECT key, dimensions, name FROM models ORDER BY key", &[]).await? {
@@ -124,7 +124,7 @@ pub(super) async fn unindexed(session: &Session) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// Whether somebody is making an index at this moment.
+/// Whether an index build is running.
 pub(super) async fn is_being_made(session: &Session) -> Result<bool, Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 \
                AND classid::bigint = $1::bigint >> 32 AND objid::bigint = $1::bigint & 4294967295 \
@@ -137,7 +137,8 @@ async fn is_large(session: &Session) -> Result<bool, Error> {
     Ok(rows::get::<i64>(&session.row(count, &[&(FEW + 1)]).await?, 0)? > FEW)
 }
 
-/// Makes an index aside, unless somebody else does so first. One who is at it may be killed, so that it is looked at again.
+/// Builds an index in the background unless another instance does. The other instance may be killed during its build,
+/// so the state is checked repeatedly.
 async fn make_some_time(store: Weak<Shared>, model: Model) {
     loop {
         let Some(shared) = store.upgrade() else { return };
@@ -158,11 +159,11 @@ async fn make_some_time(store: Weak<Shared>, model: Model) {
     }
 }
 
-/// Makes an index, on a connection of its own. False if somebody else is at it.
+/// Builds an index on a dedicated connection. Returns false if another instance is building one.
 async fn make(address: &Address, model: Model) -> Result<bool, Error> {
     let (client, _said) = address.alone().await?;
     run(&client, "SET statement_timeout = 0; SET lock_timeout = 0").await?;
-    // Given back with the connection.
+    // Released when the connection closes.
     let turn = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]).await.map_err(failure::of)?;
     if !rows::get::<bool>(&turn, 0)? {
         return Ok(false);
@@ -177,7 +178,7 @@ async fn make(address: &Address, model: Model) -> Result<bool, Error> {
         let table: String = rows::get(part, 0)?;
         let part = format!("{table}_model_{}", model.key);
         if let Err(error) = make_part(&client, &table, &part, &kind).await {
-            // Several processes share memory that may be scarce, as in a container; one has its own.
+            // Parallel workers need shared memory, which may be scarce in a container. A single process needs none.
             tracing::debug!(%error, "an index is made by one process");
             run(&client, "SET max_parallel_maintenance_workers = 0").await?;
             make_part(&client, &table, &part, &kind).await?;
@@ -188,7 +189,7 @@ async fn make(address: &Address, model: Model) -> Result<bool, Error> {
 }
 
 async fn make_part(client: &Client, table: &str, part: &str, kind: &str) -> Result<(), Error> {
-    // One that somebody was killed at is of no use.
+    // An index left invalid by a killed build is unusable.
     let broken = "SELECT 1 FROM pg_class AS c JOIN pg_index AS i ON i.indexrelid = c.oid WHERE c.relname = $1 \
                   AND c.relnamespace = 'corbie'::regnamespace AND NOT i.indisvalid";
     if client.query_opt(broken, &[&part]).await.map_err(failure::of)?.is_some() {
@@ -197,7 +198,7 @@ async fn make_part(client: &Client, table: &str, part: &str, kind: &str) -> Resu
     run(client, &format!("CREATE INDEX CONCURRENTLY IF NOT EXISTS {part} ON {table} {kind}")).await
 }
 
-/// As much memory as the index of a partition takes, within bounds, and no less than the server gives by itself.
+/// Sets the memory for building the index of a partition, within limits and at least the server's default.
 async fn give_memory(client: &Client, model: Model, parts: usize) -> Result<(), Error> {
     let count = "SELECT count(*), (SELECT setting::bigint FROM pg_settings WHERE name = 'maintenance_work_mem') \
                  FROM vectors WHERE model = $1";
@@ -207,7 +208,7 @@ async fn give_memory(client: &Client, model: Model, parts: usize) -> Result<(), 
     run(client, &format!("SET maintenance_work_mem = '{memory}kB'")).await
 }
 
-/// Half as much again, as partitions differ.
+/// With 50 % headroom, because partitions differ in size.
 fn wanted_memory(vectors: u64, dimensions: usize) -> u64 {
     (vectors * (2 * dimensions as u64 + BESIDE) / 1024 * 3 / 2).min(MOST_MEMORY)
 }

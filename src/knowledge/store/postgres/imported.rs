@@ -1,7 +1,7 @@
-//! What an unfinished import has stored.
+//! Import checkpoint: the documents that an unfinished import has stored.
 //!
-//! After a restart an import begins again, and finds what it stored before as if it had always been there. These rows tell
-//! it apart. They go with the end of the task.
+//! After a restart, an import starts from the beginning and finds the documents that it stored before. These rows
+//! distinguish them from documents that existed before the import. They are deleted when the task ends.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::knowledge::store::Error;
 use crate::knowledge::task::{TaskId, Work};
 
 impl Store {
-    /// The documents that an unfinished import has stored, and whether they took the place of others.
+    /// The documents that an unfinished import has stored, and whether each replaced an existing document.
     pub async fn imported(&self, task: TaskId) -> Result<HashMap<DocumentId, bool>, Error> {
         let sql = "SELECT i.document, i.replaced FROM imported AS i JOIN tasks AS t ON t.key = i.task WHERE t.id = $1";
         let rows = self.ask(sql, &[&task.0]).await?;
@@ -20,11 +20,11 @@ impl Store {
     }
 }
 
-/// Notes a document that was stored as a part of a task. The task gets further, so it is not one that only ends processes.
-/// Its row is locked already.
+/// Records a document that was stored as part of a task. The task makes progress, so its attempt counter is reset: it
+/// is not a task that only crashes processes. Its row is already locked.
 pub(super) async fn note(session: &Session, work: &Work, document: DocumentId, replaced: bool) -> Result<(), Error> {
     let Work::PartOf(task) = work else { return Ok(()) };
-    // What it brought and then brought anew was not there before.
+    // A document that the same import stored twice keeps its first entry.
     let sql = "INSERT INTO imported (task, document, replaced) SELECT key, $2::uuid, $3::boolean FROM tasks WHERE id = $1 \
                ON CONFLICT (task, document) DO NOTHING";
     session.execute(sql, &[&task.0, &document.0, &replaced]).await?;
@@ -32,7 +32,7 @@ pub(super) async fn note(session: &Session, work: &Work, document: DocumentId, r
     Ok(())
 }
 
-/// Forgets what tasks have stored, as they have ended.
+/// Deletes the checkpoints of tasks that have ended.
 pub(super) async fn forget(session: &Session, tasks: &[i64]) -> Result<(), Error> {
     session.execute("DELETE FROM imported WHERE task = ANY($1)", &[&tasks]).await?;
     Ok(())

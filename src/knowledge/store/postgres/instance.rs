@@ -1,7 +1,8 @@
-//! Which instances there are, and which of them still live.
+//! Registry of instances and their liveness.
 //!
-//! Each writes its heartbeat (see `pulse`). One that has not for [`LIVES`] counts as ended, and others take over its tasks.
-//! It may live all the same, cut off or asleep; then it finds that its tasks are others' now, and writes nothing for them.
+//! Each instance writes a heartbeat (see `pulse`). An instance without a heartbeat for [`LIVES`] counts as dead, and
+//! other instances adopt its tasks. It may still be running, partitioned or suspended; it then finds that its tasks
+//! have new owners and writes nothing for them.
 
 use deadpool_postgres::Pool;
 use uuid::Uuid;
@@ -9,10 +10,10 @@ use uuid::Uuid;
 use super::session::Session;
 use crate::knowledge::store::Error;
 
-/// After so long without a heartbeat an instance is taken for dead.
+/// An instance without a heartbeat for this long counts as dead.
 pub(super) const LIVES: &str = "interval '8 seconds'";
 
-/// This process, for the others.
+/// This process, as other instances see it.
 #[derive(Debug, Clone)]
 pub(super) struct Instance {
     id: Uuid,
@@ -37,20 +38,20 @@ impl Instance {
         self.id
     }
 
-    /// Which machine it is on.
+    /// Its host name.
     pub(super) fn host(&self) -> &str {
         &self.host
     }
 }
 
-/// What this machine is called, as far as is easily told.
+/// Host name of this machine, on a best-effort basis.
 pub(super) fn host() -> String {
     let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let told = told.or_else(|| std::env::var("HOSTNAME").or_else(|_| std::env::var("COMPUTERNAME")).ok());
     told.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// Whether the runner of a task lives: an expression over `t.runner`, where `me` is this instance's parameter.
+/// SQL expression over `t.runner`: whether the runner of a task is alive. `me` is the parameter of this instance.
 pub(super) fn lives(me: &str) -> String {
     format!(
         "(t.runner IS NOT NULL AND (t.runner = {me} OR EXISTS (SELECT 1 FROM instances AS i WHERE i.name = t.runner \

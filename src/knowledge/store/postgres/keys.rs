@@ -1,4 +1,4 @@
-//! The key that all instances share: what one has signed, the others believe.
+//! Signing key that all instances share, so that each instance accepts the signatures of every other.
 
 use corbie_mcp::StateKey;
 
@@ -7,13 +7,13 @@ use super::{Store, rows};
 use crate::knowledge::store::Error;
 
 impl Store {
-    /// The key for what clients hold between two calls, which may come to two instances.
+    /// The key for state that clients hold between two calls, which different instances may serve.
     pub fn state_key(&self) -> StateKey {
         self.0.state_key.clone()
     }
 }
 
-/// Reads the key, which whoever starts first has made.
+/// Reads the key; the first instance to start creates it.
 pub(super) async fn state_key(session: &Session) -> Result<StateKey, Error> {
     let mut new = [0_u8; 32];
     getrandom::fill(&mut new).map_err(|error| Error::Internal(error.to_string()))?;

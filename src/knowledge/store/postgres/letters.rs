@@ -1,29 +1,29 @@
-//! Whatever case letters are in, on every server.
+//! Case-insensitive substring search that behaves the same on every server.
 //!
-//! What PostgreSQL takes for a small letter depends on its version, on what it was built with, and on the database: some
-//! know English letters alone. But only the letters that are looked for matter, and their capitals are few. So the server
-//! is told which to read as which.
+//! PostgreSQL's `lower` depends on its version, its build and the database collation; some only handle ASCII. The
+//! search therefore passes the upper-case variants of the characters in the needle to the server, which maps them with
+//! `translate`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What is looked for in small letters.
+/// A lower-case search string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Needle {
     pub(super) text: String,
-    /// Letters that are read as others, beyond English ones.
+    /// Non-ASCII characters to map to lower case.
     pub(super) capitals: String,
-    /// The others, one for each.
+    /// The lower-case character for each of them.
     pub(super) small: String,
 }
 
-/// The one letter that becomes two when it is small, and these two.
+/// The only character that has two characters in lower case, and these two.
 pub(super) const LONG: (&str, &str) = ("İ", "i\u{307}");
 
-/// Behind this one there are no letters that have two cases.
+/// No character above this one has two cases.
 const LAST: char = '\u{1ffff}';
 
-/// All letters that become another one, by that.
+/// All characters with a single-character lower case, by that lower case.
 static CAPITALS: LazyLock<HashMap<char, Vec<char>>> = LazyLock::new(|| {
     let mut capitals = HashMap::<char, Vec<char>>::new();
     for capital in '\u{80}'..=LAST {
@@ -34,13 +34,13 @@ static CAPITALS: LazyLock<HashMap<char, Vec<char>>> = LazyLock::new(|| {
             capitals.entry(small).or_default().push(capital);
         }
     }
-    // At the end of a word it is another small letter; both are one here.
+    // Final sigma is a different lower-case character; both are treated as equal.
     capitals.entry('σ').or_default().push('ς');
     capitals
 });
 
 impl Needle {
-    /// None if nothing can have it in it, as the server's texts have no zeros.
+    /// None if no text can match: PostgreSQL text contains no NUL.
     pub(super) fn of(text: &str) -> Option<Needle> {
         if text.contains('\0') {
             return None;
@@ -60,10 +60,10 @@ impl Needle {
     }
 }
 
-/// Whether a text has the needle in it: an expression over parameters with its three parts.
+/// SQL expression: whether a text contains the needle. Takes the parameters of its three parts.
 pub(super) fn has(text: &str, [needle, capitals, small]: [&str; 3]) -> String {
     let (long, short) = LONG;
-    // English ones by the server, as that is quicker.
+    // The server maps ASCII, because that is faster.
     format!(
         "strpos(translate(lower(replace({text}, '{long}', '{short}') COLLATE \"C\"), {capitals}, {small}), {needle}) > 0"
     )

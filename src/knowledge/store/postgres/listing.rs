@@ -1,4 +1,4 @@
-//! The documents of a base, page by page, with those that are still to come or have failed.
+//! Document list with paging, including queued and failed tasks.
 
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -11,21 +11,22 @@ use crate::knowledge::document::{BaseName, DocumentId};
 use crate::knowledge::store::{Error, Listed, ListedDocument, Listing, Only, Order, Sort};
 use crate::knowledge::task::TaskId;
 
-/// How many characters of a title are looked at; nobody writes longer ones, but metadata may be anything.
+/// Number of title characters to search. Real titles are shorter, but metadata may contain anything.
 const LONGEST_TITLE: u32 = 1000;
 
-/// Where a document stands whose task stands there.
+/// Document status for a task state.
 const COMING: &str = "CASE t.state WHEN 'queued' THEN 'pending' WHEN 'running' THEN 'processing' ELSE 'failed' END";
 
-/// Tasks of the base `$1` that have a document to come, and not yet.
+/// Tasks of the base `$1` with a document that does not exist yet.
 const TO_COME: &str = "FROM tasks AS t WHERE t.base = $1 AND t.state IN ('queued', 'running', 'failed') \
      AND t.document IS NOT NULL AND NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.id = t.document)";
 
-/// The title that a user gave, or else the document's own. A zero that is named in metadata is no letter to the server.
+/// The user's title, or else the document's title. An escaped NUL in the metadata is not valid text for the server, so
+/// it is replaced.
 const TITLE: &str = "coalesce(CASE WHEN strpos(d.metadata, '\"title\"') > 0 \
      THEN replace(d.metadata, '\\u0000', '\\ufffd')::json ->> 'title' END, d.title)";
 
-/// What is looked for, as parameters from `$2` to `$6`.
+/// Filter values for the parameters `$2` to `$6`.
 struct Conditions {
     needle: Option<Needle>,
     format: Option<String>,
@@ -33,7 +34,7 @@ struct Conditions {
 }
 
 impl Store {
-    /// A part of the list of documents. Tasks that wait, run or have failed are in it until their document is.
+    /// Returns one page of the document list. A queued, running or failed task is listed until its document exists.
     pub async fn documents(&self, base: &BaseName, listing: Listing) -> Result<Listed, Error> {
         let nothing = Listed { documents: Vec::new(), total: 0 };
         let Some(conditions) = Conditions::of(&listing.only) else { return Ok(nothing) };
@@ -51,7 +52,7 @@ impl Store {
 }
 
 impl Conditions {
-    /// None if they hold for nothing.
+    /// None if no document can match.
     fn of(only: &Only) -> Option<Conditions> {
         let needle = match &only.named {
             Some(named) => Some(Needle::of(named)?),
@@ -61,7 +62,7 @@ impl Conditions {
         Some(Conditions { needle, format, status: only.status.map(Word::word) })
     }
 
-    /// What stands for the needle: itself and its letters.
+    /// The three parameters of the needle.
     fn parts(&self) -> [Option<&str>; 3] {
         let needle = self.needle.as_ref();
         [
@@ -84,7 +85,7 @@ fn documents() -> String {
     )
 }
 
-/// Those that are to come.
+/// Documents that do not exist yet.
 fn to_come() -> String {
     let filename = letters::has("t.filename", ["$2", "$3", "$4"]);
     format!(
@@ -96,7 +97,7 @@ fn to_come() -> String {
 }
 
 async fn total(session: &Session, base: i64, only: &Only, conditions: &Conditions) -> Result<u64, Error> {
-    // Nothing is looked at where everything counts.
+    // Without a filter, counting does not need to read the rows.
     if only.is_all() {
         let sql = format!("SELECT (SELECT count(*) FROM documents WHERE base = $1) + (SELECT count(*) {TO_COME})");
         return rows::number(&session.row(&sql, &[&base]).await?, 0);
@@ -122,8 +123,8 @@ async fn page(
         Order::Ascending => "ASC",
         Order::Descending => "DESC",
     };
-    // Documents are many and have an index, so no more of them are looked at than can be on this page or before it. Equal
-    // ones keep their order from page to page.
+    // There are many documents, and they have an index, so only as many are read as fit on this page and the pages
+    // before it. The key breaks ties, so the order is stable across pages.
     let sql = format!(
         "SELECT * FROM (({} ORDER BY {by} {order}, d.key {order} LIMIT $7::bigint + $8::bigint) UNION ALL ({})) AS l \
          ORDER BY {by} {order}, key {order}, id {order} LIMIT $7 OFFSET $8",

@@ -1,7 +1,7 @@
-//! The models that vectors are of.
+//! Embedding models of the stored vectors.
 //!
-//! Directions of two models say nothing about each other, and may have other lengths. So each model has a key, and an index
-//! of its own over the vectors with that key (see `hnsw`).
+//! Vectors of different models are not comparable and may have different lengths. Each model therefore has a key and a
+//! separate index over the vectors with that key (see `hnsw`).
 
 use super::Store;
 use super::rows;
@@ -9,7 +9,7 @@ use super::session::Session;
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::Error;
 
-/// A model as the tables know it.
+/// A model row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Model {
     pub(super) key: i32,
@@ -17,7 +17,7 @@ pub struct Model {
 }
 
 impl Store {
-    /// The model in use. It has an index for its vectors, or gets one aside.
+    /// Registers the model in use. If its vectors have no index, one is built, in the background if there are many.
     pub async fn prepare_model(&self, name: &str, dimensions: usize) -> Result<Model, Error> {
         let session = self.writing().await?;
         let model = known(&session, name, dimensions).await?;
@@ -26,7 +26,7 @@ impl Store {
         Ok(model)
     }
 
-    /// How many documents of a base have vectors of another model.
+    /// Number of documents of a base with vectors of another model.
     pub(in crate::knowledge) async fn foreign(&self, base: &BaseName, model: &str) -> Result<usize, Error> {
         let sql = "SELECT count(*) FROM documents AS d JOIN bases AS b ON b.key = d.base JOIN models AS m ON m.key = d.model \
                    WHERE b.name = $1 AND m.name <> $2";
@@ -35,7 +35,7 @@ impl Store {
     }
 }
 
-/// A model, which is made known where it is not.
+/// Returns the model; inserts it if it does not exist.
 pub(super) async fn known(session: &Session, name: &str, dimensions: usize) -> Result<Model, Error> {
     let (name, length) = (rows::text(name), rows::count(dimensions)?);
     let find = "SELECT key FROM models WHERE name = $1 AND dimensions = $2";

@@ -1,4 +1,4 @@
-//! What a move reads and writes: everything, with what callers hold on to.
+//! Migration I/O: reads and writes complete records with their public IDs.
 
 use pgvector::HalfVector;
 use tokio_postgres::Row;
@@ -13,11 +13,11 @@ use crate::knowledge::store::moved::{Base, Brought, EndedTask, Folder, Whole, Wh
 use crate::knowledge::store::{Error, Place};
 use crate::knowledge::task::TaskId;
 
-/// So many chunks are read by one statement, so that none takes long.
+/// Number of chunks per statement, so that none takes long.
 const PIECE: i32 = 1000;
 
 impl Store {
-    /// Machines on which other instances live.
+    /// Hosts of other live instances.
     pub(in crate::knowledge::store) async fn others(&self) -> Result<Vec<String>, Error> {
         let lives = instance::LIVES;
         let sql = format!("SELECT DISTINCT host FROM instances WHERE name <> $1 AND beat > now() - {lives} ORDER BY 1");
@@ -64,7 +64,7 @@ impl Store {
         self.ask(sql, &[]).await?.iter().map(base).collect()
     }
 
-    /// When a base last changed, its sums tell.
+    /// The statistics rows hold the time of the last change of a base.
     pub(in crate::knowledge::store) async fn bring_base(&self, base: Base) -> Result<(), Error> {
         let session = self.writing().await?;
         let make = "INSERT INTO bases (name, created) VALUES ($1, $2) \
@@ -110,7 +110,7 @@ async fn whole(session: &Session, id: DocumentId) -> Result<Option<Whole>, Error
     let sql = format!("SELECT {} FROM {} WHERE d.id = $1", rows::DOCUMENT, rows::DOCUMENTS);
     let Some(row) = session.maybe(&sql, &[&id.0]).await? else { return Ok(None) };
     let (document, writing) = rows::document(&row)?;
-    // What is said about it stands in that column.
+    // Column 14 is the metadata.
     let metadata = rows::get(&row, 14)?;
     let key = rows::signed(document.key);
     let sql = "SELECT path FROM copies WHERE document = $1 ORDER BY path COLLATE \"C\"";
@@ -128,7 +128,7 @@ async fn whole(session: &Session, id: DocumentId) -> Result<Option<Whole>, Error
     Ok(Some(Whole { document, metadata, copies, pages, chunks }))
 }
 
-/// The chunks of a piece of a document, with their vectors.
+/// A range of chunks of a document, with their vectors.
 async fn some_chunks(session: &Session, writing: i64, first: i32) -> Result<Vec<WholeChunk>, Error> {
     let given: Given<'_> = &[&writing, &first, &(first + PIECE)];
     let sql = "SELECT ordinal, id, page_first, page_last, tokens, path, text, stretches FROM chunks \

@@ -1,4 +1,4 @@
-//! Tasks that go from one instance to another.
+//! Adoption and release of tasks.
 
 use std::sync::Mutex;
 
@@ -13,14 +13,15 @@ use crate::knowledge::store::Error;
 use crate::knowledge::task::Task;
 use crate::locked::locked;
 
-/// So many are adopted at a time. Others come soon, and may have some too.
+/// Number of tasks adopted per call. Other instances poll too and may adopt the rest.
 const AT_ONCE: u32 = 1000;
 
 impl Store {
-    /// Adopts the unfinished tasks of instances that have ended; they wait again, now for this one. In one transaction, so
-    /// that no two instances get the same one. The oldest first.
+    /// Adopts the unfinished tasks of dead instances and queues them for this one, oldest first. One transaction, so
+    /// no two instances adopt the same task.
     pub async fn orphaned_tasks(&self) -> Result<Vec<Task>, Error> {
-        // What an attempt took whose end nobody heard of may be ours already, while nobody here knows it.
+        // A previous attempt may have committed without an acknowledgement, so some of these tasks may already be
+        // ours.
         let (me, taken) = (self.me(), Mutex::new(self.0.doubt.taken()));
         let (taken, is_steady) = (&taken, self.0.pulse.is_steady());
         let adopted = self.write_surely(|session, _| async move {
@@ -37,8 +38,8 @@ impl Store {
         adopted
     }
 
-    /// Hands the unfinished tasks of this instance back, for others to adopt: it ends in order, so the task is not to blame
-    /// for not being done.
+    /// Releases the unfinished tasks of this instance for adoption. This is an orderly shutdown, so it does not count
+    /// as a failed attempt of the task.
     pub async fn hand_back_tasks(&self) -> Result<u64, Error> {
         let me = self.me();
         self.write_surely(|session, _| async move {
@@ -54,8 +55,9 @@ impl Store {
     }
 }
 
-/// Takes tasks that nobody has, or that are in doubt. Those that somebody else takes at the same time are left to him. Of
-/// instances that seem to be dead only where that is sure: not right after the database, or the way to it, came back.
+/// Adopts tasks that have no owner or are in doubt. Rows that another instance has locked are skipped. Tasks of
+/// apparently dead instances are adopted only if their death is certain: not right after the database or the
+/// connection to it has recovered.
 async fn adopt(session: &Session, me: Uuid, doubtful: &[Uuid], is_steady: bool) -> Result<Vec<Row>, Error> {
     let (lives, columns, steady) = (instance::lives("$1"), whole(), STEADY.as_secs());
     let sql = format!(

@@ -1,11 +1,11 @@
-//! The lists of words, and how they are joined.
+//! Inverted index: posting lists and their merge policy.
 //!
-//! A document brings a batch of lists, one for each of its words, of its own chunks. A word that ten thousand documents have
-//! would then have ten thousand lists; so batches of about the same size are joined, aside from those who write, into one of
-//! the next size. A word has at most [`FAN`] lists of each size then, and one for each of the largest.
+//! Each document writes a batch of posting lists, one per term, over its own chunks. A term in ten thousand documents
+//! would then have ten thousand lists. Batches of about the same size are therefore merged in the background into one
+//! batch of the next level. A term then has at most [`FAN`] lists per level, and one per batch of the top level.
 //!
-//! A list may name chunks that are gone. Their writings are marked as dead, and left out by whoever reads; they go when their
-//! batch is joined, or after a while by themselves. Where all of a base goes, its batches go with it.
+//! A list may contain removed chunks. Their content versions are marked dead (tombstones), and readers skip them. A
+//! merge or a later purge drops their postings. When a whole base is cleared, its batches are dropped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -19,26 +19,26 @@ use super::session::{Given, Session};
 use super::{KEYS, Store, aside, rows};
 use crate::knowledge::store::Error;
 
-/// So many batches of a size are joined.
+/// Number of batches per merge.
 const FAN: i64 = 8;
-/// The most postings of the smallest batches; each size has up to [`FAN`] times as many as the one before.
+/// Maximum number of postings in a batch of level 0; each level holds up to [`FAN`] times as many as the one below.
 const SMALL: u64 = 4096;
-/// Batches of this size are not joined any more: a join holds all of its lists in memory.
+/// Batches of this level are not merged any further: a merge holds all its lists in memory.
 const LARGEST: i16 = 4;
-/// Batches from this size on are large: they are written anew for what was removed only where that is worth it.
+/// Batches from this level on are large: removed documents cause a rewrite only if it is worth the cost.
 const LARGE: i16 = 3;
-/// How long words of what was removed may stay in small batches, and in large ones, in milliseconds.
+/// How long postings of removed documents may stay in small and in large batches, in milliseconds.
 const OWED: i64 = 10 * 60_000;
 const OWED_IN_LARGE: i64 = 24 * 3_600_000;
-/// Where one of so many writings of a large batch is dead, its words go as soon as those of small ones.
+/// If at least one in this many versions of a large batch is dead, it is purged as early as a small one.
 const SHARE: i64 = 10;
-/// Batches with so many postings together are dropped by one statement.
+/// Number of postings that one statement may drop.
 const DROPPED: u64 = 1_000_000;
-/// How long the lists of some batches may take to come.
+/// Timeout for reading the lists of a merge.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Lists are of use only to those who read words as those did who made them. Which rules these were is noted with the first
-/// start.
+/// Checks the analyzer version. Posting lists are only usable with the analyzer that produced them. The first start
+/// records its version.
 pub(super) async fn suit(session: &Session) -> Result<(), Error> {
     let known = apart::VERSION.to_string();
     let note = "INSERT INTO meta (name, value) VALUES ('words', $1) ON CONFLICT (name) DO NOTHING";
@@ -57,7 +57,7 @@ pub(super) async fn suit(session: &Session) -> Result<(), Error> {
     }
 }
 
-/// Writes the lists of a document.
+/// Writes the posting lists of a document.
 pub(super) async fn write(session: &Session, base: i64, writing: i64, words: &apart::Read) -> Result<(), Error> {
     let first = (writing as u64) << KEYS;
     let lists = words.terms.iter().map(|(term, postings)| {
@@ -94,7 +94,7 @@ async fn note(session: &Session, base: i64, batch: i64, postings: u64) -> Result
     Ok(())
 }
 
-/// Of which size a batch is.
+/// The level of a batch by its size.
 fn level(postings: u64) -> i16 {
     let mut level = 0;
     let mut most = SMALL;
@@ -106,7 +106,7 @@ fn level(postings: u64) -> i16 {
 }
 
 impl Store {
-    /// Joins batches where there are many of a size. Tells whether there may be more to do.
+    /// Merges the batches of a crowded level. Returns whether more work may be left.
     pub(super) async fn join_postings(&self) -> Result<bool, Error> {
         let session = self.writing().await?;
         let crowded = "SELECT base, level FROM batches WHERE level < $2 GROUP BY 1, 2 HAVING count(*) >= $1 \
@@ -116,7 +116,7 @@ impl Store {
             return Ok(false);
         };
         let (base, level): (i64, i16) = (rows::get(&row, 0)?, rows::get(&row, 1)?);
-        // Small ones cost nothing beside what is written once more with every join; so many of them are taken at once.
+        // Small batches add little to what every merge rewrites anyway, so one merge takes many of them.
         let most = if level == 0 { FAN * FAN } else { FAN };
         let take =
             "SELECT key FROM batches WHERE base = $1 AND level = $2 ORDER BY key LIMIT $3 FOR UPDATE SKIP LOCKED";
@@ -132,7 +132,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Writes a batch anew that has words of what was removed long ago. Tells whether there may be more to do.
+    /// Rewrites a batch that contains postings of documents removed long ago. Returns whether more work may be left.
     pub(super) async fn purge_postings(&self) -> Result<bool, Error> {
         let session = self.writing().await?;
         let now = rows::now();
@@ -154,13 +154,14 @@ impl Store {
     }
 }
 
-/// The batches of a base, which nobody joins from here to the end of this transaction; but those that somebody is joining.
+/// Locks the batches of a base against merges until the end of the transaction. Batches that are being merged are
+/// skipped.
 pub(super) async fn hold(session: &Session, base: i64) -> Result<Vec<i64>, Error> {
     let sql = "SELECT key FROM batches WHERE base = $1 ORDER BY key FOR UPDATE SKIP LOCKED";
     session.rows(sql, &[&base]).await?.iter().map(|row| rows::get(row, 0)).collect()
 }
 
-/// Drops those of the batches that are held in which no document has words any more.
+/// Drops the locked batches that have no live documents.
 pub(super) async fn drop_dead(session: &Session, held: &[i64]) -> Result<(), Error> {
     session.batch(&format!("SET LOCAL statement_timeout = '{}s'", PATIENCE.as_secs())).await?;
     let dead = "SELECT key, postings FROM batches AS b WHERE key = ANY($1) \
@@ -188,10 +189,10 @@ pub(super) async fn drop_dead(session: &Session, held: &[i64]) -> Result<(), Err
     Ok(())
 }
 
-/// Puts one batch in the place of several, without what is dead. How many rows that leaves behind.
+/// Replaces several batches by one without dead versions. Returns the number of dead rows left behind.
 async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<usize, Error> {
-    // Whoever removes documents takes the same rows in another order. Nobody waits for this one: it gives up before the
-    // server looks for those who wait for each other.
+    // Transactions that remove documents lock the same rows in another order. This one has a short lock timeout, so it
+    // gives up before the server's deadlock detection runs.
     let most = PATIENCE.as_secs();
     let settings = format!(
         "SET LOCAL statement_timeout = '{most}s'; SET LOCAL idle_in_transaction_session_timeout = '{most}s'; \
@@ -214,11 +215,11 @@ async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<usize,
     Ok(left)
 }
 
-/// A word, and its list as a column has it.
+/// A term and its encoded posting list.
 type Listed = (String, Vec<u8>);
 
-/// The lists of words, each in one piece and without what is dead, and how many postings they have. Millions of them take a
-/// while.
+/// Merges the lists of each term and drops dead versions. Also returns the number of postings. CPU-bound: there may be
+/// millions of postings.
 fn join(taken: Vec<Row>, dead: &HashSet<i64>) -> Result<(Vec<Listed>, u64), Error> {
     let mut lists: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
     for row in taken {

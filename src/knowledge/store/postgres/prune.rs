@@ -1,4 +1,4 @@
-//! Forgets tasks that ended long ago, or too many of them.
+//! Retention of finished tasks by age and number.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use super::{Store, rows};
 use crate::knowledge::document::Millis;
 use crate::knowledge::store::Error;
 
-/// The least that finished tasks stay.
+/// Minimum retention of finished tasks.
 const LEAST_KEPT: Duration = Duration::from_secs(60 * 60);
-/// So many are forgotten by one statement, so that none takes long.
+/// Number of rows per DELETE, so that no statement takes long.
 const AT_ONCE: u32 = 10_000;
 
 impl Store {
-    /// Forgets tasks that ended longer ago than `keep`, and at least an hour; younger ones only if there are too many. Tells
-    /// how many.
+    /// Deletes tasks that ended longer ago than `keep`, and at least an hour ago; younger ones only if there are too
+    /// many. Returns the number of deleted tasks.
     pub async fn prune_tasks(&self, now: Millis, keep: Duration) -> Result<u64, Error> {
         let keep = i64::try_from(keep.max(LEAST_KEPT).as_millis()).unwrap_or(i64::MAX);
         let old = "SELECT key FROM tasks WHERE ended < $1 ORDER BY ended";
@@ -21,13 +21,13 @@ impl Store {
         Ok(forgotten + self.forget_beyond(self.0.options.max_finished).await?)
     }
 
-    /// Forgets finished tasks beyond a bound, those first that ended first. Tells how many.
+    /// Deletes the oldest finished tasks beyond a limit. Returns the number of deleted tasks.
     pub(super) async fn forget_beyond(&self, most: u64) -> Result<u64, Error> {
         let beyond = "SELECT key FROM tasks WHERE ended IS NOT NULL ORDER BY ended DESC, key DESC OFFSET $1";
         self.forget_tasks(beyond, rows::signed(most)).await
     }
 
-    /// Forgets tasks that a statement finds. Those that somebody is at, or forgets too, are left to him.
+    /// Deletes the tasks that a query selects. Rows that another transaction has locked are skipped.
     async fn forget_tasks(&self, found: &str, by: i64) -> Result<u64, Error> {
         let sql = format!(
             "WITH found AS MATERIALIZED ({found} LIMIT {AT_ONCE}), \

@@ -1,7 +1,8 @@
-//! The one connection that is always there: it says that this instance lives, hears what others have changed, and tells them.
+//! Heartbeat and LISTEN/NOTIFY on one dedicated connection.
 //!
-//! Notices are sent aside from the writes they are about, and not more often than [`PAUSE`]: PostgreSQL has all commits with
-//! a notice wait for each other. One that is lost, with this process or with the connection, is made up for by looking.
+//! Notifications are sent separately from the writes they announce, and at most once per [`PAUSE`], because PostgreSQL
+//! serializes all commits that contain a NOTIFY. Polling makes up for a notification that is lost with this process or
+//! with the connection.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,43 +20,43 @@ use crate::knowledge::store::{Error, Health, Trouble};
 use crate::locked::locked;
 use crate::supervised::{Name, supervised};
 
-/// How often an instance says that it lives.
+/// Interval between two heartbeats.
 const BEAT: Duration = Duration::from_secs(2);
-/// How long the server may take for anything that is asked here.
+/// Timeout of every statement on this connection.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// How long it may take until a table can be looked at.
+/// Lock timeout for the tables that are polled.
 const UNLOCKED: Duration = Duration::from_millis(500);
-/// Between two notices, and between two attempts to connect, at first and at most.
+/// Delay between two notifications. Also the initial backoff for reconnecting; the second value is its maximum.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
-/// So long after the database was away, all who live have beaten again.
+/// Time after an outage by which every live instance has sent a heartbeat again.
 pub(super) const STEADY: Duration = Duration::from_secs(10);
-/// Beats between two looks at what may have changed unheard, and between two measurements.
+/// Number of heartbeats between two polls for missed changes, and between two size measurements.
 const LOOK: u64 = 2;
 const MEASURE: u64 = 15;
-/// A row of an instance that died is kept for those who look for what happened.
+/// How long the row of a dead instance is retained for troubleshooting.
 const FORGOTTEN: &str = "interval '1 day'";
 pub(super) const CHANNEL: &str = "corbie";
 
-/// What others have changed, as often as it is known: the numbers count notices.
+/// Changes by other instances. The numbers count notifications.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heard {
     pub documents: u64,
-    /// The taxonomy, the tokens.
+    /// The taxonomy and the tokens.
     pub files: u64,
-    /// Models that can be asked, as somebody has found them. Nothing of them is in the database: every instance asks for
-    /// them itself now and then.
+    /// The set of available models. The database stores nothing about it: every instance queries the providers
+    /// periodically.
     pub models: u64,
 }
 
-/// What tells that something has changed.
+/// Values that differ after a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Marks {
     documents: i64,
     files: i64,
 }
 
-/// Runs for as long as the store is open.
+/// Runs as long as the store is open.
 #[derive(Debug)]
 pub(super) struct Pulse {
     shared: Arc<Shared>,
@@ -71,18 +72,18 @@ struct Shared {
     pool: Pool,
 }
 
-/// As it was when it was last looked at.
+/// State as of the last check.
 #[derive(Debug, Clone, Default)]
 struct Known {
     trouble: Option<String>,
     bytes: u64,
-    /// When the database was last found to be away.
+    /// When the database was last unavailable.
     troubled: Option<Instant>,
     marks: Marks,
 }
 
 impl Pulse {
-    /// On a connection of its own; those of the pool are looked at too, as everybody else needs one of them.
+    /// Starts on a dedicated connection. It also checks the pool, because all other calls use it.
     pub(super) fn start(address: Address, instance: Instance, pool: Pool) -> Pulse {
         let shared = Arc::new(Shared {
             documents: Notify::new(),
@@ -97,12 +98,12 @@ impl Pulse {
         Pulse { shared, beating }
     }
 
-    /// Has others know that documents have changed.
+    /// Notifies other instances that documents have changed.
     pub(super) fn tell_documents(&self) {
         self.shared.documents.notify_one();
     }
 
-    /// Has others know that other models can be asked.
+    /// Notifies other instances that the set of available models has changed.
     pub(super) fn tell_models(&self) {
         self.shared.models.notify_one();
     }
@@ -115,13 +116,13 @@ impl Pulse {
         health(locked(&self.shared.known).trouble.as_deref())
     }
 
-    /// Whether others would have been heard of if they lived: after a database was away, all heartbeats are old, and whoever
-    /// comes back first must not take the others for dead.
+    /// Whether missing heartbeats are meaningful. After an outage of the database all heartbeats are old, and the
+    /// first instance that reconnects must not consider the other instances dead.
     pub(super) fn is_steady(&self) -> bool {
         locked(&self.shared.known).troubled.is_none_or(|troubled| troubled.elapsed() > STEADY)
     }
 
-    /// How many bytes the database's tables take.
+    /// Size of the tables in bytes.
     pub(super) fn bytes(&self) -> u64 {
         locked(&self.shared.known).bytes
     }
@@ -133,7 +134,7 @@ impl Drop for Pulse {
     }
 }
 
-/// How a store is whose database has this trouble.
+/// Health of a store with this connection problem.
 pub(super) fn health(trouble: Option<&str>) -> Health {
     let connected = match trouble {
         None => Ok(()),
@@ -146,7 +147,7 @@ pub(super) fn health(trouble: Option<&str>) -> Health {
 }
 
 impl Shared {
-    /// Goes on with another connection where one fails.
+    /// Reconnects after a failure.
     async fn beat(self: Arc<Shared>, address: Address, instance: Instance) {
         let mut pause = PAUSE;
         loop {
@@ -161,7 +162,7 @@ impl Shared {
                     other => other.to_string(),
                 });
             }
-            // Many instances do not come back in the same moment.
+            // Jitter, so that many instances do not reconnect in the same moment.
             let jitter = u64::from(instance.id().as_bytes()[0]);
             pause = if begun.elapsed() > LONGEST_PAUSE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
             sleep(pause + Duration::from_millis(jitter)).await;
@@ -171,7 +172,7 @@ impl Shared {
     async fn beat_on_one(&self, address: &Address, instance: &Instance) -> Result<(), Error> {
         let (client, mut said) = in_time(address.alone()).await?;
         in_time(async { client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(failure::of) }).await?;
-        // Nothing here waits for tables that somebody works at: who does not beat is taken for dead.
+        // This connection does not wait for locked tables: an instance without a heartbeat is considered dead.
         let unlocked = format!("SET lock_timeout = '{}ms'", UNLOCKED.as_millis());
         in_time(async { client.batch_execute(&unlocked).await.map_err(failure::of) }).await?;
         let mut beats = interval(BEAT);
@@ -199,7 +200,7 @@ impl Shared {
         in_time(async { client.execute(sql, &[&id, &host]).await.map_err(failure::of) }).await?;
         let trouble = self.pool_trouble().await;
         locked(&self.known).trouble = trouble;
-        // With the first beat too: whatever was said before this was not heard.
+        // Also with the first heartbeat, because earlier notifications were missed.
         if beaten.is_multiple_of(LOOK) {
             unless_busy(self.look(client).await)?;
         }
@@ -209,11 +210,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Why no connection is to be had: there may be too many, or others may not come in any more. That all are in use is no
-    /// trouble.
+    /// Why the pool cannot provide a connection: the server may have too many, or may refuse new ones. A pool with all
+    /// connections in use is not a problem.
     async fn pool_trouble(&self) -> Option<String> {
         let timeouts = Timeouts { wait: Some(Duration::ZERO), create: Some(PATIENCE / 2), recycle: Some(PATIENCE / 2) };
-        // What a connection is told when it is made counts for none of these.
+        // These timeouts do not cover the settings that a new connection runs.
         match timeout(PATIENCE / 2, self.pool.timeout_get(&timeouts)).await {
             Err(_) => Some("it does not answer".to_owned()),
             Ok(Err(error)) => match failure::of_pool(error) {
@@ -233,7 +234,7 @@ impl Shared {
         in_time(async { client.batch_execute(&sql).await.map_err(failure::of) }).await
     }
 
-    /// Looks for what has changed and was not heard of.
+    /// Polls for changes with a missed notification.
     async fn look(&self, client: &Client) -> Result<(), Error> {
         let sql = "SELECT (SELECT coalesce(bit_xor(mark), 0) FROM sums), \
                    (SELECT coalesce(sum(newest), 0)::bigint FROM (SELECT max(version) AS newest FROM files GROUP BY name) AS f)";
@@ -263,7 +264,7 @@ impl Shared {
     }
 }
 
-/// What somebody works at is looked at the next time.
+/// Ignores locked tables until the next poll.
 fn unless_busy(looked: Result<(), Error>) -> Result<(), Error> {
     match looked {
         Err(Error::Busy) => Ok(()),
@@ -271,7 +272,7 @@ fn unless_busy(looked: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
-/// Tells the others, and then says nothing for a while: what changes meanwhile is told at once after that.
+/// Sends a notification and then pauses. Changes during the pause are announced right after it.
 async fn tell(client: &Client, what: &str, instance: &Instance) -> Result<(), Error> {
     let notice = format!("{what} {}", instance.name());
     in_time(async { client.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &notice]).await.map_err(failure::of) })

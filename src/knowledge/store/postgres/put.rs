@@ -1,4 +1,4 @@
-//! Puts a document with all that belongs to it, or nothing.
+//! Inserts or replaces a document with all its data in one transaction.
 
 use super::ready::Ready;
 use super::session::Session;
@@ -9,7 +9,7 @@ use crate::knowledge::task::Work;
 
 impl Store {
     pub async fn put_document(&self, new: NewDocument, work: Work) -> Result<Put, Error> {
-        // Asked first: while the database is away, nothing is made ready in vain.
+        // Queried first, so that no document is prepared while the database is unavailable.
         let base = rows::known_base(&self.plain().await?, &new.base).await?;
         let ready = aside(move || Ready::of(new)).await??;
         let (now, ready, work) = (rows::now(), &ready, &work);
@@ -53,7 +53,7 @@ impl Store {
         if before.is_none()
             && let Some(same) = taken::same_content(session, base, &new.sha256).await?
         {
-            // Its id is known to nobody else: somebody has put it before, and did not hear of it.
+            // The ID is random, so an earlier attempt with a lost acknowledgement has written the document.
             let own = if same == new.id { already(session, base, new, None).await? } else { None };
             return Ok(own.map_or(Put::Same(same), Put::Written));
         }
@@ -63,7 +63,7 @@ impl Store {
         {
             return Ok(Put::PathTaken(other));
         }
-        // What a user has added stays the user's when a watched folder brings its next version.
+        // A document that a user added stays a user document when a watched folder provides its next version.
         let origin = match (&before, new.origin) {
             (Some(before), Origin::Watched) => before.origin,
             (_, origin) => origin,
@@ -78,8 +78,8 @@ impl Store {
     }
 }
 
-/// The document, where it is there with this content, and written at a certain moment if there is one: by an attempt whose
-/// answer was lost.
+/// The document, if it exists with this content and, if `at` is given, was written at that time: by an attempt with a
+/// lost acknowledgement.
 async fn already(session: &Session, base: i64, new: &NewDocument, at: Option<i64>) -> Result<Option<Written>, Error> {
     let id = new.replaces.unwrap_or(new.id);
     let sql = "SELECT key, writing FROM documents WHERE base = $1 AND id = $2 AND sha256 = $3 \

@@ -1,4 +1,4 @@
-//! Turns against a plain model: lists that are searched from one end to the other.
+//! Tests of the fair queue against a naive model with linear searches.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ fn caller(number: u8) -> Arc<str> {
     format!("caller {number}").into()
 }
 
-/// One thing that happens.
+/// One event.
 #[derive(Debug, Clone)]
 enum Step {
     Comes(u8),
-    /// The n-th of those running ends.
+    /// The n-th running request ends.
     Ends(usize),
-    /// The n-th of those waiting stops waiting.
+    /// The n-th queued request gives up.
     GivesUp(usize),
 }
 
@@ -40,14 +40,14 @@ fn bounds() -> impl Strategy<Value = Bounds> {
     })
 }
 
-/// What must be so, kept without any cleverness.
+/// Reference model of the invariants.
 #[derive(Default)]
 struct Model {
     running: Vec<(u8, u64)>,
-    /// In the order they came.
+    /// In order of arrival.
     waiting: Vec<(u8, u64, Ticket)>,
     came: u64,
-    /// For each caller who could run if there were a place: who has got one since it could.
+    /// For each caller that could run if a slot were free: the callers that got one since then.
     passed_over_for: HashMap<u8, HashSet<u8>>,
 }
 
@@ -60,7 +60,7 @@ impl Model {
         self.waiting.iter().any(|(other, ..)| *other == whose) && self.running_of(whose) < bounds.running_per_caller
     }
 
-    /// One that waited was given a place.
+    /// A queued request was granted a slot.
     fn woken(&mut self, id: u64, bounds: Bounds) -> Result<(), TestCaseError> {
         let place = self.waiting.iter().position(|(_, waiting, _)| *waiting == id);
         let Some(place) = place else { return Err(TestCaseError::fail("whoever is woken waits")) };
@@ -91,7 +91,7 @@ impl Model {
         prop_assert!(self.running.len() <= bounds.running && self.waiting.len() <= bounds.waiting);
         for whose in 0..5 {
             prop_assert!(self.running_of(whose) <= bounds.running_per_caller);
-            // No place is left empty that somebody waits for.
+            // No slot stays free while an eligible request is queued.
             prop_assert!(self.running.len() == bounds.running || !self.is_eligible(whose, bounds));
         }
         let known: HashSet<u8> =
@@ -137,7 +137,7 @@ proptest! {
             model.check_eligible(bounds);
             model.check(&turns, bounds)?;
         }
-        // Everything ends, and everybody who waits is served on the way.
+        // All requests end, and every queued one is served on the way.
         while let Some((whose, _)) = model.running.pop() {
             model.check_eligible(bounds);
             if let Some(woken) = turns.leave(&caller(whose), None) {
@@ -163,14 +163,14 @@ fn s09_a_wait_is_foretold_from_the_usual_time_and_the_place() {
     for whose in [&greedy, &caller(2)] {
         assert_eq!(turns.ask(whose, PATIENT), Asked::Runs);
     }
-    // Two places of four seconds each: one becomes free every two.
+    // Two slots of four seconds each: one becomes free every two.
     assert_eq!(turns.expected_wait(&modest), Some(SECOND * 2));
     for waiting in 1..=10 {
         assert_eq!(turns.ask(&greedy, PATIENT), Asked::MayWait);
         turns.wait(&greedy, waiting);
     }
     assert_eq!(turns.expected_wait(&greedy), Some(SECOND * 22));
-    // One of the ten comes before it, and not all of them.
+    // Only one of the ten is ahead of it.
     assert_eq!(turns.expected_wait(&modest), Some(SECOND * 4));
     assert_eq!(turns.ask(&greedy, SECOND * 5), Asked::TooLate);
     assert_eq!(turns.ask(&modest, SECOND * 5), Asked::MayWait);
